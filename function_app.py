@@ -6,7 +6,7 @@ import azure.functions as func
 
 from functions import BLUEPRINTS
 
-# Large texts are parsed in worker threads, and the event loop waits for one switch interval (default: 5 ms) at a time.
+# Worker threads parse large texts. While one runs, the event loop waits up to one switch interval (default: 5 ms).
 sys.setswitchinterval(0.001)
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)

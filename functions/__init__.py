@@ -1,10 +1,10 @@
 """Azure Functions of the service, and the table of all HTTP routes.
 
-``GROUPS`` lists each HTTP operation by method and route. The module of a group declares its operations in full and is
-imported at the first request to the group, because import time is cold-start time. Triggers are imported at once.
+``GROUPS`` lists each HTTP operation by method and route. The module of a group declares the group's operations in full.
+It is imported at the group's first request, because imports delay a cold start. Triggers are imported at once.
 """
 
-from functions import download_jobs, triggers
+from functions import bundle_jobs, download_jobs, import_jobs, triggers
 from functions.http_blueprint import build_catch_all_blueprint, build_http_blueprint
 from functions.lazy_groups import LazyGroup
 
@@ -35,6 +35,55 @@ GROUPS = (
         "PUT oi-api/warm-queries/{lookup}",
         "DELETE oi-api/warm-queries/{lookup}",
         "POST oi-api/warm-queries/{lookup}/approve",
+        "POST oi-api/warm-queries/{lookup}/reject",
+    ),
+    LazyGroup("workspace", "functions.workspace", "GET oi-api/workspace", "PUT oi-api/workspace"),
+    LazyGroup(
+        "team",
+        "functions.team",
+        "GET oi-api/team",
+        "GET oi-api/team/{id}",
+        "PUT oi-api/team/{id}",
+        "DELETE oi-api/team/{id}",
+    ),
+    LazyGroup(
+        "connections",
+        "functions.connections",
+        "GET oi-api/connections",
+        "GET oi-api/connections/{lookup}",
+        "PUT oi-api/connections/{lookup}",
+        "DELETE oi-api/connections/{lookup}",
+    ),
+    LazyGroup(
+        "signals",
+        "functions.signals",
+        "GET oi-api/connections/{lookup}/signals",
+        "POST oi-api/connections/{lookup}/signals/infer",
+    ),
+    LazyGroup(
+        "surfaces",
+        "functions.surfaces",
+        "GET oi-api/surfaces",
+        "GET oi-api/surfaces/{lookup}",
+        "PUT oi-api/surfaces/{lookup}",
+        "DELETE oi-api/surfaces/{lookup}",
+    ),
+    LazyGroup(
+        "alert-rules",
+        "functions.alert_rules",
+        "GET oi-api/alert-rules",
+        "GET oi-api/alert-rules/{lookup}",
+        "PUT oi-api/alert-rules/{lookup}",
+        "DELETE oi-api/alert-rules/{lookup}",
+        "POST oi-api/alert-rules/{lookup}/evaluate",
+    ),
+    LazyGroup("alerts", "functions.alerts", "GET oi-api/alerts", "POST oi-api/alerts/{id}/acknowledge"),
+    LazyGroup(
+        "workspace-document",
+        "functions.workspace_document",
+        "GET oi-api/workspace/document",
+        "POST oi-api/workspace/document/plan",
+        "PUT oi-api/workspace/document",
     ),
     LazyGroup("telemetry", "functions.telemetry", "POST oi-api/telemetry/{lookup}"),
     LazyGroup(
@@ -57,6 +106,17 @@ GROUPS = (
         durable=True,
     ),
     LazyGroup(
+        "imports",
+        "functions.imports",
+        "POST oi-api/imports/data-connections/{lookup}",
+        "POST oi-api/imports/{importId}/preview",
+        "POST oi-api/imports/{importId}/start",
+        "GET oi-api/imports",
+        "GET oi-api/imports/{importId}",
+        "DELETE oi-api/imports/{importId}",
+        durable=True,
+    ),
+    LazyGroup(
         "provenance",
         "functions.provenance_events",
         "POST oi-api/provenance/events",
@@ -65,7 +125,22 @@ GROUPS = (
         "GET oi-api/provenance/events/export",
         "GET oi-api/provenance/checkpoint",
         "GET oi-api/provenance/proof",
-        "GET .well-known/oi-checkpoint-key",
+    ),
+    LazyGroup("receipts", "functions.receipts", "GET oi-api/provenance/receipt", "GET .well-known/oi-checkpoint-key"),
+    LazyGroup(
+        "audit-overview",
+        "functions.audit_overview",
+        "GET oi-api/provenance/scopes",
+        "GET oi-api/provenance/pending",
+    ),
+    LazyGroup(
+        "audit-bundles",
+        "functions.audit_bundles",
+        "POST oi-api/provenance/bundles",
+        "GET oi-api/provenance/bundles",
+        "GET oi-api/provenance/bundles/{bundleId}",
+        "DELETE oi-api/provenance/bundles/{bundleId}",
+        durable=True,
     ),
     LazyGroup(
         "amendments",
@@ -77,12 +152,16 @@ GROUPS = (
         "POST oi-api/provenance/amendments/{id}/approve",
         "POST oi-api/provenance/amendments/{id}/reject",
     ),
+    LazyGroup("signatures", "functions.signatures", "GET oi-api/provenance/signatures"),
     LazyGroup(
         "containers",
         "functions.containers",
         "GET oi-api/data-stores/{lookup}/containers",
         "POST oi-api/data-stores/{lookup}/containers",
         "DELETE oi-api/data-stores/{lookup}/containers/{containerName}",
+        "GET oi-api/data-stores",
+        "GET oi-api/data-stores/{lookup}/containers/{containerName}",
+        "PUT oi-api/data-stores/{lookup}/containers/{containerName}",
     ),
     LazyGroup(
         "table-documents",
@@ -94,11 +173,26 @@ GROUPS = (
         "DELETE oi-api/data-stores/{store}/databases/{database}/tables/{table}/{documentId}",
     ),
     LazyGroup(
+        "webhooks",
+        "functions.webhooks",
+        "GET oi-api/webhooks",
+        "POST oi-api/webhooks",
+        "GET oi-api/webhooks/event-types",
+        "GET oi-api/webhooks/{id}",
+        "PUT oi-api/webhooks/{id}",
+        "DELETE oi-api/webhooks/{id}",
+        "POST oi-api/webhooks/{id}/rotate-secret",
+        "POST oi-api/webhooks/{id}/test",
+        "GET oi-api/webhooks/{id}/deliveries",
+        "POST oi-api/webhooks/{id}/deliveries/{deliveryId}/retry",
+    ),
+    LazyGroup(
         "graphql",
         "functions.graphql",
         "POST v1/{workspaceId}/graphql",
         "GET v1/{workspaceId}/graphql",
         has_own_error_format=True,
+        is_versioned=False,
     ),
     LazyGroup(
         "mcp",
@@ -106,6 +200,23 @@ GROUPS = (
         "POST oi-api/mcp",
         "GET .well-known/oauth-protected-resource/oi-api/mcp",
         has_own_error_format=True,
+    ),
+    LazyGroup(
+        "oauth",
+        "functions.oauth",
+        "GET .well-known/oauth-authorization-server",
+        "POST oauth2/token",
+        "POST oauth2/revoke",
+        has_own_error_format=True,
+    ),
+    LazyGroup(
+        "oauth-consent",
+        "functions.oauth_consent",
+        "GET oauth2/authorize",
+        "POST oauth2/authorize",
+        "POST oauth2/authorize/preview",
+        "GET oauth2/grants",
+        "DELETE oauth2/grants/{grantId}",
     ),
     LazyGroup("openapi", "functions.openapi", "GET oi-api/openapi"),
     LazyGroup(
@@ -120,11 +231,14 @@ GROUPS = (
         "GET oi-api/explorer/{*file}",
         "GET v1/{workspaceId}/graphiql",
         "GET v1/{workspaceId}/graphiql/{*file}",
+        is_versioned=False,
     ),
 )
 BLUEPRINTS = (
     build_http_blueprint(GROUPS),
     triggers.blueprint,
     download_jobs.blueprint,
+    bundle_jobs.blueprint,
+    import_jobs.blueprint,
     build_catch_all_blueprint(),
 )

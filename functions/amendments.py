@@ -1,27 +1,37 @@
 """HTTP operations on amendments: create, query, list per entity, approve and reject."""
 
-import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from functions.audit_report import HTML, Report, build_report_reply, list_amendment_ids
+from functions.audit_report import HTML, build_report_reply, load_report_header
+from functions.decision_signing import build_signer
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
 from functions.provenance_replies import build_created_reply, build_list_reply
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
+from shared.catalog.signature_models import SignatureRequirement
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
+from shared.provenance.amendment_report import Report
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_reason
 from shared.provenance.decisions import find_decisions
-from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
-from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, query_amendments, query_entity_amendments
+from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey, SentSignature
+from shared.provenance.queries import (
+    DEFAULT_LIMIT,
+    AmendmentFilters,
+    list_amendment_ids,
+    query_amendments,
+    query_entity_amendments,
+)
 from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
+from shared.provenance.signatures import DecisionSigner
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -29,13 +39,19 @@ GROUP = Group("amendments")
 
 
 class RejectQuery(BaseModel):
-    """Query parameters of a rejection; the body may name the scope instead."""
+    """Query parameters of an amendment's rejection; the request body may name the scope instead."""
 
     scope_key: RequiredScopeKey = Field(
         None,
         validation_alias=AliasChoices("scopeKey", BODY_SCOPE_FIELD),
         description="Scope of the amendment; required here or as ScopeKey in the body.",
     )
+
+
+class ApprovalBody(BaseModel):
+    """Request body that approves an amendment; it may be empty if the workspace requires no signature."""
+
+    signature: SentSignature = None
 
 
 class ScopeQuery(BaseModel):
@@ -71,14 +87,14 @@ class AmendmentsQuery(SequenceQuery):
     )
 
 
-async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: ValidationErrors) -> None:
+async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery, Any], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
 
 
 async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
     if faults.has_valid("entityId") and not call.query.entity_id:
-        faults.add(invalid("entityId", "is required"))
+        faults.add(invalid("entityId", "is required and must not be empty"))
 
 
 async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
@@ -121,6 +137,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
         created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
+    services().webhooks.nudge()
     return build_created_reply(chain, created.record)
 
 
@@ -152,6 +169,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         filters,
         limit=parser.parse_number("limit", query.limit, least=1, default=DEFAULT_LIMIT),
         offset=parser.parse_number("offset", query.offset, least=0, default=0),
+        runtime=services().runtime,
     )
     return await build_list_reply(chain, answer, parser)
 
@@ -173,13 +191,18 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """
     chain, entity_id = resolve_amendments_chain(call.query.scope_key), call.query.entity_id or ""
     store = services().provenance.chain_store
-    answer = await query_entity_amendments(store, chain, entity_id)
+    answer = await query_entity_amendments(store, chain, entity_id, runtime=services().runtime)
     if choose_media_type(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
         return await build_list_reply(chain, answer, LenientParser())
     reply = await build_list_reply(chain, replace(answer, records=()), LenientParser())
-    amendments = await asyncio.to_thread(list_amendment_ids, answer.records)
-    report = Report(chain, entity_id, answer, await find_decisions(store, chain, amendments))
-    return await build_report_reply(report, reply.headers)
+    amendments = await services().runtime.run_in_thread(list_amendment_ids, answer.records)
+    decided = await find_decisions(store, chain, amendments, runtime=services().runtime)
+    receipts: Mapping[str, bytes] = {}
+    if AccessRight.PROVENANCE_READ in call.principal.rights:
+        shown = (*answer.records, *decided.by_amendment.values())
+        receipts = await services().provenance.receipts.prove_covered(chain, shown)
+    header = await load_report_header(chain, call.principal)
+    return await build_report_reply(Report(chain, entity_id, answer, decided, header, receipts), reply.headers)
 
 
 @GROUP.endpoint(
@@ -202,17 +225,21 @@ async def reason_categories(_: Call) -> Reply:
     requires_user=True,
     feature=PROVENANCE,
     query=ScopeQuery,
+    body=ApprovalBody,
     unknown=UnknownNames.IGNORE,
     check=_check_scope,
     docs=replies.AMENDMENT_APPROVED,
 )
-async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
+async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
+    creators = await services().access.find_decider_identities(call.principal)
+    signer = await _build_signer(call, call.body.signature, is_rejection=False)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.approve(
-            chain, call.path["id"], call.principal.member_id, append_id=append_id
+            chain, call.path["id"], call.principal.member_id, creators=creators, append_id=append_id, signer=signer
         )
+    services().webhooks.nudge()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
@@ -232,19 +259,36 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject a pending amendment; its author cannot reject it."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
+    creators = await services().access.find_decider_identities(call.principal)
+    signer = await _build_signer(call, call.body.signature, is_rejection=True)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.reject(
-            chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=append_id
+            chain,
+            call.path["id"],
+            call.principal.member_id,
+            call.body.rejection_reason,
+            creators=creators,
+            append_id=append_id,
+            signer=signer,
         )
+    services().webhooks.nudge()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
+async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) -> DecisionSigner | None:
+    return await build_signer(
+        call, sent, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
+    )
+
+
 async def _load_policy() -> AmendmentPolicy:
-    policy = (await services().catalog.current()).policies.provenance
+    policies = (await services().catalog.current()).policies
+    policy = policies.provenance
     if policy is None:
         raise invalid("workspace", "has no provenance policy")
+    must_sign = policies.signatures.amendments is SignatureRequirement.REQUIRED
     return AmendmentPolicy(
-        approval_required=policy.require_approval or policy.require_two_person_auth,
+        approval_required=policy.require_approval or policy.require_two_person_auth or must_sign,
         reason_text_required=policy.require_reason_text,
         reason_categories=policy.reason_categories,
     )

@@ -9,22 +9,22 @@ from shared.observability.tracing import span
 
 
 def read_trace_context(context: func.Context) -> Mapping[str, str]:
-    """Return the W3C trace context that the host passes to an invocation.
+    """Return the W3C trace context that the Functions host passes to an invocation.
 
-    It is read here, because the worker attaches it only with a setting that makes every cold start slower.
+    The code reads it itself, because the worker does so only with a setting that makes every cold start slower.
     """
     host_context = context.trace_context
     return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}
 
 
 def trace_batch(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
-    """Trace the processing of an Event Hub batch, as a child of the host's span if it exists.
+    """Return a context manager that traces the processing of an Event Hub batch; its parent is the host's span, if any.
 
     Args:
-        hub: Event Hub of the batch.
-        consumer_group: consumer group of the trigger.
+        hub: name of the event hub.
+        consumer_group: name of the trigger's consumer group.
         events: number of events in the batch.
-        context: context of the invocation.
+        context: context of the function's invocation.
     """
     attributes: dict[str, str | int] = {
         "messaging.operation.name": "process",

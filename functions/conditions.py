@@ -1,4 +1,4 @@
-"""The headers If-Match and If-None-Match: their OpenAPI descriptions and their parsing."""
+"""OpenAPI descriptions and parsing of the request headers If-Match and If-None-Match."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,6 +20,7 @@ READ_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "example": '"1a"',
     },
 }
+KNOWN_VERSION: Final[Mapping[str, Mapping[str, Any]]] = {"If-None-Match": READ_CONDITIONS["If-None-Match"]}
 WRITE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     **READ_CONDITIONS,
     "If-None-Match": {
@@ -38,3 +39,12 @@ def parse_condition(request: Request) -> Condition:
         WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
     """
     return condition_from_headers(request.headers.get("if-match"), request.headers.get("if-none-match"))
+
+
+def parse_read_condition(request: Request) -> Condition:
+    """Parse the header If-None-Match of a request; other conditional headers are ignored.
+
+    Raises:
+        WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
+    """
+    return condition_from_headers(None, request.headers.get("if-none-match"))

@@ -1,17 +1,42 @@
-"""HTTP operations on the containers of a database: list, create, delete."""
+"""HTTP operations on data stores (databases with the users' documents) and on their containers."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, Field, StrictStr
 
+from functions.catalog_items import (
+    LIVE_MEMBERS,
+    build_item_reply,
+    check_condition,
+    compute_etag,
+    describe_storage,
+    get_administration,
+    get_caller,
+)
+from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
-from shared.catalog.models import Container, DataClass
-from shared.data_stores.containers import ContainerSummary, check_container
+from shared.catalog.administration import find_item
+from shared.catalog.items import ItemKind, build_container_key
+from shared.catalog.models import Container, DataClass, DataStore, Verb
+from shared.catalog.ports import CatalogItem
+from shared.catalog.snapshot import Catalog
+from shared.data_stores.containers import (
+    ContainerChange,
+    ContainerSummary,
+    apply_container_change,
+    build_container_not_found_error,
+    check_container,
+    check_data_class_change,
+)
+from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply, json_reply
-from shared.http.operations import Call, Group
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
 from shared.wiring import services
 
 GROUP = Group("containers")
@@ -37,7 +62,10 @@ async def list_containers(call: Call) -> Reply:
     The list includes containers of the account that were not created through this API.
     """
     return json_reply(
-        [_to_json(container) for container in await services().data_stores.containers.list(call.path["lookup"])]
+        [
+            _container_to_json(container)
+            for container in await services().data_stores.containers.list(call.path["lookup"])
+        ]
     )
 
 
@@ -58,7 +86,7 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
     body = call.body
     container = Container(name=body.name, partition_key_path=body.partition_key_path, data_class=body.data_class)
     created = await services().data_stores.containers.create(call.principal, call.path["lookup"], container)
-    return json_reply(_to_json(created), 201)
+    return json_reply(_container_to_json(created), 201)
 
 
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
@@ -68,7 +96,105 @@ async def delete_container(call: Call) -> Reply:
     return Reply(204)
 
 
-def _to_json(container: ContainerSummary) -> dict[str, Any]:
+class ContainerRecordBody(StrictBody):
+    """Request body that changes the record of a container; omitted properties keep their values.
+
+    The partition key path cannot be changed; it may be sent back with its current value.
+    """
+
+    data_class: DataClass | None = Field(None, alias="dataClass")
+    expose: list[Verb] | None = None
+    partition_key_path: str | None = Field(None, alias="partitionKeyPath")
+
+
+@GROUP.endpoint("GET", "oi-api/data-stores", right=AccessRight.DATA_STORE_READ, docs=replies.STORES_LISTED)
+async def list_data_stores(_: Call) -> Reply:
+    """Return the data stores with their databases and declared containers."""
+    catalog = await services().catalog.current()
+    # A data store can have many containers.
+    return await services().runtime.run_in_thread(_build_store_list, catalog)
+
+
+@GROUP.endpoint("GET", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_READ, docs=replies.RECORD_READ)
+async def read_container(call: Call) -> Reply:
+    """Return the record of a declared container."""
+    return build_item_reply(_record_to_json(await _get_record(call.path)))
+
+
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    key = build_container_key(path["lookup"], path["containerName"])
+    item = await get_administration().find(ItemKind.CONTAINER, key)
+    return {"name": path["containerName"]} if item is None else _record_to_json(item)
+
+
+async def _check_record(call: Call[Any, ContainerRecordBody], faults: ValidationErrors) -> None:
+    check_condition(faults, call.request)
+    key = build_container_key(call.path["lookup"], call.path["containerName"])
+    if call.body.data_class is DataClass.EVIDENCE:
+        item = await get_administration().find(ItemKind.CONTAINER, key)
+        check_data_class_change(faults, None if item is None else item.definition, call.body.data_class)
+
+
+@GROUP.endpoint(
+    "PUT",
+    _ROUTE + "/{containerName}",
+    right=AccessRight.DATA_STORE_MANAGE,
+    body=ContainerRecordBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.ContainerRecord.__annotations__) - list_accepted_names(ContainerRecordBody).keys(),
+        _read_current,
+        volatile=LIVE_MEMBERS,
+    ),
+    check=_check_record,
+    docs=replies.RECORD_PUT,
+)
+async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
+    """Change the data class or the exposed operations of a declared container."""
+    item = await _get_record(call.path)
+    body, condition = call.body, parse_condition(call.request)
+    change = ContainerChange(
+        body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path
+    )
+    build = partial(apply_container_change, change)
+    replaced = await get_administration().put(get_caller(call), ItemKind.CONTAINER, item.key, build, condition)
+    return build_item_reply(_record_to_json(replaced.item))
+
+
+async def _get_record(path: Mapping[str, str]) -> CatalogItem:
+    """Return the catalog item of a declared container.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``.
+    """
+    stored = await services().provenance.catalog_service.load()
+    item = find_item(stored, ItemKind.CONTAINER, build_container_key(path["lookup"], path["containerName"]))
+    if item is not None:
+        return item
+    if (await services().catalog.current()).find_database(path["lookup"]) is None:
+        raise build_database_not_found_error()
+    raise build_container_not_found_error()
+
+
+def _build_store_list(catalog: Catalog) -> Reply:
+    stores = [_store_to_json(catalog.data_stores[lookup].value, catalog) for lookup in sorted(catalog.data_stores)]
+    return json_reply({"dataStores": stores})
+
+
+def _store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:
+    described: dict[str, Any] = store.model_dump(mode="json", by_alias=True)
+    for database in described["databases"]:
+        for container in database["containers"]:
+            key = build_container_key(database["lookup"], container["name"])
+            container["etag"] = compute_etag(catalog.items[ItemKind.CONTAINER, key])
+    return described
+
+
+def _record_to_json(item: CatalogItem) -> dict[str, Any]:
+    container = Container.model_validate(item.definition)
+    return {**container.model_dump(mode="json", by_alias=True), "Declared": True, **describe_storage(item)}
+
+
+def _container_to_json(container: ContainerSummary) -> dict[str, Any]:
     return {
         "name": container.name,
         "partitionKeyPath": container.partition_key_path,

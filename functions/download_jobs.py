@@ -1,7 +1,7 @@
-"""Durable Functions orchestration that converts the parts of cold downloads.
+"""Durable Functions orchestration of downloads, which convert the telemetry archive to files.
 
-The orchestrator has no state: the job's record lists the parts and their progress. The orchestrator requests the next
-parts, converts them, and repeats. Its history therefore stays short for any date range.
+The orchestrator has no state: the job's record lists the parts of the download and their progress. The orchestrator
+requests the next parts, converts them, and repeats. Its history therefore stays short for any date range.
 """
 
 import typing
@@ -17,9 +17,9 @@ from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"
 ROUNDS: Final = 20
-"""Number of rounds after which the orchestration restarts with an empty history."""
+"""Number of rounds after which an orchestration restarts with an empty history."""
 RETRY_DELAY: Final = timedelta(seconds=2)
-"""Waiting time of a job while another job of the same principal runs."""
+"""Time for which a job waits before its next attempt while another job of the same principal runs."""
 RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)
 
 blueprint = df.Blueprint()
@@ -28,7 +28,7 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Convert all parts of a job, then mark the job as completed."""
+    """Orchestrate a download: convert all its parts to files, then mark the download job as completed."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -56,20 +56,20 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 @blueprint.function_name("download_next_parts")
 @blueprint.activity_trigger(input_name="job")
 async def download_next_parts(job: str) -> list[int] | None:
-    """Return the numbers of the parts to convert next.
+    """Return the numbers of the download's parts to convert next.
 
     An empty list means that the job has ended. None means that the job must wait and call this activity again.
     """
-    numbers = await services().downloads.work.next_parts(job)
+    numbers = await services().downloads.runner.next_parts(job)
     return None if numbers is None else list(numbers)
 
 
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
 async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker accepts only this form
-    """Convert one part and return True, or return False if the conversion must be retried later."""
+    """Convert one part of a download to a file and return True; return False if it must be retried later."""
     with span("convert a part of a download"):
-        converted = await services().downloads.work.convert(step["job"], step["part"])
+        converted = await services().downloads.runner.convert(step["job"], step["part"])
     if converted:
         count("workspace.downloads.parts")
     return converted
@@ -78,12 +78,12 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 @blueprint.function_name("download_finish")
 @blueprint.activity_trigger(input_name="job")
 async def download_finish(job: str) -> None:
-    """Mark a job as completed."""
-    await services().downloads.work.finish(job)
+    """Mark the job of a download as completed."""
+    await services().downloads.runner.finish(job)
 
 
 @blueprint.function_name("download_fail")
 @blueprint.activity_trigger(input_name="job")
 async def download_fail(job: str) -> None:
-    """Mark a job as failed."""
-    await services().downloads.work.fail(job)
+    """Mark the job of a download as failed."""
+    await services().downloads.runner.fail(job)

@@ -1,18 +1,21 @@
 """HTTP operations on cold downloads (start, list, get, cancel), and the documentation of their replies."""
 
 import re
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal, Self, TypedDict
+from typing import Annotated, Any, Final, Self, TypedDict
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
 from functions.download_jobs import ORCHESTRATOR
 from functions.durable_runner import DurableRunner
+from functions.idempotency import HEADER, run_once_per_key
 from shared.auth.rights import AccessRight
 from shared.catalog.fields import Instant
-from shared.downloads.models import Format, Job
+from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus
+from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
 from shared.http.messages import Reply, json_reply
-from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
+from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, WAITING, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group
 from shared.timestamps import rfc3339
 from shared.wiring import services
@@ -58,9 +61,9 @@ class Download(TypedDict):
     """
 
     downloadId: str
-    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    status: JobStatus
     statusUrl: str
-    format: Literal["csv", "jsonl", "parquet"]
+    format: DownloadFormat
     dateRange: Range
     createdAt: datetime
     progress: Progress
@@ -70,7 +73,7 @@ class Download(TypedDict):
     error: str | None
 
 
-class Downloads(TypedDict):
+class DownloadList(TypedDict):
     """List of the caller's downloads."""
 
     downloads: list[Download]
@@ -119,12 +122,13 @@ STARTED_DOCS = OperationDocs(
             headers={**_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
         ),
     ),
-    error_statuses=(404, 429, 503, 507),
+    error_statuses=(404, 409, 422, 429, 503, 507),
     example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
+    headers={**IDEMPOTENT, **WAITING},
 )
 SHOWN_DOCS = OperationDocs((DocumentedReply(200, "The download.", Download, _COMPLETED),), error_statuses=(404, 503))
 LISTED_DOCS = OperationDocs(
-    (DocumentedReply(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), error_statuses=(503,)
+    (DocumentedReply(200, "The downloads.", DownloadList, {"downloads": [_COMPLETED]}),), error_statuses=(503,)
 )
 CANCELLED_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))
 
@@ -138,11 +142,13 @@ def _require_text(value: object) -> object:
 Moment = Annotated[Instant, BeforeValidator(_require_text)]
 
 
-class DateRange(BaseModel):
+class DateRange(ModelWithAliases):
     """Time range of a download; `start` is included, `end` is excluded."""
 
-    start: Moment = Field(validation_alias=AliasChoices("start", "from"))
-    end: Moment = Field(validation_alias=AliasChoices("end", "to"))
+    start: Annotated[Moment, DeprecatedAlias("from", FORMER_NAMES)] = Field(
+        validation_alias=AliasChoices("start", "from")
+    )
+    end: Annotated[Moment, DeprecatedAlias("to", FORMER_NAMES)] = Field(validation_alias=AliasChoices("end", "to"))
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -156,7 +162,7 @@ class DateRange(BaseModel):
 class DownloadBody(BaseModel):
     """Request body that starts a download."""
 
-    format: Format = Format.CSV
+    format: DownloadFormat = DownloadFormat.CSV
     date_range: DateRange = Field(alias="dateRange")
 
 
@@ -168,7 +174,10 @@ class DownloadBody(BaseModel):
     docs=STARTED_DOCS,
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
-    """Start a cold download of a data connection."""
+    """Start a cold download of a data connection.
+
+    A cold download converts archived telemetry to files.
+    """
     return await _start_job(call, await services().downloads.service.select_connection(call.path["lookup"]))
 
 
@@ -180,7 +189,10 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     docs=STARTED_DOCS,
 )
 async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
-    """Start a cold download of all connections of a surface."""
+    """Start a cold download of all connections of a surface.
+
+    A cold download converts archived telemetry to files. A surface is a named group of connections.
+    """
     return await _start_job(
         call, await services().downloads.service.select_surface_connections(call.path["surfaceLookup"])
     )
@@ -194,7 +206,10 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     docs=STARTED_DOCS,
 )
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
-    """Start a cold download of one connection of a surface."""
+    """Start a cold download of one connection of a surface.
+
+    A cold download converts archived telemetry to files. A surface is a named group of connections.
+    """
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
     return await _start_job(call, await services().downloads.service.select_surface_connections(surface, connection))
 
@@ -203,7 +218,7 @@ async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
 async def list_downloads(call: Call) -> Reply:
     """List the caller's downloads, newest first."""
     jobs = await services().downloads.service.list(call.principal)
-    return json_reply({"downloads": [await _to_json(job) for job in jobs]})
+    return json_reply({"downloads": [await _download_to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=SHOWN_DOCS)
@@ -211,7 +226,7 @@ async def get_download(call: Call) -> Reply:
     """Return the status of a download, with new links to its files."""
     job = await services().downloads.service.get(call.principal, call.path["downloadId"])
     await services().downloads.service.restart_if_stalled(job, RUNNER)
-    return json_reply(await _to_json(job))
+    return json_reply(await _download_to_json(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=CANCELLED_DOCS)
@@ -222,20 +237,50 @@ async def cancel_download(call: Call) -> Reply:
 
 
 async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
-    date_range = call.body.date_range
-    downloads = services().downloads.service
-    job = await downloads.start(call.principal, connections, call.body.format, date_range.start, date_range.end, RUNNER)
+    body, downloads = call.body, services().downloads.service
+
+    async def start_download(job_id: str) -> Job:
+        start_download, end = body.date_range.start, body.date_range.end
+        return await downloads.start(
+            call.principal, connections, body.format, start_download, end, RUNNER, job_id=job_id
+        )
+
+    job = await start_once(call, start_download)
     headers = {"Location": _build_status_url(job)}
-    wait = _parse_wait(call.request.headers.get("prefer", ""))
+    wait = parse_wait(call.request.headers.get("prefer", ""))
     if wait:
         job = await downloads.wait_until_ended(job, wait)
         if not job.unfinished:
-            return json_reply(await _to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
-    return json_reply(await _to_json(job), 202, headers)
+            return json_reply(await _download_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return json_reply(await _download_to_json(job), 202, headers)
 
 
-def _parse_wait(prefer: str) -> int:
-    """Return the seconds that a header ``Prefer: wait=N`` requests (RFC 7240), at most 60; 0 without a wait."""
+async def start_once(
+    call: Call[Any, Any], start: Callable[[str], Awaitable[Job]], *, kind: JobKind = JobKind.DOWNLOAD
+) -> Job:
+    """Start a job; a retry with the same Idempotency-Key gets the same job in its current state.
+
+    Args:
+        call: validated request.
+        start: starts a job and returns it. Its argument is the id of the job, or empty to create a new id. A retry of
+            the request calls it with the same id.
+        kind: kind of the job.
+
+    Raises:
+        WorkspaceError: as :func:`functions.idempotency.run_once_per_key`; NOT_FOUND if the job has expired.
+    """
+
+    async def start_and_return_id(append_id: str) -> bytes:
+        return (await start(append_id)).id.encode()
+
+    if HEADER not in call.request.headers:
+        return await start("")
+    job_id = (await run_once_per_key(call, start_and_return_id)).decode()
+    return await services().downloads.service.get(call.principal, job_id, kind=kind)
+
+
+def parse_wait(prefer: str) -> int:
+    """Return the seconds that a header ``Prefer: wait=N`` requests (RFC 7240), at most 60; 0 if it requests none."""
     found = _WAIT.search(prefer)
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
 
@@ -244,7 +289,7 @@ def _build_status_url(job: Job) -> str:
     return f"/{ROUTE}/{job.id}"
 
 
-async def _to_json(job: Job) -> dict[str, Any]:
+async def _download_to_json(job: Job) -> dict[str, Any]:
     linked = await services().downloads.service.create_links(job)
     return {
         "downloadId": job.id,

@@ -7,16 +7,16 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
-"""Durable Functions client of the current request, as JSON text from the host."""
+"""Durable Functions client of the current request: the JSON text that the host passes to the function."""
 
 _LOG = logs.get_logger("durable")
 
 
 class DurableRunner:
-    """Runner that starts one orchestration instance per job, with the job's id as instance id and input.
+    """Runner that starts one Durable Functions orchestration per job; the job's id is the instance id and the input.
 
     Args:
-        orchestrator: name of the orchestrator function.
+        orchestrator: name of the orchestrator function to start.
     """
 
     def __init__(self, orchestrator: str) -> None:
@@ -37,7 +37,7 @@ class DurableRunner:
     async def stop(self, job_id: str) -> None:
         """Terminate the orchestration of a job.
 
-        A failure is only logged, because the activities also stop when the job's record has a final status.
+        A failure of the client is only logged: the orchestration also ends when the job's record has a final status.
         """
         try:
             await CLIENT.get().terminate(job_id, "cancelled")

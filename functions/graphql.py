@@ -1,4 +1,4 @@
-"""GraphQL endpoint: HTTP operations and GraphQL over HTTP (June 2025 working draft)."""
+"""GraphQL endpoint: HTTP operations that follow GraphQL over HTTP (June 2025 working draft)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, RawBody
-from shared.http.problems import STATUS, error_headers, problem_reply
+from shared.http.problems import STATUS, build_error_headers, build_problem_reply
 from shared.http.unknown_names import UnknownNames
+from shared.interpreter import load_modules
 from shared.text_formats.strict_json import parse_body
 from shared.wiring import services
-from shared.worker_threads import load_modules
 
 ROUTE = "v1/{workspaceId}/graphql"
 GRAPHQL_JSON: Final = "application/graphql-response+json"
@@ -84,7 +84,7 @@ GET_DOCS = OperationDocs((_RESPONSE,), error_statuses=(400, 403, 405), errors=_E
 
 @dataclass(frozen=True, slots=True)
 class GraphQLParameters:
-    """Members of a GraphQL request."""
+    """Parameters of a GraphQL request, as the specification names them."""
 
     query: str
     variables: Mapping[str, Any]
@@ -95,7 +95,7 @@ async def read_parameters(request: Request) -> GraphQLParameters:
     """Parse the GraphQL parameters from the body of a POST or from the query string of a GET.
 
     Raises:
-        WorkspaceError: INVALID with the name of an invalid member, or INVALID ``BODY_NOT_JSON``.
+        WorkspaceError: INVALID with the name of an invalid parameter, or INVALID ``BODY_NOT_JSON``.
     """
     members = await (_parse_query_string(request) if request.method != "POST" else _parse_body(request))
     query, name = members.get("query"), members.get("operationName")
@@ -118,14 +118,14 @@ def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: 
 
 
 def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
-    """Build the reply to a request that failed before its execution: ``errors`` and the HTTP status of the error."""
+    """Build the reply to a request that failed before its execution: a GraphQL error with the error's HTTP status."""
     media_type = _select_media_type(request)
     if media_type == JSON and request.method not in _METHODS:
-        return problem_reply(error, request_id)
+        return build_problem_reply(error, request_id)
     # Clients that prefer the GraphQL media type accept error bodies in that type only.
     graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
-    headers = {"Content-Type": f"{media_type}; charset=utf-8", **error_headers(error)}
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", **build_error_headers(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)
 
 
@@ -133,7 +133,7 @@ def _select_media_type(request: Request) -> str:
     return choose_media_type(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
-GROUP = Group("graphql", build_graphql_problem)
+GROUP = Group("graphql", build_graphql_problem, is_versioned=False)
 
 
 @GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
@@ -155,7 +155,7 @@ async def _run_query(call: Call[Any, Any]) -> Reply:
             Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential does not belong to the workspace in the URL."
         )
     parameters = await read_parameters(call.request)
-    await load_modules("shared.graphql_api.service")
+    await load_modules(services().runtime, "shared.graphql_api.service")
     outcome = await services().graphql.service.run(
         call.principal,
         parameters.query,
@@ -180,7 +180,7 @@ async def _parse_query_string(request: Request) -> dict[str, Any]:
 
 
 async def _parse_body(request: Request) -> dict[str, Any]:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = request.media_type
     if media_type != JSON:
         raise invalid("Content-Type", f"must be {JSON}", code="BODY_NOT_JSON")
     body = await _parse_json(request.body, "body")
@@ -191,7 +191,7 @@ async def _parse_body(request: Request) -> dict[str, Any]:
 
 async def _parse_json(text: bytes, name: str) -> Any:
     try:
-        return await parse_body(text)
+        return await parse_body(text, services().runtime)
     except ValueError as error:
         raise invalid(name, str(error), code="BODY_NOT_JSON") from None
 

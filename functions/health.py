@@ -1,13 +1,15 @@
 """Liveness and readiness probes."""
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from shared.auth.rights import AccessRight
+from shared.disk_space.guard import DiskState
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
-from shared.http.operations import Access, Call, Group, authorization_header
+from shared.http.operations import Access, Call, Group, read_authorization_header
 from shared.http.unknown_names import UnknownNames
+from shared.observability.readiness import list_background_work
 from shared.wiring import services
 
 GROUP = Group("health")
@@ -20,9 +22,15 @@ class Alive(TypedDict):
 
 
 class Ready(TypedDict):
-    """Reply of the readiness probe."""
+    """Reply of the readiness probe.
+
+    `running` names background work, and `warnings` names conditions that an operator must end; each is missing if there
+    is none.
+    """
 
     status: Literal["ready"]
+    warnings: NotRequired[list[Literal["DISK_NEARLY_FULL", "DISK_FULL", "ENTRA_AUTH_TIME_MISSING"]]]
+    running: NotRequired[list[str]]
 
 
 ALIVE_DOCS = OperationDocs((DocumentedReply(200, "The process runs.", Alive, {"status": "alive"}),))
@@ -42,19 +50,42 @@ async def alive(_: Call) -> Reply:
 async def ready(call: Call) -> Reply:
     """Return 200 if the stores and the query engine respond, else 503.
 
+    Warnings do not change the status. With `DISK_NEARLY_FULL`, free space of the disk soon; with `DISK_FULL`, telemetry
+    is rejected with 507. With `ENTRA_AUTH_TIME_MISSING`, people who sign in with Entra ID cannot sign: configure it to
+    state `auth_time` in its tokens.
+
     The 503 lists the failing dependencies if the caller has the right to read the catalog.
     """
-    failing = await services().readiness.find_failing()
+    failing = await services().readiness.find_failing_dependencies()
     if failing:
         details = {"failing": failing} if await _can_read_catalog(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
-    return json_reply({"status": "ready"})
+    lists = {"warnings": await _list_warnings(), "running": list_background_work()}
+    return json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
+
+
+async def _list_warnings() -> list[str]:
+    disk = await services().backends.disk_guard.read_state()
+    warnings = [] if disk is DiskState.OK else [disk.value]
+    if services().access.authenticator.lacks_entra_time and await _requires_signatures():
+        warnings.append("ENTRA_AUTH_TIME_MISSING")
+    return warnings
+
+
+async def _requires_signatures() -> bool:
+    """Return whether any decision needs a signature; False if the catalog cannot be read."""
+    try:
+        return (await services().catalog.current()).policies.signatures.is_required
+    except WorkspaceError:
+        return False
 
 
 async def _can_read_catalog(call: Call) -> bool:
-    """Return whether the caller has the right to read the catalog; False if the credential cannot be checked now."""
+    """Return whether the caller has the right to read the catalog; False if the credential cannot be verified."""
     try:
-        caller = await services().access.authenticator(authorization_header(call.request), Access.KEY_OR_TOKEN.value)
+        caller = await services().access.authenticator(
+            read_authorization_header(call.request), Access.KEY_OR_TOKEN.value
+        )
     except WorkspaceError:
         return False
     return AccessRight.CATALOG_READ in caller.rights

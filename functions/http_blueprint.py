@@ -28,9 +28,9 @@ type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
 def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
-    """Build a blueprint with one function for each route.
+    """Build a blueprint with one Azure function for each route.
 
-    A route that several groups declare is registered once: the functions list no methods, and the host rejects two
+    A route that several groups declare gets one function: the functions accept all methods, and the host rejects two
     functions with the same route and methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
     """
     blueprint = func.Blueprint()
@@ -43,35 +43,35 @@ def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
     routes.pop("", None)
     for route, sharing in routes.items():
         name = re.sub(r"\W+", "_", f"{sharing[0].name}_{route}").strip("_").lower()
-        register = _register_with_client if any(group.durable for group in sharing) else _register
+        register = _register_route_with_durable_client if any(group.durable for group in sharing) else _register_route
         register(blueprint, name, route)
     return blueprint
 
 
 def build_catch_all_blueprint() -> func.Blueprint:
-    """Build a blueprint with the function that serves all other addresses."""
+    """Build a blueprint with the Azure function that receives requests to all paths without a route."""
     blueprint = func.Blueprint()
-    _register(blueprint, "unmatched", "{*path}")
+    _register_route(blueprint, "unmatched", "{*path}")
     return blueprint
 
 
-def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
-    async def serve(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
+def _register_route(blueprint: func.Blueprint, name: str, route: str) -> None:
+    async def serve_request(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         return _to_response(await get_pipeline().serve(_to_request(req, read_trace_context(context))))
 
-    serve.__name__ = name
+    serve_request.__name__ = name
     # Without a list of methods, the host passes every method to the pipeline, which rejects wrong ones with 405.
-    routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve)
+    routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve_request)
     blueprint.function_name(name)(routed)
 
 
-def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
-    async def serve(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
+def _register_route_with_durable_client(blueprint: func.Blueprint, name: str, route: str) -> None:
+    async def serve_request(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
         return _to_response(await get_pipeline().serve(_to_request(req, read_trace_context(context))))
 
-    serve.__name__ = name
-    bound = blueprint.durable_client_input(client_name="client")(serve)
+    serve_request.__name__ = name
+    bound = blueprint.durable_client_input(client_name="client")(serve_request)
     routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(bound)
     blueprint.function_name(name)(routed)
 
@@ -88,8 +88,9 @@ def get_pipeline() -> RequestPipeline:
         app.access.authenticator,
         app.features.require,
         app.rate_limits.admit,
-        Cors(app.settings.origins()),
+        Cors(app.settings.list_origins()),
         get_load_shedder(),
+        runtime=app.runtime,
     )
 
 
@@ -106,10 +107,10 @@ def _to_request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Requ
 
 
 def _split_url(url: str, host: str) -> tuple[str, str]:
-    """Return the path and the query string of a URL, still percent-encoded.
+    """Return the path and the query string of a URL without decoding them, as URL parsers would do.
 
-    URL parsers are not used, because they decode. The value of the Host header is removed from the start of the URL
-    first, because a slash or question mark in an invalid Host header must not count as the start of the path.
+    The value of the Host header is removed from the start of the URL first, because a slash or question mark in an
+    invalid Host header must not count as the start of the path or query.
     """
     after_scheme = url.partition("://")[2]
     rest = after_scheme.removeprefix(host)
@@ -130,7 +131,7 @@ class _ResponseWithoutContent(func.HttpResponse):
 
     @property
     def headers(self) -> Headers:
-        """The headers, without Content-Type."""
+        """Headers of the response, without Content-Type."""
         return self._untyped_headers
 
 

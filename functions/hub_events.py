@@ -7,24 +7,31 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, overload
 
 import azure.functions as func
 from azure.functions.eventhub import EventHubTriggerConverter
+from azure.functions.meta import Datum
 
+from shared.telemetry.json_text import parse
 from shared.telemetry.models import HubEvent
 
-IOT_HUB_DEVICE = "connection-device-id"
-"""IoT Hub's system property for the device id, without the prefix ``iothub-``."""
+IOT_HUB_DEVICE = "iothub-connection-device-id"
+"""IoT Hub's system property for the device id."""
+
+_TEXT = frozenset({str})
+_BINARY = "collection_bytes"
+"""Type of the data of a trigger with many events whose data type is binary."""
 
 _ISO_8601 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?", re.ASCII)
 _sdk_parse = EventHubTriggerConverter._parse_datetime  # noqa: SLF001  replaced below, and used as the fallback
 
 
 def parse_enqueued_time(text: str | None) -> datetime | None:
-    """Parse an enqueued time as the SDK does; None if the text is missing.
+    """Parse the time at which an event was enqueued, as the SDK does; None if the text is missing.
 
-    The time is aware if the text has a time zone, else naive.
+    The result has a time zone only if the text has one.
 
     Raises:
         ValueError: the text is not a valid time.
@@ -42,54 +49,118 @@ def parse_enqueued_time(text: str | None) -> datetime | None:
 EventHubTriggerConverter._parse_datetime = staticmethod(parse_enqueued_time)  # type: ignore[method-assign, assignment]  # noqa: SLF001  the SDK has no public hook
 
 
-def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
-    """Convert a batch of the Functions host to hub events with their properties and positions.
+class TriggerBatch(Sequence[func.EventHubEvent]):
+    """Batch of an Event Hub trigger as the host sends it, from which hub events are read without the SDK's objects.
 
-    The host passes the metadata of all events as shared arrays, which are parsed once per batch.
+    Creating the SDK's objects takes longer than the rest of a trigger's work. As a sequence, it has them nevertheless.
+
+    Args:
+        bodies: bytes of the events.
+        metadata: metadata of the trigger; its arrays have one element for each event.
+    """
+
+    def __init__(self, bodies: Sequence[bytes], metadata: Mapping[str, Any]) -> None:
+        self.bodies = bodies
+        self.metadata = metadata
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.bodies)
+
+    @overload
+    def __getitem__(self, index: int) -> func.EventHubEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[func.EventHubEvent]: ...
+    def __getitem__(self, index: int | slice) -> func.EventHubEvent | Sequence[func.EventHubEvent]:
+        """Return an event as the SDK creates it."""
+        data = Datum(SimpleNamespace(bytes=self.bodies), _BINARY)
+        events: Sequence[func.EventHubEvent] = _sdk_decode(data, self.metadata)
+        return events[index]
+
+
+def _decode_batch(
+    cls: type[EventHubTriggerConverter],  # noqa: ARG001  a class method of the SDK
+    data: Datum,
+    trigger_metadata: Mapping[str, Any],
+) -> Sequence[func.EventHubEvent]:
+    if data.type == _BINARY:
+        return TriggerBatch(data.value.bytes, trigger_metadata)
+    events: Sequence[func.EventHubEvent] = _sdk_decode(data, trigger_metadata)
+    return events
+
+
+_sdk_decode = EventHubTriggerConverter.decode_multiple_events
+EventHubTriggerConverter.decode_multiple_events = classmethod(_decode_batch)  # type: ignore[method-assign, assignment]
+
+
+def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
+    """Convert the batch of an Event Hub trigger to hub events with their properties and positions.
+
+    Args:
+        events: the :class:`TriggerBatch` that the worker passes to a function whose trigger has the data type binary.
 
     Raises:
         ValueError: the host's metadata lacks the partition, a sequence number or an enqueued time.
     """
     if not events:
         return []
-    metadata: Mapping[str, Any] = events[0].metadata or {}
-    partition = _read_partition(metadata)
-    properties = _decode_metadata(metadata.get("PropertiesArray")) or [{}] * len(events)
+    if not isinstance(events, TriggerBatch):
+        detail = "the Event Hub trigger delivered no bytes; set the data type of its binding to binary"
+        raise ValueError(detail)  # noqa: TRY004  as for other invalid batches
+    partition = _read_partition(events.metadata)
+    places = _read_metadata(events.metadata, "SystemPropertiesArray") or ()
+    properties = _read_metadata(events.metadata, "PropertiesArray") or [{}] * len(events)
     return [
-        _to_hub_event(event, partition, _to_texts(values)) for event, values in zip(events, properties, strict=True)
+        _to_hub_event(body, partition, place, _to_texts(values))
+        for body, place, values in zip(events.bodies, places, properties, strict=True)
     ]
 
 
-def _to_hub_event(event: func.EventHubEvent, partition: str, properties: Mapping[str, str]) -> HubEvent:
-    enqueued_at = event.enqueued_time
-    if event.sequence_number is None or enqueued_at is None:
-        raise ValueError("the event has no sequence number or no enqueued time")
+def _to_hub_event(body: bytes, partition: str, place: Mapping[str, Any], properties: Mapping[str, str]) -> HubEvent:
+    sequence_number, enqueued_at = place.get("SequenceNumber"), parse_enqueued_time(place.get("EnqueuedTimeUtc"))
+    if not isinstance(sequence_number, int) or enqueued_at is None:
+        raise ValueError("the Event Hub event lacks its sequence number or enqueued time")
     return HubEvent(
-        body=event.get_body(),
-        partition=partition,
-        sequence_number=event.sequence_number,
-        enqueued_at=enqueued_at if enqueued_at.tzinfo else enqueued_at.replace(tzinfo=UTC),
-        properties=properties,
-        device_id=(event.iothub_metadata or {}).get(IOT_HUB_DEVICE, ""),
-        partition_key=event.partition_key or "",
+        body,
+        partition,
+        sequence_number,
+        enqueued_at if enqueued_at.tzinfo else enqueued_at.replace(tzinfo=UTC),
+        properties,
+        place.get(IOT_HUB_DEVICE) or "",
+        place.get("PartitionKey") or "",
     )
 
 
 def _read_partition(metadata: Mapping[str, Any]) -> str:
-    context = _decode_metadata(metadata.get("PartitionContext")) or {}
+    context = _read_metadata(metadata, "PartitionContext") or {}
     partition = context.get("PartitionId")
     if not isinstance(partition, str):
-        raise ValueError("the batch has no partition id")  # noqa: TRY004  a missing value too
+        raise ValueError("the metadata of the Event Hub batch lack the partition id")  # noqa: TRY004  a missing value too
     return partition
 
 
-def _decode_metadata(value: Any) -> Any:
-    """Return metadata as a JSON value; some versions of the host pass it as JSON text."""
-    return json.loads(value) if isinstance(value, str) else value
+def _read_metadata(metadata: Mapping[str, Any], name: str) -> Any:
+    """Parse an element of the trigger's metadata; some versions of the host put JSON text into a JSON string."""
+    datum = metadata.get(name)
+    value = None if datum is None else datum.value
+    for _ in range(2):
+        if isinstance(value, str):
+            value = _parse_metadata(value)
+    return value
+
+
+def _parse_metadata(text: str) -> Any:
+    try:
+        return parse(text.encode())
+    except ValueError:
+        # The host writes application properties that are not finite as NaN and Infinity, which Python reads.
+        return json.loads(text)
 
 
 def _to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
-    """Convert application properties to texts; AMQP values other than strings become JSON text."""
+    """Convert an event's application properties to texts; AMQP values other than strings become JSON text."""
+    if set(map(type, properties.values())) <= _TEXT:
+        return properties
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in properties.items()

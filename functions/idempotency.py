@@ -20,10 +20,12 @@ _CONDITIONS = ("if-match", "if-none-match")
 
 @asynccontextmanager
 async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
-    """Yield the append id of the caller's Idempotency-Key, empty if the request has no key.
+    """Yield the append id of the request's Idempotency-Key; empty if the request has no key.
 
-    Use it for requests that only append one record to a chain, because a retry finds the record by its append id. If
-    the request is rejected, the caller may use the key again.
+    An append id prevents a second append of the same audit record.
+
+    Use this context manager for requests that only append one record to an audit chain: a retry gets the same append
+    id and finds the record by this id. If the request is rejected, the caller may use the key again.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see
@@ -34,7 +36,7 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    append_id = await services().idempotency.keys.append_id(member, method, key, _identify_request(call))
+    append_id = await services().idempotency.keys.get_append_id(member, method, key, _identify_request(call))
     try:
         yield append_id
     except WorkspaceError as error:
@@ -49,27 +51,41 @@ def make_idempotent[Q, B](
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
     """Decorate a handler so that a retry with the same Idempotency-Key gets the first reply again, for 24 hours.
 
-    Use it below ``@GROUP.endpoint``, for requests that do more than append one record. ``call.append_id`` is the same
-    in every attempt, even if the process died during an earlier one.
+    Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. ``call.append_id``
+    is the same in every attempt, even if the process ended during an earlier attempt.
     """
 
     @wraps(handler)
     async def run_once(call: Call[Q, B]) -> Reply:
-        key = call.request.headers.get(HEADER)
-        if key is None:
+        if HEADER not in call.request.headers:
             return await handler(call)
 
-        async def run(append_id: str) -> bytes:
+        async def call_handler(append_id: str) -> bytes:
             return _encode_reply(await handler(replace(call, append_id=append_id)))
 
-        member = call.principal.member_id
-        # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
-        request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
-        return _decode_reply(
-            await services().idempotency.replies.run_once(member, call.request.method, key, request, run)
-        )
+        return _decode_reply(await run_once_per_key(call, call_handler))
 
     return run_once
+
+
+async def run_once_per_key(call: Call[Any, Any], work: Callable[[str], Awaitable[bytes]]) -> bytes:
+    """Do the work of a request; a retry with the same Idempotency-Key gets the first result again, for 24 hours.
+
+    Args:
+        call: validated request.
+        work: does the work and returns its encoded result. Its argument is the append id, which prevents a second
+            append of the same audit record; the argument is empty if the request has no Idempotency-Key.
+
+    Raises:
+        WorkspaceError: as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
+    """
+    key = call.request.headers.get(HEADER)
+    if key is None:
+        return await work("")
+    member = call.principal.member_id
+    # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
+    request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
+    return await services().idempotency.replies.run_once(member, call.request.method, key, request, work)
 
 
 def _identify_request(call: Call[Any, Any]) -> bytes:

@@ -1,16 +1,16 @@
 """Endpoint groups whose modules are imported at the first request to one of their operations.
 
-Importing the models, domains and descriptions of a group takes time. The host and the router need only the method and
-route of an operation, so neither the start of the app nor requests to other groups wait for that import.
+Importing the models, domains and descriptions of a group takes time. The Functions host and the router need only the
+method and route of an operation, so neither the start of the app nor requests to other groups wait for that import.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
 from shared.http.operations import Group, Operation
+from shared.wiring import services
 
 
 class LazyGroup:
@@ -18,18 +18,26 @@ class LazyGroup:
 
     Args:
         name: name of the group.
-        module: module that declares the group as ``GROUP``.
+        module: name of the module that declares the group as ``GROUP``.
         addresses: method and route of each operation, such as ``GET healthz``, in the order of the declarations.
         durable: True if handlers start orchestrations with the client in ``durable_runner.CLIENT``.
         has_own_error_format: True if the group's error replies are not problem documents.
+        is_versioned: True if the group's requests and replies state a version of the API.
     """
 
     def __init__(
-        self, name: str, module: str, *addresses: str, durable: bool = False, has_own_error_format: bool = False
+        self,
+        name: str,
+        module: str,
+        *addresses: str,
+        durable: bool = False,
+        has_own_error_format: bool = False,
+        is_versioned: bool = True,
     ) -> None:
         self.name = name
         self.durable = durable
         self.has_own_error_format = has_own_error_format
+        self.is_versioned = is_versioned
         self._module = module
         parts = (address.partition(" ") for address in addresses)
         self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
@@ -54,6 +62,8 @@ class LazyGroup:
             raise LookupError(f"{self._module} declares {declared}, but functions.GROUPS lists {listed}")
         if any(one.has_own_error_format != self.has_own_error_format for one in group.operations):
             raise LookupError(f"has_own_error_format of {self._module} differs between the module and functions.GROUPS")
+        if any(one.is_versioned != self.is_versioned for one in group.operations):
+            raise LookupError(f"is_versioned of {self._module} differs between the module and functions.GROUPS")
         return tuple(group.operations)
 
 
@@ -71,17 +81,22 @@ class LazyEndpoint:
         return self.group.has_own_error_format
 
     @property
+    def is_versioned(self) -> bool:
+        """True if requests and replies state a version of the API."""
+        return self.group.is_versioned
+
+    @property
     def is_loaded(self) -> bool:
         """True if the group's module has been imported."""
         return self.group.is_loaded
 
-    def load(self) -> Operation:
+    def load_operation(self) -> Operation:
         """Return the operation, and import its group's module if necessary."""
         return next(one for one in self.group.operations if (one.method, one.route) == (self.method, self.route))
 
 
 async def load_operations(groups: Sequence[LazyGroup]) -> list[Operation]:
-    """Return the operations of all groups; missing modules are imported in a worker thread."""
+    """Return the operations of all groups; import missing modules in a worker thread."""
     if not all(group.is_loaded for group in groups):
-        await asyncio.to_thread(lambda: [group.operations for group in groups])
+        await services().runtime.run_in_thread(lambda: [group.operations for group in groups])
     return [operation for group in groups for operation in group.operations]

@@ -1,4 +1,4 @@
-"""HTTP operations of the live stream: WebSocket URLs for clients and events from Web PubSub."""
+"""HTTP operations of the live stream: WebSocket URLs for clients, and the handler of events from Web PubSub."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, find_crede
 from shared.live_stream.event_sources import CONNECTION_ID
 from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
 from shared.observability.metrics import count
-from shared.timestamps import now, rfc3339
+from shared.timestamps import rfc3339
 from shared.wiring import services
 
 GROUP = Group("live-stream")
@@ -29,7 +29,7 @@ CONNECT, CONNECTED, DISCONNECTED = "connect", "connected", "disconnected"
 _TYPE, _STATE = "ce-type", "ce-connectionstate"
 _SYSTEM = "azure.webpubsub.sys."
 _CREDENTIALS = frozenset({TOKEN_PARAMETER, "access_token"})
-"""Query parameters that contain a credential of this service or of Web PubSub."""
+"""Names of query parameters that contain a credential of this service or of Web PubSub."""
 
 _ADMISSION = Group("live-stream-admission")
 
@@ -97,7 +97,8 @@ def _read_authorization(request: Request) -> str:
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Open a WebSocket that receives impulses.
 
-    A host that cannot upgrade redirects to a WebSocket URL that needs no further credential.
+    Impulses are telemetry events. A host that cannot upgrade redirects to a WebSocket URL that needs no further
+    credential.
     """
     live = services().live_stream.service
     if _is_upgrade(call.request):
@@ -126,7 +127,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Accept Web PubSub's validation request for this event handler."""
-    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.origin()})
+    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.get_allowed_origin()})
 
 
 async def _verify_sender(request: Request) -> None:
@@ -172,7 +173,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
     expires_at = rfc3339(Listener.from_principal(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(now())
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(services().runtime.now())
     return json_reply(
         reply | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
@@ -196,16 +197,20 @@ def _decode_state(state: str) -> bytes:
 
 
 def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
-    """Build a pipeline that checks the client's original request in the same way as a request to any route."""
+    """Build a pipeline that checks the client's original request like any other request to the API."""
     users = event.claims.get("sub", [])
 
-    async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
+    async def authenticate_client(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         if users:
             return await services().live_stream.service.resume(users[0])
         return await services().access.authenticator(authorization, accepted)
 
     return RequestPipeline(
-        _ADMISSION.operations, authenticate, services().features.require, services().rate_limits.admit
+        _ADMISSION.operations,
+        authenticate_client,
+        services().features.require,
+        services().rate_limits.admit,
+        runtime=services().runtime,
     )
 
 

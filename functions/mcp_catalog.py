@@ -1,20 +1,28 @@
-"""MCP tools that list data connections and surfaces, and MCP resources with their definitions.
+"""MCP tools that list data connections and surfaces (groups of connections), and MCP resources with definitions.
 
-Separate from ``mcp`` because it is imported at the first call of the protocol.
+Separate from ``mcp`` because this module is imported at the first MCP request.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cache, partial
 from typing import Any, TypedDict
 
+from pydantic import BaseModel, ConfigDict, StrictStr
+
+from functions.mcp_arguments import describe_arguments
+from functions.mcp_queries import name_nearest
+from functions.replies.connections import ConnectionSignal
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
+from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import ConnectionType
 from shared.catalog.snapshot import Catalog
+from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Resource, Tool, ToolResult
 from shared.openapi.schemas import inline_schema
-from shared.telemetry.ports import derive_status
-from shared.timestamps import rfc3339
+from shared.telemetry.connection_status import describe_statistics
+from shared.telemetry.ports import ConnectionState
 from shared.wiring import services
 
 
@@ -23,6 +31,7 @@ class ConnectionStats(TypedDict):
 
     messagesReceived: int
     lastMessage: datetime | None
+    typeMismatches: int
 
 
 class DataConnection(TypedDict):
@@ -43,7 +52,7 @@ class DataConnections(TypedDict):
 
 
 class SurfaceShown(TypedDict):
-    """A surface with the lookups of its connections and queries."""
+    """A surface (group of connections) with the short names in URLs (lookups) of its connections and queries."""
 
     lookup: str
     name: str
@@ -53,7 +62,7 @@ class SurfaceShown(TypedDict):
 
 
 class Surfaces(TypedDict):
-    """List of surfaces."""
+    """Surfaces (groups of connections) that the caller may read."""
 
     surfaces: list[SurfaceShown]
 
@@ -61,13 +70,37 @@ class Surfaces(TypedDict):
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+class DescribedConnection(DataConnection):
+    """A data connection with the fields of its messages, and the approved queries of its surfaces."""
+
+    enabled: bool
+    statusReason: str | None
+    signals: list[ConnectionSignal]
+    queries: list[str]
+
+
+class DescribeArguments(BaseModel):
+    """Arguments of the tool that describes a connection."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lookup: StrictStr
+
+
 def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Build the catalog tools; return no tools if the principal has no right to read the catalog."""
+    """Build the tools that list connections and surfaces; none if the principal may not read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
     async def list_connections(_: Mapping[str, Any]) -> ToolResult:
         return ToolResult({"connections": await _list_connections(catalog)})
+
+    async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
+        named = {"lookup" if name == "connection" else name: value for name, value in arguments.items()}
+        lookup = validate_model(DescribeArguments, named).lookup
+        if lookup not in catalog.connections:
+            raise await name_nearest(build_connection_not_found_error(), lookup, catalog.connections)
+        return ToolResult(await _describe_connection(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
         return ToolResult({"surfaces": _list_surfaces(catalog)})
@@ -82,6 +115,19 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             list_connections,
         ),
         Tool(
+            "describe_connection",
+            "Describe a data connection",
+            "Return the signals (fields) of a connection's messages with pointer in Payload, type, unit and expected "
+            "range, and its status, statistics, surfaces and approved queries. Call it before you write KQL.",
+            describe_arguments(
+                inline_schema(DescribeArguments, "validation"),
+                lookup="Lookup of the data connection, for example pump-rig.",
+            ),
+            inline_schema(DescribedConnection, "serialization"),
+            describe_connection,
+            hidden_arguments=("connection",),
+        ),
+        Tool(
             "list_surfaces",
             "List surfaces",
             "List the surfaces (named groups of connections) with their connections and warm queries.",
@@ -92,60 +138,74 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
     )
 
 
-def build_catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
-    """Build an MCP resource for the definition of each warm query and surface.
+def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str, Callable[[], Resource]]:
+    """Return, by address, a builder of an MCP resource for the definition of each warm query and surface.
 
-    Return no resources if the principal has no right to read the catalog.
+    Return no resources if the principal may not read the catalog.
     """
     if AccessRight.CATALOG_READ not in principal.rights:
-        return ()
-    queries = [
-        Resource(
-            f"workspace://warm-queries/{lookup}",
-            lookup,
-            stored.value.name,
-            "Definition of a warm query.",
-            stored.value.model_dump(mode="json", by_alias=True),
-        )
-        for lookup, stored in sorted(catalog.queries.items())
-    ]
-    surfaces = [
-        Resource(f"workspace://surfaces/{one['lookup']}", one["lookup"], one["name"], "Definition of a surface.", one)
-        for one in _list_surfaces(catalog)
-    ]
-    return (*queries, *surfaces)
+        return {}
+    queries = {f"workspace://warm-queries/{lookup}": lookup for lookup in sorted(catalog.queries)}
+    surfaces = {f"workspace://surfaces/{lookup}": lookup for lookup in sorted(catalog.surfaces)}
+    list_once = cache(lambda: {one["lookup"]: one for one in _list_surfaces(catalog)})
+
+    def build_query(uri: str) -> Resource:
+        query = catalog.queries[queries[uri]].value
+        content = query.model_dump(mode="json", by_alias=True)
+        return Resource(uri, query.lookup, query.name, "Definition of a warm query.", content)
+
+    def build_surface(uri: str) -> Resource:
+        surface = list_once()[surfaces[uri]]
+        return Resource(uri, surface["lookup"], surface["name"], "Definition of a surface.", surface)
+
+    return {
+        **{uri: partial(build_query, uri) for uri in queries},
+        **{uri: partial(build_surface, uri) for uri in surfaces},
+    }
 
 
 async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
-    states = await services().telemetry.connection_states.states()
-    return [
-        {
-            "lookup": lookup,
-            "name": stored.value.name,
-            "type": stored.value.type,
-            "status": derive_status(stored.value.enabled, states.get(lookup)),
-            "surfaces": list(catalog.find_surfaces(lookup)),
-            "stats": {
-                "messagesReceived": states[lookup].messages_received if lookup in states else 0,
-                "lastMessage": _to_text(states[lookup].last_message) if lookup in states else None,
-            },
-        }
-        for lookup, stored in sorted(catalog.connections.items())
-    ]
+    states = await services().telemetry.connection_states.load_states()
+    return [_to_json(catalog, lookup, states.get(lookup)) for lookup in sorted(catalog.connections)]
+
+
+def _to_json(catalog: Catalog, lookup: str, state: ConnectionState | None) -> dict[str, Any]:
+    connection = catalog.connections[lookup].value
+    return {
+        "lookup": lookup,
+        "name": connection.name,
+        "type": connection.type,
+        "status": services().telemetry.statuses.derive(connection, state).status,
+        "surfaces": list(catalog.find_surfaces(lookup)),
+        "stats": describe_statistics(state),
+    }
+
+
+async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
+    state = (await services().telemetry.connection_states.load_states()).get(lookup)
+    connection = catalog.connections[lookup].value
+    surfaces = catalog.find_surfaces(lookup)
+    queries = (stored.value for stored in catalog.queries.values() if stored.value.surface in surfaces)
+    return {
+        **_to_json(catalog, lookup, state),
+        "enabled": connection.enabled,
+        "statusReason": services().telemetry.statuses.derive(connection, state).reason,
+        "signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals],
+        "queries": sorted(query.lookup for query in queries if query.approval is not None),
+    }
 
 
 def _list_surfaces(catalog: Catalog) -> list[dict[str, Any]]:
+    queries: dict[str, list[str]] = {}
+    for key in sorted(catalog.queries):
+        queries.setdefault(catalog.queries[key].value.surface, []).append(key)
     return [
         {
             "lookup": lookup,
             "name": stored.value.name,
             "description": stored.value.description,
             "connections": list(stored.value.connections),
-            "queries": sorted(key for key, query in catalog.queries.items() if query.value.surface == lookup),
+            "queries": queries.get(lookup, []),
         }
         for lookup, stored in sorted(catalog.surfaces.items())
     ]
-
-
-def _to_text(instant: datetime | None) -> str | None:
-    return None if instant is None else rfc3339(instant)

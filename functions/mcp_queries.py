@@ -1,42 +1,53 @@
-"""MCP tools that query telemetry: run any warm query, run one certain query, and read the newest messages.
+"""MCP tools that query telemetry: run any warm query (saved KQL query), run one query, and read the newest messages.
 
-The tool of a certain query has the parameters of the query as arguments.
+The tool of one query has the parameters of this query as arguments.
 
-Separate from ``mcp`` because it is imported at the first call of the protocol.
+Separate from ``mcp`` because this module is imported at the first MCP request.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
+from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, build_parameter_argument, describe_arguments
 from functions.mcp_tools import build_output_schema
 from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
+from shared.catalog.administration import build_connection_not_found_error, build_surface_not_found_error
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.errors import Kind, WorkspaceError
+from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
 from shared.openapi.schemas import inline_schema
-from shared.openapi.warm_queries import build_parameter_schema
-from shared.timestamps import rfc3339
+from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import QueryResult, to_row_objects
 from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 
-_RESERVED: Final = ("timeRange", "limit")
+_RESERVED: Final = ("timeRange", "from", "to", "limit")
 """Names of the arguments of every query tool.
 
 A declared parameter of a query with such a name becomes the argument ``p_<name>``.
 """
+_GENERAL: Final = "run_warm_query"
+"""Name of the tool that runs any query."""
+
+_RESULT: Final[Schema] = {
+    "type": "object",
+    "properties": {"results": {"type": "array"}, "rowCount": {"type": "integer"}, "truncated": {"type": "boolean"}},
+}
+"""Schema of the result of a query's tool; the schema of the general tool has all members, and once suffices."""
+
 _TIMEOUT_SECONDS: Final = 20
 _KQL: Final = """declare query_parameters(connections:dynamic, window:timespan);
 Telemetry
@@ -58,34 +69,55 @@ class RunArguments(QueryArguments):
     parameters: dict[str, Any] = Field({}, description="Values of declared parameters by name.")
 
 
-def build_query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
-    """Build the tool for all queries, and one tool for each approved query, sorted by lookup key."""
-    approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-    named = sorted(_assign_names(approved), key=lambda pair: pair[1].lookup)
-    output_schema = build_output_schema(execute)
-    return [_build_general_tool(output_schema), *(_build_tool(name, query, output_schema) for name, query in named)]
+class _ToolNames:
+    """Names of the MCP tools of approved queries, sorted by the queries' short names and cached for one catalog."""
+
+    def __init__(self) -> None:
+        self._catalog: Catalog | None = None
+        self._names: Mapping[str, WarmQuery] = {}
+
+    def find_queries(self, catalog: Catalog) -> Mapping[str, WarmQuery]:
+        """Return the approved queries by the names of their tools."""
+        if catalog is not self._catalog:
+            approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
+            self._names = dict(sorted(_assign_names(approved), key=lambda pair: pair[1].lookup))
+            self._catalog = catalog
+        return self._names
 
 
-def _build_general_tool(output_schema: Schema) -> Tool:
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
+_NAMES: Final = _ToolNames()
+
+
+def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
+    """Return the builders of the tool for all queries, and of one tool for each approved query, by name of the tool."""
+    builders = {name: partial(_build_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()}
+    return {_GENERAL: partial(_build_general_tool, execute), **builders}
+
+
+def _build_general_tool(execute: Operation) -> Tool:
+    async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
         parsed = validate_model(RunArguments, _drop_nulls(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
-        "run_warm_query",
+        _GENERAL,
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
-        inline_schema(RunArguments, "validation"),
-        output_schema,
-        run,
+        describe_arguments(
+            inline_schema(RunArguments, "validation"),
+            lookup="Lookup or API path of an approved query, for example pressure-5m.",
+            limit=ROWS,
+        ),
+        build_output_schema(execute),
+        run_any_query,
     )
 
 
 def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
     """Yield each query with the name of its tool.
 
-    If two queries would get the same name, the newer one gets a suffix, so that the tool of a query never changes its
-    name because of a newer query.
+    If two queries would get the same tool name, the tool of the newer query gets a suffix. A new query therefore never
+    changes the name of another query's tool.
     """
     taken: set[str] = set()
     for stored in sorted(queries, key=lambda each: (each.created_at, each.value.lookup)):
@@ -97,26 +129,22 @@ def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[
         yield name, query
 
 
-def _build_tool(name: str, query: WarmQuery, output_schema: Schema) -> Tool:
+def _build_tool(name: str, query: WarmQuery) -> Tool:
     parameters = {_format_argument_name(parameter.name): parameter for parameter in query.parameters}
     input_schema = {
         "type": "object",
         "properties": {
-            **{argument: _build_schema(parameter) for argument, parameter in parameters.items()},
-            **inline_schema(QueryArguments, "validation")["properties"],
+            **{argument: build_parameter_argument(parameter) for argument, parameter in parameters.items()},
+            **QUERY_ARGUMENTS,
         },
         "required": [argument for argument, parameter in parameters.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _describe_query(query), input_schema, output_schema, _build_runner(query, parameters))
+    return Tool(name, query.name, _describe_query(query), input_schema, _RESULT, _build_runner(query, parameters))
 
 
 def _format_argument_name(parameter: str) -> str:
     return f"p_{parameter}" if parameter in _RESERVED else parameter
-
-
-def _build_schema(parameter: QueryParameter) -> dict[str, Any]:
-    return {**build_parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
 
 
 def _describe_query(query: WarmQuery) -> str:
@@ -124,23 +152,37 @@ def _describe_query(query: WarmQuery) -> str:
     description = f"{query.description or query.name} (surface {query.surface})."
     if approval is None:
         return description
-    return f"{description} Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}."
+    return f"{description} Approved by {approval.approved_by} on {approval.approved_at:%Y-%m-%d}."
 
 
 def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
+    async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
         present = _drop_nulls(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
         return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _format_argument_name)
 
-    return run
+    return run_this_query
 
 
 async def _run_query(
     lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
 ) -> ToolResult:
-    run = await services().queries.service.execute(lookup, arguments.time_range, arguments.limit, values, field_name)
+    time_range = arguments.select_time_range(services().runtime.now())
+    try:
+        run = await services().queries.service.execute(lookup, time_range, arguments.limit, values, field_name)
+    except WorkspaceError as error:
+        if error.code != "WARM_QUERY_NOT_FOUND":
+            raise
+        approved = _NAMES.find_queries(await services().catalog.current()).values()
+        raise await name_nearest(error, lookup, [query.lookup for query in approved]) from None
     return ToolResult(await _to_json(run))
+
+
+async def name_nearest(error: WorkspaceError, lookup: str, known: Iterable[str]) -> WorkspaceError:
+    """Build the error for an unknown short name (lookup); its property `nearest` lists the most similar known names."""
+    nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known))
+    detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
+    return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
 
 
 async def _to_json(run: QueryResult) -> dict[str, Any]:
@@ -150,12 +192,12 @@ async def _to_json(run: QueryResult) -> dict[str, Any]:
 
 
 def _drop_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without nulls, because a null selects the default."""
+    """Return the arguments without null values, because a null argument means the default."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _parse_integer(value: Any) -> Any:
-    """Return a JSON number as an integer; ``1.0`` is accepted, because JSON does not distinguish it from ``1``."""
+    """Return a JSON number as an integer; accept ``1.0``, because JSON does not distinguish ``1.0`` from ``1``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -167,7 +209,7 @@ Whole = Annotated[int, BeforeValidator(_parse_integer)]
 
 
 class TailArguments(BaseModel):
-    """Arguments of the tool; messages with a timestamp in the future are excluded."""
+    """Arguments of the tool that reads the newest messages; messages with a timestamp in the future are excluded."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -188,17 +230,17 @@ class TailMessage(TypedDict):
 
 
 class Tail(TypedDict):
-    """Messages, newest first."""
+    """Telemetry messages, newest first."""
 
     messages: list[TailMessage]
 
 
 def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Build the tool; return no tool if the principal has no right to read the live stream."""
+    """Build the tool that reads the newest messages; none if the principal may not read the live stream."""
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
 
-    async def tail(arguments: Mapping[str, Any]) -> ToolResult:
+    async def read_newest_messages(arguments: Mapping[str, Any]) -> ToolResult:
         present = {name: value for name, value in arguments.items() if value is not None}
         return ToolResult({"messages": await _read_messages(validate_model(TailArguments, present), catalog)})
 
@@ -207,16 +249,17 @@ def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, optionally of one connection or surface.",
-            inline_schema(TailArguments, "validation"),
+            describe_arguments(inline_schema(TailArguments, "validation"), limit=MESSAGES),
             inline_schema(Tail, "serialization"),
-            tail,
+            read_newest_messages,
         ),
     )
 
 
 async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:
+    selected = sorted(await _select_connections(arguments, catalog))
     values = {
-        "connections": f"dynamic({json.dumps(sorted(_select_connections(arguments, catalog)))})",
+        "connections": f"dynamic({json.dumps(selected)})",
         "window": f"time({arguments.minutes // 60:02d}:{arguments.minutes % 60:02d}:00)",
     }
     if arguments.minutes == 1440:  # noqa: PLR2004  Kusto does not accept 24:00
@@ -225,15 +268,15 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     return to_row_objects(result.columns, result.rows[: arguments.limit])
 
 
-def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:
+async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:
     selected = set(catalog.connections)
     if arguments.connection is not None:
         if arguments.connection not in catalog.connections:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "No data connection has this lookup.")
+            raise await name_nearest(build_connection_not_found_error(), arguments.connection, catalog.connections)
         selected = {arguments.connection}
     if arguments.surface is not None:
         surface = catalog.surfaces.get(arguments.surface)
         if surface is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "No surface has this lookup.")
+            raise await name_nearest(build_surface_not_found_error(), arguments.surface, catalog.surfaces)
         selected &= set(surface.value.connections)
     return selected

@@ -1,4 +1,4 @@
-"""MCP tools that call a route of the API; a call passes the same request pipeline as an HTTP request."""
+"""MCP tools that call an operation of the HTTP API, through the same request pipeline as an HTTP request."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from functions.mcp_arguments import ROWS, describe_arguments
 from shared.errors import FieldError, invalid, invalid_fields
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
@@ -21,15 +22,17 @@ _EXPECTED: Final = {"string": "must be a string", "integer": "must be a whole nu
 
 @dataclass(frozen=True, slots=True)
 class RouteTool:
-    """Declaration of a tool that calls a route.
+    """Declaration of an MCP tool that calls an operation of the HTTP API.
 
     Attributes:
         name: name of the tool.
         operation: name of the operation.
-        title: title that clients show to users.
-        description: description for the model.
-        renamed: name of the body member by argument name. The tool also accepts the names of the body members.
-        nullable: members of the body that are sent even if they are null, because null has a meaning.
+        title: title that MCP clients show to users.
+        description: description of the tool for the language model.
+        renamed: name of the body property for each argument that has another name; both names are accepted.
+        nullable: names of body properties that are sent even if they are null, because null has a meaning.
+        omitted: query parameters of the operation that the tool does not have.
+        descriptions: descriptions of arguments that replace the general ones.
     """
 
     name: str
@@ -38,6 +41,8 @@ class RouteTool:
     description: str
     renamed: Mapping[str, str] = field(default_factory=dict)
     nullable: frozenset[str] = frozenset()
+    omitted: frozenset[str] = frozenset()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
 
 ROUTE_TOOLS: Final = (
@@ -53,6 +58,8 @@ ROUTE_TOOLS: Final = (
         "Run an ad-hoc query",
         "Run KQL over the table Telemetry(Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload). "
         "Prefer an approved warm query if one fits.",
+        omitted=frozenset({"format"}),
+        descriptions={"limit": ROWS},
     ),
     RouteTool(
         "query_audit_events",
@@ -68,6 +75,27 @@ ROUTE_TOOLS: Final = (
         "Without scopeKey: the workspace's configuration changes.",
         renamed={"scopeKey": "ScopeKey", "recordId": "RecordID"},
         nullable=frozenset({"RecordID"}),
+    ),
+    RouteTool(
+        "list_audit_scopes",
+        "list_scopes",
+        "List audit scopes",
+        "List all chains of the audit log with their records, pending amendments and last verification. Pass `cursor` "
+        "of a result to read the next page.",
+    ),
+    RouteTool(
+        "list_alerts",
+        "list_alerts",
+        "List alerts",
+        "List pending, firing and resolved alerts, newest first, with value, labels and acknowledgement. Pass `cursor` "
+        "of a result to read the next page.",
+        descriptions={"surface": "Only alerts of rules of this surface, for example cooling."},
+    ),
+    RouteTool(
+        "list_alert_rules",
+        "list_alert_rules",
+        "List alert rules",
+        "List the alert rules with their condition, query, state and the error of their newest evaluation.",
     ),
     RouteTool(
         "list_amendments",
@@ -96,34 +124,40 @@ def _build_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Too
 
 
 def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
-    """Build the schema of the arguments: all query parameters and body members at one level.
+    """Build the JSON schema of a tool's arguments: all query parameters and body properties at one level.
 
-    A query parameter has priority over a body member with the same name.
+    A query parameter has priority over a body property with the same name.
     """
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
-        schema = inline_schema(operation.body, "validation")
-        definitions = dict(schema.get("$defs", {}))
+        body = inline_schema(operation.body, "validation")
+        definitions = dict(body.get("$defs", {}))
         arguments = {member: argument for argument, member in spec.renamed.items()}
-        properties |= {arguments.get(name, name): one for name, one in schema.get("properties", {}).items()}
-        required += [arguments.get(name, name) for name in schema.get("required", [])]
-    if operation.query is not NoQuery:
-        for parameter in list_parameters(operation.query):
-            properties[parameter["name"]] = {
-                **parameter["schema"],
-                **({"description": parameter["description"]} if "description" in parameter else {}),
-            }
-            required += [parameter["name"]] if parameter["required"] else []
-    built: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+        properties |= {
+            arguments.get(name, name): one
+            for name, one in body.get("properties", {}).items()
+            if not one.get("deprecated")
+        }
+        required += [arguments.get(name, name) for name in body.get("required", [])]
+    for parameter in _list_query_parameters(spec, operation):
+        properties[parameter["name"]] = parameter["schema"]
+        required += [parameter["name"]] if parameter["required"] else []
+    schema = {"type": "object", "properties": properties, "required": required}
+    built = describe_arguments(schema, **spec.descriptions)
     return {**built, "$defs": definitions} if definitions else built
 
 
-def build_output_schema(operation: Operation) -> Schema:
-    """Return the schema of an operation's JSON reply.
+def _list_query_parameters(spec: RouteTool, operation: Operation) -> list[Schema]:
+    parameters = [] if operation.query is NoQuery else list_parameters(operation.query)
+    return [parameter for parameter in parameters if parameter["name"] not in spec.omitted]
 
-    The output of a tool must be an object, so a reply that is an array becomes the member ``records``.
+
+def build_output_schema(operation: Operation) -> Schema:
+    """Return the JSON schema of an operation's JSON reply, for the output of a tool.
+
+    The output of a tool must be an object, so a reply that is an array becomes the property ``records``.
     """
     answer = next(one for one in operation.docs.replies if one.shape is not None)
     schema = inline_schema(answer.shape, "serialization")
@@ -139,23 +173,23 @@ def build_output_schema(operation: Operation) -> Schema:
 
 
 def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
-    parameters = [] if operation.query is NoQuery else list_parameters(operation.query)
+    parameters = _list_query_parameters(spec, operation)
     types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
+    async def call_operation(arguments: Mapping[str, Any]) -> ToolResult:
         members = _rename_arguments(spec, arguments)
         query = _to_query({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else json_bytes(members)
         return await _call_route(send, operation, query, body)
 
-    return run
+    return call_operation
 
 
 def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments by the names that the route uses, without nulls that have no meaning.
+    """Return the arguments under the names that the operation uses, without nulls that have no meaning.
 
     Raises:
-        WorkspaceError: INVALID if an argument is given under both of its names.
+        WorkspaceError: INVALID if the request contains an argument under both of its names.
     """
     for argument, member in spec.renamed.items():
         if argument in arguments and member in arguments:
@@ -167,9 +201,9 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
 async def _call_route(
     send: SendRequest, operation: Operation, query: Sequence[tuple[str, str]], body: bytes
 ) -> ToolResult:
-    """Send a request to a route and return its reply as the result of a tool.
+    """Send a request to an operation and return its reply as the result of a tool.
 
-    The result of a rejected request is the problem document.
+    If the request is rejected, the result is the problem document.
     """
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
@@ -186,11 +220,12 @@ def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple
     """Convert arguments to the pairs of a query string.
 
     Args:
-        values: JSON values by name.
-        types: JSON type of each value, ``string`` or ``integer``.
+        values: JSON values by the name of the argument.
+        types: JSON type by the name of the argument, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID with the name of each value of another type, because its text could mean another value.
+        WorkspaceError: INVALID with the name of each argument that has another type, because its text in a query string
+            could mean another value.
     """
     texts = {name: _to_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]

@@ -3,7 +3,6 @@
 Files are cached in memory and sent with ETags and a strict Content-Security-Policy.
 """
 
-import asyncio
 import gzip
 import hashlib
 from collections.abc import Mapping
@@ -61,7 +60,7 @@ _MISSING_PAGE: Final = """<!doctype html>
 <p>Its files come from npm. Install Node.js 20 or later with npm, run <code>make assets</code>, and reload.
 The rest of the service works without it.</p></body></html>
 """
-GROUP = Group("pages")
+GROUP = Group("pages", is_versioned=False)
 _STATIC = Path(__file__).parents[1] / "static"
 
 
@@ -74,7 +73,7 @@ class _CachedFile:
 
 
 class StaticFiles:
-    """Files of one page's folder.
+    """Static files of one page, which are served from a folder.
 
     Args:
         folder: folder with ``index.html`` and its assets; it may be missing.
@@ -86,21 +85,21 @@ class StaticFiles:
         self._policy = policy
         self._cache: dict[str, _CachedFile] = {}
 
-    async def page(self, request: Request) -> Reply:
-        """Return ``index.html``, or a page with build instructions if it is missing."""
+    async def build_page_reply(self, request: Request) -> Reply:
+        """Return ``index.html``, or a page with build instructions if ``index.html`` is missing."""
         try:
-            return await self.file(request, "index.html")
+            return await self.build_file_reply(request, "index.html")
         except WorkspaceError:
             headers = {"Content-Type": _TYPES[".html"], "Content-Security-Policy": self._policy}
             return Reply(200, _MISSING_PAGE.encode(), headers)
 
-    async def file(self, request: Request, name: str) -> Reply:
-        """Return a file by its name relative to the folder.
+    async def build_file_reply(self, request: Request, name: str) -> Reply:
+        """Build the reply with a file; ``name`` is the file's path relative to the folder.
 
         Raises:
             WorkspaceError: NOT_FOUND ``FILE_NOT_FOUND``.
         """
-        cached = self._cache.get(name) or await asyncio.to_thread(self._read, name)
+        cached = self._cache.get(name) or await services().runtime.run_in_thread(self._read_file, name)
         if cached is None:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "File not found.")
         headers = {
@@ -117,7 +116,7 @@ class StaticFiles:
             return Reply(200, cached.compressed, {**headers, "Content-Encoding": "gzip"})
         return Reply(200, cached.content, headers)
 
-    def _read(self, name: str) -> _CachedFile | None:
+    def _read_file(self, name: str) -> _CachedFile | None:
         # The name is looked up in the list of files and never becomes a path, which prevents path traversal.
         paths = {path.relative_to(self._folder).as_posix(): path for path in self._folder.rglob("*") if path.is_file()}
         path = paths.get(name)
@@ -151,7 +150,7 @@ class ConsoleSignIn:
         return f"{parts.scheme}://{parts.netloc}"
 
     def to_json(self) -> Mapping[str, str]:
-        """Return the settings for the console's page."""
+        """Return the sign-in settings for the console's page as JSON."""
         return {
             "authorizeUrl": f"{self.address}/authorize",
             "tokenUrl": f"{self.address}/token",
@@ -161,7 +160,7 @@ class ConsoleSignIn:
 
 
 def build_console_sign_in(settings: Settings) -> ConsoleSignIn | None:
-    """Return the console's client; None unless tenant, audience and client id are all configured."""
+    """Return the console's Entra ID client; None unless tenant, audience and client id are all configured."""
     if not (settings.entra_tenant_id and settings.entra_audience and settings.entra_console_client_id):
         return None
     address = f"{settings.entra_authority.rstrip('/')}/{settings.entra_tenant_id}/oauth2/v2.0"
@@ -212,7 +211,7 @@ async def console_without_slash(_: Call) -> Reply:
 @GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def console(call: Call) -> Reply:
     """Return the web console, which requests an API key or a token from the user."""
-    return await _get_console_files().page(call.request)
+    return await _get_console_files().build_page_reply(call.request)
 
 
 @GROUP.endpoint(
@@ -227,25 +226,25 @@ async def console_config(_: Call) -> Reply:
 @GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)
 async def console_file(call: Call) -> Reply:
     """Return a file of the web console."""
-    return await _get_console_files().file(call.request, call.path["file"])
+    return await _get_console_files().build_file_reply(call.request, call.path["file"])
 
 
 @GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def explorer(call: Call) -> Reply:
     """Return the API Explorer, which requests a token from the user."""
-    return await _EXPLORER.page(call.request)
+    return await _EXPLORER.build_page_reply(call.request)
 
 
 @GROUP.endpoint("GET", "oi-api/explorer/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)
 async def explorer_file(call: Call) -> Reply:
     """Return a file of the API Explorer."""
-    return await _EXPLORER.file(call.request, call.path["file"])
+    return await _EXPLORER.build_file_reply(call.request, call.path["file"])
 
 
 @GROUP.endpoint("GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def graphiql(call: Call) -> Reply:
     """Return GraphiQL, which requests an API key or a token from the user."""
-    return await _GRAPHIQL.page(call.request)
+    return await _GRAPHIQL.build_page_reply(call.request)
 
 
 @GROUP.endpoint(
@@ -253,14 +252,14 @@ async def graphiql(call: Call) -> Reply:
 )
 async def graphiql_file(call: Call) -> Reply:
     """Return a file of GraphiQL."""
-    return await _GRAPHIQL.file(call.request, f"graphiql/{call.path['file']}")
+    return await _GRAPHIQL.build_file_reply(call.request, f"graphiql/{call.path['file']}")
 
 
 @cache
 def _get_console_files() -> StaticFiles:
     """Return the web console's files.
 
-    Their Content-Security-Policy allows calls to the live stream and Entra ID, if these are configured.
+    The Content-Security-Policy of the files allows calls to the live stream and Entra ID, if these are configured.
     """
     settings = services().settings
     sign_in = build_console_sign_in(settings)
@@ -270,6 +269,6 @@ def _get_console_files() -> StaticFiles:
 
 
 def _build_websocket_origin(endpoint: str) -> str:
-    """Return the WebSocket origin of an HTTP URL, empty if the URL has no host."""
+    """Convert an HTTP URL to its WebSocket origin (ws or wss); empty if the URL has no host."""
     parts = urlsplit(endpoint)
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}" if parts.netloc else ""

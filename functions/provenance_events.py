@@ -1,7 +1,6 @@
 """HTTP operations on the audit log: write, query, verify, export, checkpoints and proofs."""
 
 import base64
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,12 +28,12 @@ from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, json_reply
-from shared.http.operations import Access, Call, Group
+from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.observability.metrics import measure
 from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
-from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export, query
+from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export_records, query_records
 from shared.provenance.records import draft_event
 from shared.provenance.selection import (
     BODY_SCOPE_FIELD,
@@ -45,7 +44,6 @@ from shared.provenance.selection import (
 )
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
-from shared.worker_threads import run_in_worker
 
 GROUP = Group("provenance")
 
@@ -94,7 +92,7 @@ def _parse_record_id(body: VerifyBody) -> int | None:
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event to its chain."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
-    draft = await run_in_worker(
+    draft = await services().runtime.run_in_worker(
         len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
     )
     async with reserve_append_id(call) as append_id:
@@ -117,12 +115,13 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
     filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
-    answer = await query(
+    answer = await query_records(
         services().provenance.chain_store,
         chain,
         filters,
         limit=parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_LIMIT),
         offset=parser.parse_number("offset", parameters.offset, least=0, default=0),
+        runtime=services().runtime,
     )
     return await build_list_reply(chain, answer, parser)
 
@@ -145,9 +144,10 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     """
     sequence = _parse_record_id(call.body)
     chain = resolve_chain_to_read(call.query.target, call.body.scope_key)
-    started = time.perf_counter()
+    monotonic = services().runtime.monotonic
+    started = monotonic()
     verdict = await services().provenance.verifier.verify(chain, sequence)
-    measure("workspace.chain.verify.duration", time.perf_counter() - started, sound=verdict.chain_valid)
+    measure("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
     return json_reply(verdict.to_reply(chain))
 
 
@@ -168,8 +168,13 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
     limit = parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
-    answer = await export(
-        services().provenance.chain_store, chain, filters, limit=limit, weigh=estimate_csv_size if as_csv else None
+    answer = await export_records(
+        services().provenance.chain_store,
+        chain,
+        filters,
+        limit=limit,
+        weigh=estimate_csv_size if as_csv else None,
+        runtime=services().runtime,
     )
     build_reply = build_csv_reply if as_csv else build_list_reply
     reply = await build_reply(chain, answer, parser)
@@ -191,7 +196,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     """Return the newest signed checkpoint of a chain."""
     chain = resolve_chain_to_read(call.query.target, call.query.scope_key)
     try:
-        current = await services().provenance.checkpoints.current(chain)
+        current = await services().provenance.checkpoints.load_current(chain)
     except NoteError as error:
         detail = "The signature of the stored checkpoint is not from this workspace's key. Verify the chain."
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
@@ -229,15 +234,6 @@ async def prove(call: Call[ProofQuery]) -> Reply:
         )
     consistency = await services().provenance.proofs.prove_consistency(chain, parameters.from_size or 0, size)
     return json_reply({"from": consistency.old, "size": consistency.size, "hashes": _to_base64(consistency.hashes)})
-
-
-@GROUP.endpoint(
-    "GET", ".well-known/oi-checkpoint-key", access=Access.PUBLIC, feature=PROVENANCE, docs=replies.VERIFIER_KEY
-)
-async def checkpoint_key(_: Call) -> Reply:
-    """Return the public key that verifies checkpoints."""
-    key = await services().provenance.checkpoints.verifier_key()
-    return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
 
 
 def _to_base64(hashes: Sequence[bytes]) -> list[str]:

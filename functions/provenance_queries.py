@@ -1,6 +1,6 @@
-"""Query strings and bodies of provenance requests.
+"""Models of the query strings and bodies of provenance requests (audit events, amendments, checkpoints).
 
-The contract requires that invalid dates, limits and offsets are ignored, while all other invalid values are rejected.
+The API contract requires that invalid dates, limits and offsets are ignored; all other invalid values are rejected.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema
 
+from shared.http.operation_docs import build_optional_enum
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters, Target
@@ -32,11 +33,19 @@ def _parse_sequence(text: str) -> int:
 Sequence = Annotated[
     int | None, BeforeValidator(_parse_sequence), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1})
 ]
-AnyTarget = Annotated[str | None, WithJsonSchema({"type": "string", "enum": list(Target)})]
-WritableTarget = Annotated[
-    str | None,
-    WithJsonSchema({"type": "string", "enum": [one for one in Target if one is not Target.DOMAIN_AMENDMENTS]}),
-]
+
+
+class WritableTarget(StrEnum):
+    """Containers of audit records to which callers append events."""
+
+    PLATFORM_CONFIG = Target.PLATFORM_CONFIG
+    ACCESS_CONTROL = Target.ACCESS_CONTROL
+    DOMAIN_EVENTS = Target.DOMAIN_EVENTS
+
+
+# Unknown values get the error TARGET_UNKNOWN, so the members are text and not the enumerations that document them.
+TargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(Target))]
+WritableTargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(WritableTarget))]
 
 
 def _build_integer_schema(least: int) -> WithJsonSchema:
@@ -75,7 +84,7 @@ class TargetQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+    target: TargetName = Field(None, description=_TARGET_DESCRIPTION)
 
 
 class WriteQuery(BaseModel):
@@ -83,13 +92,13 @@ class WriteQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    target: WritableTarget = Field(None, description=_TARGET_DESCRIPTION)
+    target: WritableTargetName = Field(None, description=_TARGET_DESCRIPTION)
 
 
 class EventsQuery(SequenceQuery):
     """Filters of audit events."""
 
-    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+    target: TargetName = Field(None, description=_TARGET_DESCRIPTION)
     entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
     action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
     user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
@@ -105,7 +114,7 @@ class ExportFormat(StrEnum):
 class ExportQuery(WindowQuery):
     """Filters and file format of an export."""
 
-    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+    target: TargetName = Field(None, description=_TARGET_DESCRIPTION)
     entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
     action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
     user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
@@ -144,22 +153,22 @@ class ProofQuery(CheckpointQuery):
 
 
 def _limit_to_range(text: str) -> int:
-    """Parse a number and limit it to the range that the stores can compare; no chain has as many records."""
+    """Parse a number and limit it to the range that the stores can compare, which exceeds any sequence number."""
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
 
 @dataclass(slots=True)
 class LenientParser:
-    """Parser of query parameters; an invalid parameter gets its default.
+    """Parser of query parameters that replaces an invalid parameter by its default.
 
     Attributes:
-        ignored: names of the parameters that were invalid.
+        ignored: names of the invalid parameters.
     """
 
     ignored: list[str] = field(default_factory=list)
 
     def parse_number(self, name: str, text: str | None, *, least: int, default: int) -> int:
-        """Return a whole number, or the default if it is missing, invalid or below the minimum."""
+        """Return a parameter as a whole number, or the default if the parameter is missing, invalid or too small."""
         if text is None:
             return default
         if _NUMBER.fullmatch(text) and int(text) >= least:
@@ -168,7 +177,7 @@ class LenientParser:
         return default
 
     def parse_instant(self, name: str, text: str | None) -> str:
-        """Return a time in the format of the records, empty if it is missing or invalid."""
+        """Return a query parameter as a timestamp in the format of audit records; empty if it is missing or invalid."""
         if text is None:
             return ""
         try:
@@ -180,7 +189,7 @@ class LenientParser:
             return ""
 
     def parse_window(self, query: WindowQuery) -> Filters:
-        """Convert the dates and sequences of a query to filters."""
+        """Convert the dates and sequence numbers of a query to filters for records."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
             start=self.parse_instant("startDate", query.start_date),
@@ -189,12 +198,15 @@ class LenientParser:
             to_sequence=None if sequences is None else sequences.to_sequence,
         )
 
-    def headers(self) -> dict[str, str]:
-        """Return the header that lists the ignored parameters, or no header if there are none."""
+    def build_headers(self) -> dict[str, str]:
+        """Return the header that lists the ignored parameters; no header if no parameter was ignored."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
 
 
 def build_equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
-    """Return the required value of each filtered record member; an empty parameter counts as missing."""
+    """Return the names and required values of the record properties by which a query filters.
+
+    An empty query parameter counts as missing.
+    """
     filters = {"EntityType": query.entity_type, "ActionType": query.action_type, "UserID": query.user_id}
     return {name: value for name, value in filters.items() if value}

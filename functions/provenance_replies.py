@@ -1,6 +1,5 @@
-"""Replies that contain records of a chain: one created record, a JSON list, a CSV file."""
+"""Replies that contain records of an audit chain: one created record, a JSON list, or a CSV file."""
 
-import asyncio
 import csv
 import io
 import re
@@ -10,11 +9,12 @@ from urllib.parse import urlencode
 
 from functions.provenance_queries import LenientParser
 from shared.http.messages import JSON, Reply
+from shared.interpreter import pause_garbage_collection
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record, record_to_json
 from shared.text_formats.csv_cells import escape_formula
-from shared.worker_threads import pause_garbage_collection
+from shared.wiring import services
 
 CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
 MAX_LINK = 2_048
@@ -23,7 +23,7 @@ MAX_DAMAGED = 100
 
 
 def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
-    """Build the 201 reply for a new record, with a link to the checkpoint that will cover it."""
+    """Build the 201 reply with a new record, and a Link header to the checkpoint that will cover the record."""
     parameters = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
     link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
     # Proxies reject header lines longer than a few kilobytes.
@@ -32,28 +32,28 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
 
 
 async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with records as a JSON array and the headers that describe a list of records."""
+    """Build a reply with records as a JSON array, and headers such as the number of records that were read."""
     headers = {
         "Content-Type": JSON,
         "x-provenance-scanned": str(answer.scanned),
         "x-provenance-has-more": "true" if answer.has_more else "false",
         "x-provenance-target": str(chain.target),
         **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
-        **parser.headers(),
+        **parser.build_headers(),
     }
-    return Reply(200, await asyncio.to_thread(answer.to_json_array), headers)
+    return Reply(200, await services().runtime.run_in_thread(answer.to_json_array), headers)
 
 
 async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with records as CSV and the headers that describe a list of records."""
+    """Build a reply with records as CSV, and headers such as the number of records that were read."""
     reply = await build_list_reply(chain, replace(answer, records=()), parser)
-    reply.body = await asyncio.to_thread(_to_csv, answer.records)
+    reply.body = await services().runtime.run_in_thread(_to_csv, answer.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
     return reply
 
 
 def estimate_csv_size(record: ChainRecord) -> int:
-    """Return an upper bound of a record's size in CSV, in bytes."""
+    """Return an upper limit for the size in bytes of a record as CSV."""
     return (
         2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200
     )

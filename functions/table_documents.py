@@ -1,4 +1,4 @@
-"""HTTP operations on the documents of published tables: list, create, read, replace, delete."""
+"""HTTP operations on JSON documents in the workspace's exposed tables: list, create, read, replace, delete."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -19,6 +19,7 @@ from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.text_formats.strict_json import parse_json
+from shared.validation.whole_numbers import parse_whole_number
 from shared.wiring import services
 
 GROUP = Group("table-documents")
@@ -57,8 +58,8 @@ class PartitionQuery(BaseModel):
             _parse_partition(text, info.data["key_type"])
         return text
 
-    def value(self) -> PartitionValue:
-        """Return the partition key, or ``MISSING`` if the request has none."""
+    def get_key_value(self) -> PartitionValue:
+        """Return the value of the partition key, or ``MISSING`` if the request contains none."""
         return MISSING if self.partition_key is None else _parse_partition(self.partition_key, self.key_type)
 
 
@@ -69,17 +70,14 @@ def _parse_partition(text: str, key_type: KeyType) -> PartitionValue:
         raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 
 
-def _require_digits(value: object) -> object:
-    # int() would also accept texts such as "1_0" and " 1".
-    if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-        raise ValueError(f"must be a whole number from 1 to {MAX_LIMIT}")
-    return value
+def _parse_limit(text: Any) -> int:
+    return parse_whole_number(text, MAX_LIMIT)
 
 
 class ListQuery(PartitionQuery):
     """Query parameters of a list of documents."""
 
-    limit: Annotated[int, BeforeValidator(_require_digits)] = Field(
+    limit: Annotated[int, BeforeValidator(_parse_limit)] = Field(
         DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of documents in a page."
     )
     continuation_token: str | None = Field(
@@ -101,7 +99,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List the documents of a table, of one partition or of all partitions."""
     query = call.query
     page = await services().data_stores.documents.list(
-        _get_address(call), query.value(), query.limit, query.continuation_token
+        _get_address(call), query.get_key_value(), query.limit, query.continuation_token
     )
     token = json_bytes(page.continuation)
     # The stored JSON texts are joined without parsing, which saves time.
@@ -136,7 +134,7 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
     condition = parse_condition(call.request)
     stored, is_current = await services().data_stores.documents.read(
-        _get_address(call), call.path["documentId"], call.query.value(), condition
+        _get_address(call), call.path["documentId"], call.query.get_key_value(), condition
     )
     return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_reply(stored)
 
@@ -157,7 +155,7 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     stored = await services().data_stores.documents.replace(
         _get_address(call),
         call.path["documentId"],
-        call.query.value(),
+        call.query.get_key_value(),
         call.body,
         condition,
         size=len(call.request.body),
@@ -177,7 +175,7 @@ async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Delete a document."""
     condition = parse_condition(call.request)
     await services().data_stores.documents.delete(
-        _get_address(call), call.path["documentId"], call.query.value(), condition
+        _get_address(call), call.path["documentId"], call.query.get_key_value(), condition
     )
     return Reply(204)
 

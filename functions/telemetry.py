@@ -4,10 +4,13 @@ from typing import Any, Final, TypedDict
 
 from functions.replies.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
+from shared.errors import invalid
+from shared.http.content_encoding import body_too_large_error
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
-from shared.http.operations import Call, Group
+from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
+from shared.text_formats.strict_json import parse_body
 from shared.wiring import services
 
 GROUP = Group("telemetry")
@@ -48,13 +51,21 @@ _BODY_SCHEMA: Final[dict[str, Any]] = {
     "rejected, unless a pointer of the connection selects a value in it.",
     "oneOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 500}],
 }
+NDJSON: Final = "application/x-ndjson"
+_NDJSON_TYPES: Final = frozenset({NDJSON, "application/ndjson"})
+_NDJSON_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "description": "1 to 5,000 lines with one message each, at most 16 MiB. All are accepted or none; an error names "
+    "its line as `line N`.",
+}
 _EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "Pressure": 4.2}
 
 ACCEPTED_DOCS = OperationDocs(
     (DocumentedReply(202, "The messages are stored durably in the hub.", Accepted, {"accepted": 1}),),
-    error_statuses=(404, 409),
+    error_statuses=(403, 404, 409, 507),
     example=_EXAMPLE,
     body_schema=_BODY_SCHEMA,
+    body_forms={NDJSON: _NDJSON_SCHEMA},
     path={"lookup": LOOKUP},
 )
 
@@ -63,11 +74,23 @@ ACCEPTED_DOCS = OperationDocs(
     "POST",
     "oi-api/telemetry/{lookup}",
     right=AccessRight.TELEMETRY_WRITE,
-    body=Any,
+    body=RawBody,
+    body_limit=16 * MIB,
+    content_encodings=("gzip", "zstd"),
     unknown=UnknownNames.IGNORE,
     docs=ACCEPTED_DOCS,
 )
-async def accept_telemetry(call: Call[Any, Any]) -> Reply:
-    """Accept one telemetry message, or an array of up to 500, for a data connection."""
-    accepted = await services().telemetry.service.accept(call.path["lookup"], call.body, size=len(call.request.body))
-    return json_reply({"accepted": accepted}, 202)
+async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
+    """Accept telemetry messages for a data connection: one, an array of up to 500, or up to 5,000 NDJSON lines."""
+    service, lookup, text = services().telemetry.service, call.path["lookup"], call.request.body
+    binding = call.principal.binding
+    await service.check_caller(lookup, binding)
+    if call.request.media_type in _NDJSON_TYPES:
+        return json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
+    if len(text) > MIB:
+        raise body_too_large_error(MIB)
+    try:
+        body = await parse_body(text, services().runtime)
+    except ValueError as error:
+        raise invalid("body", str(error), code="BODY_NOT_JSON") from None
+    return json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)

@@ -3,17 +3,27 @@
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, Self, TypedDict
 
-from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StringConstraints, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StrictInt,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from functions.idempotency import make_idempotent
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
-from shared.errors import ValidationErrors
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
-from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
+from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.timestamps import rfc3339
@@ -42,6 +52,8 @@ class NewKey(TypedDict):
     accessRights: list[AccessRight]
     createdAt: datetime
     expiresAt: datetime | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
 
 
 class KnownKey(TypedDict):
@@ -55,6 +67,8 @@ class KnownKey(TypedDict):
     expiresAt: datetime | None
     lastUsedAt: datetime | None
     revokedAt: datetime | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
 
 
 class KeyList(TypedDict):
@@ -72,6 +86,8 @@ class Identity(TypedDict):
     accessRights: list[AccessRight]
     via: Literal["apiKey", "jwt", "entra"]
     expiresAt: datetime | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
 
 
 class KeySet(TypedDict):
@@ -111,6 +127,7 @@ CREATED_DOCS = OperationDocs(
     (DocumentedReply(201, "The new key with its secret.", NewKey, _NEW_KEY),),
     error_statuses=(403, 404, 409, 422),
     example={"name": "dashboard", "rights": _EXAMPLE_RIGHTS, "expiresInDays": 90},
+    headers=IDEMPOTENT,
 )
 LISTED_DOCS = OperationDocs((DocumentedReply(200, "The keys, without secrets.", KeyList, _LISTED),))
 REVOKED_KEY_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(403,))
@@ -131,7 +148,12 @@ KEY_SET_DOCS = OperationDocs(
 )
 
 
-def _parse_minutes(text: str) -> Decimal:
+def parse_minutes(text: str) -> Decimal:
+    """Parse the lifetime of a token in minutes.
+
+    Raises:
+        ValueError: the text is not a number from 1 to 43200.
+    """
     if not _MINUTES.fullmatch(text) or not 1 <= Decimal(text) <= MAX_MINUTES:
         raise ValueError(f"must be a number from 1 to {MAX_MINUTES}")
     return Decimal(text)
@@ -152,7 +174,7 @@ _RIGHTS: Final = {"type": "string", "pattern": f"^{_ONE}(?:,{_ONE})*$"}
 class MintQuery(BaseModel):
     """Query parameters of a new token."""
 
-    minutes: Annotated[Decimal | None, BeforeValidator(_parse_minutes), WithJsonSchema(_LIFETIME)] = Field(
+    minutes: Annotated[Decimal | None, BeforeValidator(parse_minutes), WithJsonSchema(_LIFETIME)] = Field(
         None, description="Lifetime in minutes, 1 to 43200. Default: 60."
     )
     scopes: Annotated[list[str] | None, BeforeValidator(_parse_scopes), WithJsonSchema(_RIGHTS)] = Field(
@@ -167,6 +189,50 @@ class NewKeyBody(BaseModel):
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
     rights: list[AccessRight] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
+    connections: list[Name] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry.",
+    )
+    devices: list[Name] | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="Patterns of the device ids of a bound key, such as `rig-*`. Default: all devices.",
+    )
+
+    @field_validator("connections", "devices", mode="before")
+    @classmethod
+    def check_null(cls, value: Any) -> Any:
+        """Reject null: a caller who wants a key without a binding, which has more rights, must omit the property."""
+        if value is None:
+            raise ValueError("must be a list; omit it for a key that is not bound")
+        return value
+
+    @field_validator("connections", "devices")
+    @classmethod
+    def check_unique(cls, values: list[str]) -> list[str]:
+        """Reject a list that contains a value twice."""
+        if len(set(values)) < len(values):
+            raise ValueError("must not contain a value twice")
+        return values
+
+    @model_validator(mode="after")
+    def check_devices(self) -> Self:
+        """Reject `devices` without `connections`, and a bound key with other rights than to write telemetry."""
+        if self.devices is not None and self.connections is None:
+            raise ValueError("`devices` requires `connections`")
+        if self.connections is not None and self.rights == []:
+            raise ValueError(f"`rights` of a bound key must be omitted or [{AccessRight.TELEMETRY_WRITE!s}]")
+        return self
+
+    @property
+    def binding(self) -> TelemetryBinding | None:
+        """Connections and devices to which the new key is bound; None for a key that is not bound."""
+        if self.connections is None:
+            return None
+        return TelemetryBinding(tuple(self.connections), None if self.devices is None else tuple(self.devices))
 
 
 async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
@@ -196,7 +262,18 @@ async def revoke_token(call: Call) -> Reply:
     return Reply(204)
 
 
-@GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=CREATED_DOCS)
+async def _check_connections(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
+    if not faults.has_valid("connections") or not call.body.connections:
+        return
+    known = (await services().catalog.current()).connections
+    for index, lookup in enumerate(call.body.connections):
+        if lookup not in known:
+            faults.add(invalid(f"connections[{index}]", f"unknown connection: {lookup}"))
+
+
+@GROUP.endpoint(
+    "POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, check=_check_connections, docs=CREATED_DOCS
+)
 @make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """Create an API key.
@@ -211,10 +288,11 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
         rights=body.rights,
         expires_in_days=body.expires_in_days,
         id_seed=call.append_id,
+        binding=body.binding,
     )
-    key = await _to_json(issued.key)
-    members = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")
-    return json_reply({"apiKey": issued.api_key, **{name: key[name] for name in members}}, 201)
+    members = await _key_to_json(issued.key)
+    del members["lastUsedAt"], members["revokedAt"]
+    return json_reply({"apiKey": issued.api_key, **members}, 201)
 
 
 @GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=LISTED_DOCS)
@@ -224,7 +302,7 @@ async def list_keys(call: Call) -> Reply:
     Callers with the right to manage keys get the keys of all principals.
     """
     return json_reply(
-        {"keys": [await _to_json(key) for key in await services().access.api_keys.list_visible(call.principal)]}
+        {"keys": [await _key_to_json(key) for key in await services().access.api_keys.list_visible(call.principal)]}
     )
 
 
@@ -245,7 +323,7 @@ async def whoami(call: Call) -> Reply:
 @GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=KEY_SET_DOCS)
 async def jwks(_: Call) -> Reply:
     """Return the public keys that verify tokens, as a JSON Web Key Set."""
-    keys = [dict(key) for key in await services().access.signing_key.public_keys()]
+    keys = [dict(key) for key in await services().access.signing_key.load_public_keys()]
     return json_reply({"keys": keys}, headers={"Cache-Control": "public, max-age=300"})
 
 
@@ -255,22 +333,24 @@ def _identity_to_json(principal: Principal) -> dict[str, Any]:
         "name": principal.name,
         "accessRights": sorted(principal.rights),
         "via": principal.via,
-        "expiresAt": _to_text(principal.expires_at),
+        "expiresAt": _format_time(principal.expires_at),
+        **(principal.binding.to_json() if principal.binding is not None else {}),
     }
 
 
-async def _to_json(key: ApiKey) -> dict[str, Any]:
+async def _key_to_json(key: ApiKey) -> dict[str, Any]:
     return {
         "keyId": key.key_id,
         "name": key.name,
         "principal": key.principal,
         "accessRights": await services().access.api_keys.get_effective_rights(key),
         "createdAt": rfc3339(key.created_at),
-        "expiresAt": _to_text(key.expires_at),
-        "lastUsedAt": _to_text(key.last_used_at),
-        "revokedAt": _to_text(key.revoked_at),
+        "expiresAt": _format_time(key.expires_at),
+        "lastUsedAt": _format_time(key.last_used_at),
+        "revokedAt": _format_time(key.revoked_at),
+        **(key.binding.to_json() if key.binding is not None else {}),
     }
 
 
-def _to_text(instant: datetime | None) -> str | None:
+def _format_time(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)

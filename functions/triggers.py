@@ -4,25 +4,20 @@ An impulse is a normalised telemetry message: `ingest` makes it from a hub event
 The setting ``EVENT_HUB_SOURCES`` adds ingest triggers for the Event Hubs of connections.
 """
 
-import re
 import typing
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import azure.functions as func
 
 from functions.batch_span import trace_batch
 from functions.hub_events import read_hub_events
-from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count, measure
 from shared.observability.tracing import span
 from shared.settings import settings
+from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
-from shared.timestamps import now
 from shared.wiring import services
 
-_LOGGER = get_logger("telemetry.sources")
-_ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Default|[A-Za-z0-9][A-Za-z0-9._-]{0,49})")
 blueprint = func.Blueprint()
 
 ARCHIVE_GROUP = "archive"
@@ -32,54 +27,21 @@ LIVE_GROUP = "live"
 type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  see above
 
 
-@dataclass(frozen=True, slots=True)
-class EventHubSource:
-    """Hub and the consumer group with which this app reads it."""
-
-    hub: str
-    consumer_group: str
-
-    @property
-    def name(self) -> str:
-        """Name of the source for ``TelemetryIngestor.run``."""
-        return f"{self.hub}/{self.consumer_group}"
-
-    @property
-    def function_name(self) -> str:
-        """Name of the trigger function, with underscores for characters that a function name cannot contain."""
-        return "ingest_" + re.sub(r"[^A-Za-z0-9]", "_", self.name)
-
-
-def parse_event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
-    """Return the sources of ``hub/consumerGroup,...`` without duplicates.
-
-    An invalid entry, or one whose function name is already used, is logged and skipped: an exception during function
-    registration would stop all functions.
-    """
-    sources: dict[str, EventHubSource] = {}
-    for entry in filter(None, (part.strip() for part in setting.split(","))):
-        match = _ENTRY.fullmatch(entry)
-        source = EventHubSource(match["hub"], match["group"]) if match else None
-        if source is None or sources.setdefault(source.function_name, source) != source:
-            _LOGGER.error("EVENT_HUB_SOURCES contains an invalid entry", extra=fields(entry=entry))
-    return tuple(sources.values())
-
-
 def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> None:
-    async def handle(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
+    async def ingest_batch(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = read_hub_events(events)
         with trace_batch(hub, consumer_group, len(batch), context):
             await services().telemetry.ingestor.run(source, batch)
         _record_metrics(batch)
 
-    handle.__name__ = name
-    _add_ingest_trigger(handle, name, hub, consumer_group)
+    ingest_batch.__name__ = name
+    _add_ingest_trigger(ingest_batch, name, hub, consumer_group)
 
 
 def _record_metrics(batch: Sequence[HubEvent]) -> None:
     if batch:
         oldest = min(event.enqueued_at for event in batch)
-        measure("workspace.ingest.lag", max(0.0, (now() - oldest).total_seconds()))
+        measure("workspace.ingest.lag", max(0.0, (services().runtime.now() - oldest).total_seconds()))
         count("workspace.ingest.events", len(batch))
 
 
@@ -124,11 +86,11 @@ for _source in parse_event_hub_sources(settings().event_hub_sources):
     minimum_interval="00:00:01",
     maximum_interval="00:01:00",
 )
-async def archive(
+async def store_in_archive(
     events: typing.List[func.EventHubEvent],  # noqa: UP006  see _Handler
     context: func.Context,
 ) -> None:
-    """Store the impulses of a batch in the archive."""
+    """Store the telemetry events (impulses) of a batch in the archive."""
     with trace_batch(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
         await services().cold_data.archive.run(read_hub_events(events))
 
@@ -146,11 +108,11 @@ async def archive(
 @blueprint.retry(
     strategy="exponential_backoff", max_retry_count="5", minimum_interval="00:00:01", maximum_interval="00:00:20"
 )
-async def live(
+async def publish_live(
     events: typing.List[func.EventHubEvent],  # noqa: UP006  see _Handler
     context: func.Context,
 ) -> None:
-    """Publish the impulses of a batch to the live stream."""
+    """Publish the telemetry events (impulses) of a batch to the live stream."""
     if services().settings.web_pubsub_endpoint:
         batch = read_hub_events(events)
         with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(batch), context), span("publish to the live stream"):
@@ -162,6 +124,6 @@ async def live(
 # several instances running.
 @blueprint.function_name("background")
 @blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
-async def background(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
+async def run_background_jobs(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
     """Start the background jobs that are due."""
     await services().background.runner.tick()

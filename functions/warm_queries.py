@@ -1,35 +1,26 @@
-"""HTTP operations that run warm queries and ad-hoc queries."""
+"""HTTP operations that run warm queries (saved, approved KQL queries) and ad-hoc queries."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
-from functions.query_reply import build_query_reply
+from functions.query_reply import RowFormat, build_query_reply, wants_columns
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
+from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
 from shared.catalog.kql_restrictions import check_query
-from shared.catalog.parameters import DURATION_PATTERN, MAX_DURATION, parse_duration
 from shared.errors import FieldError, ValidationErrors, invalid_fields
+from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
+from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range, select_time_range
 from shared.wiring import services
-from shared.worker_threads import run_in_worker
 
 GROUP = Group("warm-queries")
-MAX_TIME_RANGE = timedelta(days=366)
 PARAMETER_PREFIX = "p."
-
-
-def _parse_time_range(text: Any) -> timedelta:
-    if not isinstance(text, str):
-        raise ValueError("must be an ISO 8601 duration")  # noqa: TRY004  pydantic catches ValueError
-    duration = parse_duration(text)
-    if not timedelta(0) < duration <= MAX_TIME_RANGE:
-        raise ValueError("must be positive and at most 366 days")
-    return duration
 
 
 def _check_limit(value: Any) -> int:
@@ -50,47 +41,95 @@ DURATION: Final = {
     "maxLength": MAX_DURATION,
     "examples": ["PT15M", "P1DT12H", "P7D"],
 }
-"""Schema of all accepted forms, which are more than the format ``duration`` allows; it cannot express the maximum."""
+"""JSON schema of a duration: accepts more forms than the format ``duration``; it cannot express the maximum."""
 _ROWS: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
 
-TimeRange = Annotated[timedelta | None, BeforeValidator(_parse_time_range), WithJsonSchema(DURATION)]
+TIME: Final = {
+    "anyOf": [
+        {"type": "string", "format": "date-time", "examples": ["2026-01-05T08:00:00Z"]},
+        {"type": "integer", "format": "int64", "minimum": 0, "examples": [1767600000000]},
+    ]
+}
+Duration = Annotated[timedelta | None, BeforeValidator(parse_time_range), WithJsonSchema(DURATION)]
+Time = Annotated[datetime | None, BeforeValidator(parse_time), WithJsonSchema(TIME)]
 Limit = Annotated[int, BeforeValidator(_check_limit), WithJsonSchema(_ROWS)]
 LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
 
 
-class ExecuteQuery(BaseModel):
-    """Time range and limit of a query."""
+class TimeSelection(BaseModel):
+    """Range of time of a query: a duration before now, or a range between two times."""
 
-    time_range: TimeRange = Field(
+    time_range: Duration = Field(
         None,
         alias="timeRange",
         description="ISO 8601 duration, at most P366D; only rows within this duration before now.",
     )
+    start: Time = Field(
+        None,
+        alias="from",
+        description="Only rows from this time on: RFC 3339 text, or milliseconds since 1970. Not with `timeRange`.",
+    )
+    end: Time = Field(
+        None,
+        alias="to",
+        description="Only rows before this time, at most 366 days after `from`: RFC 3339 text, or milliseconds since "
+        "1970. Requires `from`.",
+    )
+
+    def select_time_range(self, now: datetime) -> TimeRange | None:
+        """Return the selected time range; None for all times. Raise INVALID if the fields contradict each other."""
+        return select_time_range(self.time_range, self.start, self.end, now)
+
+
+class ExecuteQuery(TimeSelection):
+    """Time range, limit and format of a query."""
+
     limit: LimitText = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
 
-class AdHocBody(BaseModel):
+class FormatQuery(BaseModel):
+    """Query parameter with the format of the reply."""
+
+    format: RowFormat | None = Field(None, description="Format of the reply; goes before the header Accept.")
+
+
+class ExecuteRestQuery(ExecuteQuery, FormatQuery):
+    """URL query parameters of the operation that runs a warm query."""
+
+
+class AdHocBody(TimeSelection, ModelWithAliases):
     """Request body of an ad-hoc query."""
 
-    query: StrictStr = Field(validation_alias=AliasChoices("query", "Query"), description="KQL.")
-    time_range: TimeRange = Field(
-        None,
-        alias="timeRange",
-        description="ISO 8601 duration, at most P366D; only rows within this duration before now.",
+    query: Annotated[StrictStr, DeprecatedAlias("Query", FORMER_NAMES)] = Field(
+        validation_alias=AliasChoices("query", "Query"), description="KQL."
     )
     limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
+
+
+async def _check_times(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
+    _check_selection(call.query, faults)
+
+
+def _check_selection(selection: TimeSelection, faults: ValidationErrors) -> None:
+    if faults.has_valid("timeRange", "from", "to"):
+        with faults.collect():
+            selection.select_time_range(services().runtime.now())
 
 
 @GROUP.endpoint(
     "GET",
     "oi-api/warm-queries/{*lookup}",
     right=AccessRight.WARM_QUERY_EXECUTE,
-    query=ExecuteQuery,
+    query=ExecuteRestQuery,
     extra_parameters=(f"{PARAMETER_PREFIX}*",),
+    check=_check_times,
     docs=replies.EXECUTED,
 )
-async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
-    """Run an approved warm query by its lookup key or API path."""
+async def execute_warm_query(call: Call[ExecuteRestQuery]) -> Reply:
+    """Run an approved warm query by its lookup key or API path.
+
+    A warm query is a saved KQL query. Its lookup key is its short name in URLs.
+    """
     return await _execute_query(call, call.path["lookup"])
 
 
@@ -98,40 +137,50 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     "GET",
     "api/workspaces/explorer/warm-queries/{queryId}",
     right=AccessRight.WARM_QUERY_EXECUTE,
-    query=ExecuteQuery,
+    query=ExecuteRestQuery,
     extra_parameters=(f"{PARAMETER_PREFIX}*",),
+    check=_check_times,
     docs=replies.EXECUTED,
 )
-async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
-    """Run an approved warm query by its query id."""
+async def execute_warm_query_by_id(call: Call[ExecuteRestQuery]) -> Reply:
+    """Run an approved warm query by its query id.
+
+    A warm query is a saved KQL query.
+    """
     return await _execute_query(call, call.path["queryId"])
 
 
-async def _check_kql(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
+async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationErrors) -> None:
+    _check_selection(call.body, faults)
     if faults.has_valid("query", "Query"):
         with faults.collect():
-            await run_in_worker(len(call.body.query), check_query, call.body.query)
+            await services().runtime.run_in_worker(len(call.body.query), check_query, call.body.query)
 
 
 @GROUP.endpoint(
     "POST",
     "oi-api/warm-queries",
     right=AccessRight.WARM_QUERY_AD_HOC,
+    query=FormatQuery,
     body=AdHocBody,
-    check=_check_kql,
+    check=_check_ad_hoc,
     docs=replies.AD_HOC,
 )
-async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
+async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
     """Run an ad-hoc KQL query."""
     body = call.body
-    run = await services().queries.service.execute_ad_hoc(body.query, body.time_range, body.limit)
-    return await build_query_reply(call.request, run)
+    time_range = body.select_time_range(services().runtime.now())
+    by_column = wants_columns(call.request, call.query.format)
+    run = await services().queries.service.execute_ad_hoc(body.query, time_range, body.limit, by_column=by_column)
+    return await build_query_reply(call.request, run, call.query.format)
 
 
-async def _execute_query(call: Call[ExecuteQuery], lookup: str) -> Reply:
+async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
     arguments = _parse_arguments(call.request)
-    run = await services().queries.service.execute(lookup, call.query.time_range, call.query.limit, arguments)
-    return await build_query_reply(call.request, run)
+    time_range = call.query.select_time_range(services().runtime.now())
+    by_column = wants_columns(call.request, call.query.format)
+    run = await services().queries.service.execute(lookup, time_range, call.query.limit, arguments, by_column=by_column)
+    return await build_query_reply(call.request, run, call.query.format)
 
 
 def _parse_arguments(request: Request) -> dict[str, str]:

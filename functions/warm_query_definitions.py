@@ -1,25 +1,30 @@
-"""HTTP operations on the definitions of warm queries: list, create, replace, approve, delete."""
+"""HTTP operations on definitions of warm queries (saved KQL): list, create, replace, approve, reject, delete."""
 
-import asyncio
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictInt
+from pydantic import BaseModel, Field, StrictInt, StringConstraints
 
+from functions.catalog_items import check_condition, check_lookup
 from functions.conditions import parse_condition
+from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
+from functions.paging import CatalogPageQuery, select_page
 from functions.replies import warm_queries as replies
+from functions.serialized_items import SerializedItems, build_serialized_list
 from shared.auth.rights import AccessRight
-from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, WarmQuery
+from shared.catalog.models import ApiPath, Kql, Lookup, QueryParameter, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import ValidationErrors, invalid
+from shared.errors import ValidationErrors
 from shared.http.messages import Reply, json_reply
-from shared.http.operations import Call, Group, ServerSetMembers
+from shared.http.operations import Call, Group, ServerManagedProperties
 from shared.http.unknown_names import list_accepted_names
+from shared.provenance.models import SentSignature
+from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import rfc3339
 from shared.validation.names import Name
 from shared.warm_queries.etags import compute_etag
+from shared.warm_queries.ports import Column
 from shared.wiring import services
 
 GROUP = Group("warm-query-definitions")
@@ -37,28 +42,35 @@ class QueryBody(BaseModel):
     cache_seconds: StrictInt = Field(0, alias="cacheSeconds", ge=0, le=86400)
 
 
-@GROUP.endpoint("GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ, docs=replies.LISTED)
-async def list_warm_queries(_: Call) -> Reply:
-    """Return the workspace's warm queries, including drafts."""
-    queries = (await services().catalog.current()).queries.values()
-    documents = await asyncio.gather(*(_to_json(stored) for stored in queries))
-    return json_reply({"warmQueries": sorted(documents, key=lambda query: str(query["lookup"]))})
+@GROUP.endpoint(
+    "GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.LISTED
+)
+async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
+    """Return the workspace's warm queries, including drafts, sorted by lookup.
+
+    A warm query is a saved KQL query. Its lookup is its short name in URLs.
+    """
+    queries = (await services().catalog.current()).queries
+    page, cursor = select_page("queries", queries, call.query)
+    entries = [queries[lookup] for lookup in page]
+    columns = await services().queries.columns.find_all([stored.value for stored in entries])
+    versions = list(zip(page, zip(entries, columns, strict=True), strict=True))
+    texts = await _SERIALIZED.serialize(versions, len(queries), services().runtime)
+    return build_serialized_list("warmQueries", texts, cursor)
 
 
 _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_accepted_names(QueryBody).keys()
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored definition of a query as JSON, or only its lookup key if it does not exist."""
+    """Return the stored definition of a query as JSON; if the query does not exist, an object with only its lookup."""
     stored = await services().queries.definitions.find(path["lookup"])
-    return {"lookup": path["lookup"]} if stored is None else await _to_json(stored)
+    return {"lookup": path["lookup"]} if stored is None else await _query_to_json(stored)
 
 
 async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
-    if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
-        faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
-    with faults.collect():
-        parse_condition(call.request)
+    check_lookup(faults, call.path["lookup"])
+    check_condition(faults, call.request)
     if faults:
         # Without errors so far, `put` runs these checks itself.
         await services().queries.definitions.check(faults, _build_definition(call))
@@ -69,7 +81,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     "oi-api/warm-queries/{lookup}",
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
-    server_set=ServerSetMembers(
+    server_set=ServerManagedProperties(
         _SERVER_MEMBERS, _read_current, frozenset({"schema"}), volatile=frozenset({"updatedAt"})
     ),
     check=_check_definition,
@@ -87,9 +99,18 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
 
 @GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
 async def delete_warm_query(call: Call) -> Reply:
-    """Delete a warm query."""
+    """Delete a warm query.
+
+    A warm query is a saved KQL query.
+    """
     await services().queries.definitions.delete(call.principal, call.path["lookup"], parse_condition(call.request))
     return Reply(204)
+
+
+class QueryApprovalBody(BaseModel):
+    """Request body that approves a draft; it may be empty if the workspace requires no signature."""
+
+    signature: SentSignature = None
 
 
 @GROUP.endpoint(
@@ -97,19 +118,74 @@ async def delete_warm_query(call: Call) -> Reply:
     "oi-api/warm-queries/{lookup}/approve",
     right=AccessRight.WARM_QUERY_APPROVE,
     requires_user=True,
+    body=QueryApprovalBody,
     docs=replies.APPROVED,
 )
 @make_idempotent
-async def approve_warm_query(call: Call) -> Reply:
-    """Approve the draft of a warm query; its editor cannot approve it."""
+async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
+    """Approve the draft of a warm query; its editor cannot approve it.
+
+    A warm query is a saved KQL query.
+    """
     stored = await services().queries.definitions.approve(
-        call.principal.member_id, call.path["lookup"], parse_condition(call.request), repeatable=bool(call.append_id)
+        call.principal.member_id,
+        call.path["lookup"],
+        parse_condition(call.request),
+        creators=await services().access.find_decider_identities(call.principal),
+        repeatable=bool(call.append_id),
+        append_id=call.append_id,
+        signer=await _build_signer(call, call.body.signature, is_rejection=False),
     )
     return await _build_reply(stored)
 
 
+class QueryRejectionBody(BaseModel):
+    """Request body that rejects a draft."""
+
+    comment: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=4_000, pattern=r"\S")]
+    signature: SentSignature = None
+
+
+async def _check_rejection(call: Call[Any, QueryRejectionBody], faults: ValidationErrors) -> None:
+    check_condition(faults, call.request)
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/warm-queries/{lookup}/reject",
+    right=AccessRight.WARM_QUERY_APPROVE,
+    requires_user=True,
+    body=QueryRejectionBody,
+    check=_check_rejection,
+    docs=replies.REJECTED,
+)
+@make_idempotent
+async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
+    """Reject the draft of a warm query with a comment; its editor cannot reject it.
+
+    A warm query is a saved KQL query.
+    """
+    stored = await services().queries.definitions.reject(
+        call.principal.member_id,
+        call.path["lookup"],
+        call.body.comment,
+        parse_condition(call.request),
+        creators=await services().access.find_decider_identities(call.principal),
+        repeatable=bool(call.append_id),
+        append_id=call.append_id,
+        signer=await _build_signer(call, call.body.signature, is_rejection=True),
+    )
+    return await _build_reply(stored)
+
+
+async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) -> DecisionSigner | None:
+    return await build_signer(
+        call, sent, AccessRight.WARM_QUERY_APPROVE, lambda policy: policy.queries, is_rejection=is_rejection
+    )
+
+
 def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
-    """Build the query of a request without validating it, so that all errors are reported together."""
+    """Build the query that a request defines, without validation, so that all errors can be reported together."""
     body = call.body
     return WarmQuery.model_construct(
         lookup=call.path["lookup"],
@@ -124,20 +200,29 @@ def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
 
 
 async def _build_reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
-    return json_reply(await _to_json(stored), status, {"ETag": compute_etag(stored)})
+    return json_reply(await _query_to_json(stored), status, {"ETag": compute_etag(stored)})
 
 
-async def _to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
+async def _query_to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
+    return _build_json(stored, await services().queries.columns.find(stored.value))
+
+
+def _build_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> dict[str, Any]:
     query = stored.value
-    columns = await services().queries.columns.find(query)
+    rejection = query.rejection if isinstance(query, StoredWarmQuery) else None
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
-        **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),
+        **query.model_dump(mode="json", by_alias=True, exclude={"approval", "rejection"}),
         "etag": compute_etag(stored),
         "schema": schema,
         "createdAt": rfc3339(stored.created_at),
         "updatedAt": rfc3339(stored.updated_at),
         "editedBy": stored.edited_by,
-        "approval": query.approval
-        and {"approvedBy": query.approval.approved_by, "approvedAt": rfc3339(query.approval.approved_at)},
+        "approval": query.approval and query.approval.model_dump(mode="json", by_alias=True),
+        "rejection": rejection and rejection.model_dump(mode="json", by_alias=True),
     }
+
+
+_SERIALIZED = SerializedItems[tuple[CatalogEntry[WarmQuery], Sequence[Column] | None]](
+    lambda version: _build_json(*version)
+)

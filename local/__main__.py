@@ -1,7 +1,7 @@
 """Command that runs the function app locally: ``python -m local``.
 
-One process with one event loop drives the same worker library and function_app.py as in the cloud, with emulators of
-Azure services. It is neither Azure nor Core Tools; docs/local-host.md lists the differences.
+One process with one event loop runs the same worker library and function_app.py as the cloud, and emulators of Azure
+services. docs/how-to/local-host.md lists the differences from Azure and from Core Tools.
 """
 
 import argparse
@@ -12,32 +12,34 @@ import sys
 from pathlib import Path
 
 import uvloop
+from pydantic import ValidationError
 
 from local.errors import StartError
 from local.host.life_cycle import Host, HostOptions
 from local.host.triggers import load_local_settings
 from shared.observability import exporters
-from shared.observability.logs import configure
+from shared.observability.logs import configure_json_logs
 from shared.settings import Settings
+from shared.validation.validation_messages import reword_pydantic_error
 
 _APP = Path(__file__).parent.parent
 _STANDARD_OUTPUT = 1
-"""File descriptor, which unlike ``sys.stdout`` can be checked when standard output is closed."""
+"""File descriptor of standard output; unlike ``sys.stdout``, it can be checked after standard output was closed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the host and return its exit code: 0 after SIGTERM or Ctrl-C, 1 after a failed start or a fatal error."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _build_parser().parse_args(arguments)
     # Other users of the machine must not read the state.
     os.umask(os.umask(0o077) | 0o077)
     # Output of functions must not mix with the ready line that scripts parse.
     out, sys.stdout = sys.stdout, sys.stderr
     try:
         load_local_settings(parsed.app)
-        configure(os.environ.get("LOG_LEVEL") or "INFO")
+        configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
         _reject_unknown_exporters()
-        options = _options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
-        host = Host(options, lambda *values: print(_ready_text(*values), file=out, flush=True))
+        options = _build_options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
+        host = Host(options, lambda *values: print(_build_ready_text(*values), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
     except StartError as error:
@@ -51,12 +53,12 @@ def _reject_unknown_exporters() -> None:
         raise StartError("; ".join(faults))
 
 
-def _ready_text(address: str, sign_in_link: str) -> str:
-    """Return all lines as one text, because a reader may close the pipe after the first line."""
+def _build_ready_text(address: str, sign_in_link: str) -> str:
+    """Build the lines that are printed after the start; one text, because a reader may close the pipe after line 1."""
     return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m local",
         description="Run the function app on this machine and print a line, 'ready http://HOST:PORT', when it "
@@ -82,19 +84,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
-    """Return the host's options, and set them in the environment for the app."""
+def _build_options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
+    """Build the host's options from command line and environment, and set the app's environment variables to them."""
     environment = os.environ
     workspace_file = parsed.workspace_file
     if workspace_file is None:
         workspace_file = environment.get("WORKSPACE_FILE", "samples/workspace.yaml")
+    settings = _read_settings()
     options = HostOptions(
         host=parsed.host or environment.get("HOST") or "127.0.0.1",
-        port=parsed.port if parsed.port is not None else _port(environment.get("PORT") or "7071"),
+        port=parsed.port if parsed.port is not None else _parse_port(environment.get("PORT") or "7071"),
         data_dir=Path(parsed.data_dir or environment.get("DATA_DIR") or ".data").absolute(),
         workspace_file=Path(workspace_file).absolute() if workspace_file else None,
         app=parsed.app.absolute(),
         with_sign_in_link=with_sign_in_link,
+        telemetry_retention_days=settings.telemetry_retention_days,
+        hub_retention_hours=settings.hub_retention_hours,
     )
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)
@@ -104,9 +109,17 @@ def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOpti
     return options
 
 
-def _port(text: str) -> int:
+def _read_settings() -> Settings:
+    try:
+        return Settings.read(os.environ)
+    except ValidationError as error:
+        rules = (f"{each['loc'][0]} {reword_pydantic_error(each['type'], each['msg'])}" for each in error.errors())
+        raise StartError("; ".join(rules)) from None
+
+
+def _parse_port(text: str) -> int:
     if not text.isdecimal():
-        raise StartError(f"PORT must be a number, not {text!r}")
+        raise StartError(f"PORT must be a number from 0 to 65535, not {text!r}")
     return int(text)
 
 

@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-from shared.backends.embedded.key_files import public_key_folder, rotate
+from shared.backends.embedded.key_files import get_public_key_folder, rotate_key
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Replace the key and return the exit code: 0, or 1 without a data directory or with an invalid key file."""
+    """Replace the key; return the exit code 0, or 1 if the data directory is missing or the key file is invalid."""
     parser = argparse.ArgumentParser(
         prog="python -m local.checkpoint_key", description="Replace the key that signs checkpoints."
     )
@@ -21,11 +21,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     path = folder / "checkpoint-key.pem"
     try:
-        name = rotate(path)
+        name = rotate_key(path)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{path} is a new key; {public_key_folder(path)}/{name}.pem verifies its signatures\n")
+    sys.stdout.write(f"{path} is a new key; {get_public_key_folder(path)}/{name}.pem verifies its signatures\n")
     return 0
 
 

@@ -1,5 +1,5 @@
-"""Error of a failed start."""
+"""Error of a local host that cannot start."""
 
 
 class StartError(Exception):
-    """Failed start of the host, with the reason as text for the user."""
+    """The local host cannot start; the message is shown to the user."""

@@ -11,7 +11,7 @@ HEADER_PATTERN: Final = (
     r'^[ \t]*\*[ \t]*$|^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*"'
     r'([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*")*[ \t,]*$'
 )
-"""Header values that :func:`condition_from_headers` accepts, as a regular expression of JSON Schema."""
+"""Regular expression, for JSON Schema, of the header values that :func:`condition_from_headers` accepts."""
 
 _TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
@@ -19,10 +19,10 @@ _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 @dataclass(frozen=True, slots=True)
 class EntityTags:
-    """ETags of one If-Match or If-None-Match header.
+    """ETags in an If-Match or If-None-Match header.
 
     Attributes:
-        every: whether the header is ``*``, which matches every version.
+        every: True if the header is ``*``, which matches every version.
         strong: strong ETags, with their quotes.
         weak: weak ETags, with their quotes and without ``W/``.
     """
@@ -34,14 +34,14 @@ class EntityTags:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Condition of a request on the stored version of an item; a header that is missing is None."""
+    """Conditions of a request on the stored version of an item: If-Match and If-None-Match; None if not sent."""
 
     match: EntityTags | None = None
     none_match: EntityTags | None = None
 
     @property
     def single_etag(self) -> str | None:
-        """The ETag, if the condition consists of one strong ETag in If-Match; else None."""
+        """The ETag in If-Match if the condition consists of just one strong ETag, else None."""
         match = self.match
         if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
             return None
@@ -58,11 +58,11 @@ class Condition:
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self._matches(etag):
+        if not self._is_matched_by(etag):
             raise precondition_failed_error()
 
     def is_known(self, etag: str | None) -> bool:
-        """Return whether If-None-Match matches the stored version by weak comparison (section 13.1.2).
+        """Return whether If-None-Match matches the stored version by weak comparison (RFC 9110 section 13.1.2).
 
         Args:
             etag: ETag of the stored version; None if nothing is stored.
@@ -70,13 +70,13 @@ class Condition:
         tags = self.none_match
         return tags is not None and etag is not None and (tags.every or etag in tags.strong or etag in tags.weak)
 
-    def allows(self, etag: str | None) -> bool:
-        """Return whether the stored version may be changed (section 13.2.2).
+    def is_satisfied_by(self, etag: str | None) -> bool:
+        """Return whether the stored version satisfies the condition of a write (RFC 9110 section 13.2.2).
 
         Args:
             etag: ETag of the stored version; None if nothing is stored.
         """
-        return self._matches(etag) and not self.is_known(etag)
+        return self._is_matched_by(etag) and not self.is_known(etag)
 
     def check_write(self, etag: str | None) -> None:
         """Reject a write if the stored version does not satisfy the condition.
@@ -87,11 +87,13 @@ class Condition:
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self.allows(etag):
-            raise precondition_failed_error()
+        if not self._is_matched_by(etag):
+            raise item_missing_error() if etag is None else precondition_failed_error()
+        if self.is_known(etag):
+            raise _item_exists_error()
 
-    def _matches(self, etag: str | None) -> bool:
-        """Return whether If-Match contains the ETag of the stored version; weak ones never match (section 13.1.1)."""
+    def _is_matched_by(self, etag: str | None) -> bool:
+        """Return whether If-Match has the stored version's ETag; weak ETags never match (RFC 9110 section 13.1.1)."""
         tags = self.match
         return tags is None or (etag is not None and (tags.every or etag in tags.strong))
 
@@ -101,8 +103,19 @@ UNCONDITIONAL: Final = Condition()
 
 
 def precondition_failed_error() -> WorkspaceError:
-    """Build the error for a condition that is not satisfied."""
+    """Build the error for a request whose If-Match or If-None-Match condition is not satisfied."""
     detail = "The ETag does not match the stored version; read the item again."
+    return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
+
+
+def item_missing_error() -> WorkspaceError:
+    """Build the error for a request with If-Match on an item that does not exist."""
+    detail = "The item does not exist, so no ETag matches; omit If-Match to create it."
+    return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
+
+
+def _item_exists_error() -> WorkspaceError:
+    detail = "The item exists already, and If-None-Match matches it; omit the header to replace the item."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 

@@ -1,4 +1,4 @@
-"""Error that domains raise: a kind and a stable code, without an HTTP status."""
+"""Errors that the domain packages raise: a kind and a stable code, without an HTTP status."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """Class of an error; each interface (REST, GraphQL, MCP) maps it to its own status."""
+    """Class of an error; each interface (REST, GraphQL, MCP) converts the class to its own status."""
 
     INVALID = "invalid"
     UNAUTHENTICATED = "unauthenticated"
@@ -18,6 +18,7 @@ class Kind(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     CONFLICT = "conflict"
     PRECONDITION_FAILED = "precondition_failed"
+    PRECONDITION_REQUIRED = "precondition_required"
     TOO_LARGE = "too_large"
     TARGET_TOO_LONG = "target_too_long"
     HEADERS_TOO_LARGE = "headers_too_large"
@@ -33,7 +34,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Name of an invalid field of a request, and the rule that it breaks."""
+    """Name of an invalid field of a request, and the rule that the field breaks."""
 
     field: str
     message: str
@@ -46,7 +47,7 @@ class WorkspaceError(Exception):
         kind: class of the error.
         code: stable code in UPPER_SNAKE case, for programs.
         detail: one sentence for a person, without secrets.
-        members: further members of the problem document, for example ``currentStatus``; ``retryAfter`` (seconds) is
+        members: further properties of the problem document, for example ``currentStatus``; ``retryAfter`` (seconds) is
             also sent as the Retry-After header.
     """
 
@@ -59,7 +60,7 @@ class WorkspaceError(Exception):
 
 
 def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Build an INVALID error about one field."""
+    """Build an INVALID error about one field of a request."""
     return invalid_fields([FieldError(field, message)], code=code)
 
 
@@ -71,7 +72,7 @@ def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST
 
 
 LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
-"""Error codes that a reply prefers if a request breaks several rules, because clients check for them."""
+"""Error codes that take precedence if a request breaks several rules, because clients check for these codes."""
 
 
 class ValidationErrors:
@@ -82,7 +83,7 @@ class ValidationErrors:
         self._invalid: set[str] = set()
 
     def __bool__(self) -> bool:
-        """Return whether the request has an error."""
+        """Return True if at least one error was collected."""
         return bool(self._errors)
 
     def add(self, error: WorkspaceError) -> None:
@@ -91,11 +92,11 @@ class ValidationErrors:
         self.mark_invalid(_get_first_name(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Mark fields as invalid, so that callers of :meth:`has_valid` check no further rule against them."""
+        """Mark fields as invalid; :meth:`has_valid` then returns False, so that no further rule is checked on them."""
         self._invalid.update(fields)
 
     def has_valid(self, *fields: str) -> bool:
-        """Return whether a rule can be checked against these fields: none of them is marked as invalid."""
+        """Return whether none of these fields is marked as invalid, so that a rule about them can be checked."""
         return self._invalid.isdisjoint(fields)
 
     @contextmanager
@@ -103,8 +104,8 @@ class ValidationErrors:
         """Collect an INVALID error that the block raises.
 
         Raises:
-            WorkspaceError: the block raises an error of another kind. If errors were collected before, they are raised
-                instead.
+            WorkspaceError: the block raises an error of another kind. If errors are already collected, they are raised
+                instead of it.
         """
         try:
             yield
@@ -115,11 +116,11 @@ class ValidationErrors:
             self.add(error)
 
     def raise_all(self) -> None:
-        """Raise one error for all collected errors; do nothing if there are none.
+        """Raise one error for all collected errors; do nothing if no errors were collected.
 
         Raises:
-            WorkspaceError: INVALID with the members of all errors and every invalid field under ``errors``. The code
-                is one of :data:`LEADING` if present, else that of the first error.
+            WorkspaceError: INVALID with the properties of all errors, and with every invalid field under ``errors``.
+                The code is one of :data:`LEADING` if an error has one, else the code of the first error.
         """
         if len(self._errors) == 1:
             raise self._errors[0]
@@ -138,5 +139,5 @@ def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
 
 
 def _get_first_name(field: str) -> str:
-    """Return the first name of a path such as ``parameters[0].name``."""
+    """Return the first name in the path of a field: ``parameters`` for ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from shared.outbound.addresses import parse_networks
+
 EMBEDDED_ENGINE: Final = "kusto-uri"
 """Name of the file in a data directory that contains the URL of its embedded query engine."""
 
@@ -22,7 +24,7 @@ class Stores(StrEnum):
 
 
 class Settings(BaseModel):
-    """App settings, with their names in the environment as aliases."""
+    """Settings of the service; the alias of a field is the name of its environment variable."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
@@ -157,6 +159,23 @@ class Settings(BaseModel):
         alias="CHECKPOINT_SCHEDULE",
         description="NCRONTAB schedule (six fields) at which signed checkpoints of grown chains are due.",
     )
+    alert_schedule: str = Field(
+        "*/1 * * * * *",
+        alias="ALERT_SCHEDULE",
+        description="NCRONTAB schedule (six fields) at which the service looks for due alert rules; `every` of a rule "
+        "determines when the rule is due.",
+    )
+    verify_schedule: str = Field(
+        "0 30 2 * * *",
+        alias="VERIFY_SCHEDULE",
+        description="NCRONTAB schedule (six fields) at which the verification of grown audit chains is due. A run "
+        "takes at most 600 s and is continued at once.",
+    )
+    audit_overview_schedule: str = Field(
+        "20 */10 * * * *",
+        alias="AUDIT_OVERVIEW_SCHEDULE",
+        description="NCRONTAB schedule (six fields) at which counting audit chains of an earlier version is due.",
+    )
     web_pubsub_endpoint: str = Field(
         "",
         alias="WEB_PUBSUB_ENDPOINT",
@@ -204,6 +223,60 @@ class Settings(BaseModel):
     download_hours: float = Field(
         24.0, gt=0, le=24, alias="DOWNLOAD_HOURS", description="Hours for which a download and its files are retained."
     )
+    webhook_allowed_networks: str = Field(
+        "",
+        alias="WEBHOOK_ALLOWED_NETWORKS",
+        description="Internal networks in CIDR form, separated by commas, that webhooks and metadata documents of "
+        "OAuth clients may reach; webhooks may use plain http there. By default only public addresses; on the local "
+        "host, loopback.",
+    )
+    webhook_secret_key: str = Field(
+        "",
+        repr=False,
+        alias="WEBHOOK_SECRET_KEY",
+        description="Encrypts the secrets of webhooks in the store, the same on all instances; 32 characters or more, "
+        "a Key Vault reference. Embedded stores create their own.",
+    )
+    webhook_schedule: str = Field(
+        "*/2 * * * * *",
+        alias="WEBHOOK_SCHEDULE",
+        description="NCRONTAB schedule (six fields) at which finding new events and retries of webhooks is due.",
+    )
+    webhook_expiry_schedule: str = Field(
+        "0 15 * * * *",
+        alias="WEBHOOK_EXPIRY_SCHEDULE",
+        description="NCRONTAB schedule (six fields) at which removing webhook deliveries after 30 days is due.",
+    )
+    own_ports: str = Field(
+        "",
+        alias="OWN_PORTS",
+        description="Further ports of this service, separated by commas, which webhooks must not call at an internal "
+        "address; set by the local host.",
+    )
+    telemetry_retention_days: float = Field(
+        366,
+        gt=0,
+        le=36_500,
+        alias="TELEMETRY_RETENTION_DAYS",
+        description="Days after their ingestion at which the embedded query engine deletes messages; the archive "
+        "retains them. On Azure, the deployment's parameter `telemetryRetentionDays` applies instead.",
+    )
+    hub_retention_hours: float = Field(
+        72,
+        gt=0,
+        le=8_760,
+        alias="HUB_RETENTION_HOURS",
+        description="Hours after which the embedded event hub deletes events that every consumer group has read. On "
+        "Azure, the deployment's parameter `hubRetentionHours` applies instead.",
+    )
+    disk_reserve_mb: int | None = Field(
+        None,
+        ge=0,
+        alias="DISK_RESERVE_MB",
+        description="Megabytes of the disk of DATA_DIR that telemetry leaves free for everything else; with less, it "
+        "is rejected with 507 `STORAGE_FULL`, and below twice as much `/readyz` warns. Default: 1000, or a tenth of a "
+        "disk below 10 GB. Embedded stores alone.",
+    )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )
@@ -234,27 +307,55 @@ class Settings(BaseModel):
     @field_validator("public_url")
     @classmethod
     def _check_public_url(cls, value: str) -> str:
-        """Accept an http or https origin; drop one slash at its end."""
+        """Check that PUBLIC_URL is an http or https origin; remove one slash at its end."""
         address = value.removesuffix("/")
         parts = urlsplit(address)
         if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _get_origin(parts)):
             raise ValueError("PUBLIC_URL must be scheme, host and port only, such as https://plant.example")
         return address
 
-    def hosts(self) -> tuple[str, ...]:
+    @field_validator("webhook_allowed_networks")
+    @classmethod
+    def _check_allowed_networks(cls, value: str) -> str:
+        """Check that WEBHOOK_ALLOWED_NETWORKS contains networks in CIDR form."""
+        try:
+            parse_networks(value)
+        except ValueError as error:
+            raise ValueError(f"WEBHOOK_ALLOWED_NETWORKS must be CIDR networks separated by commas: {error}") from None
+        return value
+
+    @field_validator("own_ports")
+    @classmethod
+    def _check_own_ports(cls, value: str) -> str:
+        """Check that OWN_PORTS contains port numbers."""
+        if not all(part.strip().isdecimal() for part in value.split(",") if part.strip()):
+            raise ValueError("OWN_PORTS must be port numbers separated by commas")
+        return value
+
+    def get_base_url(self) -> str:
+        """Return the service's base URL for links that are created outside of a request; empty if it is unknown."""
+        return self.get_public_address() or (self.files_url if self.stores is Stores.EMBEDDED else "")
+
+    def get_public_address(self) -> str:
+        """Return the service's configured base URL; empty if none is configured."""
+        if self.public_url:
+            return self.public_url
+        return f"https://{self.website_hostname}" if self.website_hostname else ""
+
+    def list_hosts(self) -> tuple[str, ...]:
         """Return the accepted values of the Host header, for routes that must resist DNS rebinding."""
         own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
         public = urlsplit(self.public_url).netloc
         named = (self.website_hostname, public, *(name.strip() for name in self.allowed_hosts.split(",")))
         return (*own, *(name for name in named if name))
 
-    def origins(self) -> tuple[str, ...]:
-        """Return the origins whose scripts may call the API."""
+    def list_origins(self) -> tuple[str, ...]:
+        """Return the origins (scheme, host and port) whose scripts may call the API from a browser."""
         return tuple(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read the settings from an environment; an empty value counts as missing.
+        """Read the settings from environment variables; an empty value counts as missing.
 
         Raises:
             pydantic.ValidationError: a value is invalid.
@@ -264,7 +365,7 @@ class Settings(BaseModel):
 
 
 def _get_origin(parts: SplitResult) -> str:
-    """Return scheme, host and port of an address, without user, path, query and fragment.
+    """Return the origin (scheme, host and port) of a URL.
 
     Raises:
         ValueError: the port is not a number.

@@ -1,10 +1,10 @@
 """In-memory copy of a stored value, reloaded when its version in the store changes."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _LOG = logs.get_logger("snapshots")
 
@@ -14,9 +14,10 @@ class VersionedCache[T]:
 
     Args:
         version: function that reads the current version from the store; it must be cheap.
-        load: function that reads the value and its version from the store.
-        max_age: seconds for which the cached value is returned without a read.
+        load: reads the version and the value from the store; called again if the version has changed.
+        max_age: seconds for which the cached value is returned without reading the version again.
         max_stale: seconds for which the cached value is returned while the store does not respond.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class VersionedCache[T]:
         *,
         max_age: float,
         max_stale: float,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._version = version
         self._load = load
@@ -36,25 +38,26 @@ class VersionedCache[T]:
         self._succeeded_at = float("-inf")
         self._generation = 0
         self._lock = asyncio.Lock()
+        self._runtime = runtime
 
     async def current(self) -> T:
-        """Return the value, which is at most ``max_age`` seconds old while the store responds.
+        """Return the stored or cached value, which is at most ``max_age`` seconds old while the store responds.
 
         Raises:
-            WorkspaceError: the store fails, and no value is cached or it is older than ``max_stale``.
+            WorkspaceError: the store fails, and no value is cached or the cached value is older than ``max_stale``.
         """
-        if self._cached is not None and time.monotonic() - self._checked_at < self._max_age:
+        if self._cached is not None and self._runtime.monotonic() - self._checked_at < self._max_age:
             return self._cached[1]
         async with self._lock:
-            return await self._refresh()
+            return await self._refresh_value()
 
     def invalidate(self) -> None:
-        """Make the next call read the version from the store. Call this after this process has changed the value."""
+        """Make the next :meth:`current` read the version from the store. Call this method after changing the value."""
         self._generation += 1
         self._checked_at = float("-inf")
 
-    async def _refresh(self) -> T:
-        now = time.monotonic()
+    async def _refresh_value(self) -> T:
+        now = self._runtime.monotonic()
         if self._cached is not None and now - self._checked_at < self._max_age:
             return self._cached[1]
         generation = self._generation

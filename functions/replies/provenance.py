@@ -3,11 +3,14 @@
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from shared.http.operation_docs import TEXT_FORM, DocumentedReply, OperationDocs
+from pydantic import with_config
+
+from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs
 
 
+@with_config(extra="allow")
 class AuditEvent(TypedDict):
-    """A stored audit event."""
+    """A stored audit event; further properties are part of the record and of its hash."""
 
     RecordID: str
     Timestamp: datetime
@@ -24,8 +27,12 @@ class AuditEvent(TypedDict):
     Hash: str
 
 
+type ChainRecord = AuditEvent | Amendment | Transition
+"""A record of a chain; the chain of a scope's amendments has amendments and decisions, all others have events."""
+
+
 class Verdict(TypedDict):
-    """Result of a verification."""
+    """Result of the verification of a chain."""
 
     Valid: bool | None
     ChainValid: bool
@@ -108,10 +115,10 @@ WRITTEN = OperationDocs(
     (DocumentedReply(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
     error_statuses=(422,),
     example={**_WRITTEN, "ScopeKey": "line-1"},
+    headers=IDEMPOTENT,
 )
-# With target=DomainAmendments, the same routes return amendments, so the type is not only AuditEvent.
 QUERIED = OperationDocs(
-    (DocumentedReply(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),)
+    (DocumentedReply(200, "Records, newest first.", list[ChainRecord], [EVENT_EXAMPLE], headers=SCANNED),)
 )
 VERIFIED = OperationDocs(
     (DocumentedReply(200, "The result of the verification.", Verdict, _VERDICT),),
@@ -123,7 +130,7 @@ EXPORTED = OperationDocs(
         DocumentedReply(
             200,
             "Records, oldest first, as a file.",
-            list[dict[str, Any]],
+            list[ChainRecord],
             [EVENT_EXAMPLE],
             {"text/csv": TEXT_FORM},
             {**SCANNED, "Content-Disposition": "Name of the file."},
@@ -144,14 +151,11 @@ PROOF = OperationDocs(
     ),
     error_statuses=(404,),
 )
-VERIFIER_KEY = OperationDocs(
-    (DocumentedReply(200, "The public key as a line of text.", forms={"text/plain": TEXT_FORM}),),
-    error_statuses=(409, 503),
-)
 
 
+@with_config(extra="allow")
 class Amendment(TypedDict):
-    """A stored amendment."""
+    """A stored amendment; further properties are part of the record and of its hash."""
 
     RecordID: str
     ScopeKey: str
@@ -169,8 +173,23 @@ class Amendment(TypedDict):
     Hash: str
 
 
+@with_config(extra="allow")
+class RecordSignature(TypedDict):
+    """Electronic signature of a decision. `RecordHash` is the `Hash` of the amendment that is decided."""
+
+    UserID: str
+    PrintedName: str
+    Meaning: str
+    Statement: str | None
+    SignedAt: datetime
+    AuthTime: datetime
+    AuthMethods: list[str]
+    RecordHash: str
+
+
+@with_config(extra="allow")
 class Transition(TypedDict):
-    """A stored approval or rejection of an amendment."""
+    """A stored approval or rejection of an amendment; further properties are part of the record and of its hash."""
 
     RecordID: str
     ScopeKey: str
@@ -184,8 +203,13 @@ class Transition(TypedDict):
     RejectedAt: NotRequired[datetime]
     RejectionReason: NotRequired[str]
     Meaning: Literal["approval", "rejection"]
+    Signature: NotRequired[RecordSignature]
     PreviousHash: str
     Hash: str
+
+
+type AmendmentRecord = Amendment | Transition
+"""A record of the chain of a scope's amendments."""
 
 
 class ReasonCategories(TypedDict):
@@ -204,13 +228,23 @@ _AMENDMENT: Final[dict[str, Any]] = {
     "ReasonCategory": "other",
     "ReasonText": "Digits were swapped.",
 }
-_PENDING_AMENDMENT = {
+PENDING_AMENDMENT = {
     **_AMENDMENT,
     "RecordID": "000000000001",
     "AmendedBy": "editor@plant-a.example",
     "AmendedAt": _AT,
     "Status": "pending",
     **_LINK,
+}
+SIGNATURE_EXAMPLE: Final[dict[str, Any]] = {
+    "UserID": "admin@plant-a.example",
+    "PrintedName": "Ada Adams",
+    "Meaning": "approval",
+    "Statement": "Checked against the logbook.",
+    "SignedAt": _AT,
+    "AuthTime": "2026-01-05T07:59:30.000000Z",
+    "AuthMethods": ["key"],
+    "RecordHash": _HASH,
 }
 _APPROVED_AMENDMENT = {
     "RecordID": "000000000002",
@@ -220,6 +254,7 @@ _APPROVED_AMENDMENT = {
     "ApprovedBy": "admin@plant-a.example",
     "ApprovedAt": _AT,
     "Meaning": "approval",
+    "Signature": SIGNATURE_EXAMPLE,
     **_LINK,
 }
 _REJECTED_AMENDMENT = {
@@ -235,17 +270,18 @@ _REJECTED_AMENDMENT = {
 }
 
 AMENDMENT_CREATED = OperationDocs(
-    (DocumentedReply(201, "The stored amendment.", Amendment, _PENDING_AMENDMENT, headers=RECEIPT),),
+    (DocumentedReply(201, "The stored amendment.", Amendment, PENDING_AMENDMENT, headers=RECEIPT),),
     error_statuses=(422,),
     example=_AMENDMENT,
+    headers=IDEMPOTENT,
 )
 AMENDMENTS_QUERIED = OperationDocs(
     (
         DocumentedReply(
             200,
             "Amendments and decisions, newest first.",
-            list[Amendment | Transition],
-            [_PENDING_AMENDMENT],
+            list[AmendmentRecord],
+            [PENDING_AMENDMENT],
             headers=SCANNED,
         ),
     )
@@ -255,8 +291,8 @@ AMENDMENT_CHAIN = OperationDocs(
         DocumentedReply(
             200,
             "Amendments and decisions about the entity, oldest first.",
-            list[Amendment | Transition],
-            [_PENDING_AMENDMENT, _APPROVED_AMENDMENT],
+            list[AmendmentRecord],
+            [PENDING_AMENDMENT, _APPROVED_AMENDMENT],
             {"text/html": TEXT_FORM},
             SCANNED,
         ),
@@ -268,9 +304,16 @@ REASON_CATEGORIES = OperationDocs(
 AMENDMENT_APPROVED = OperationDocs(
     (DocumentedReply(200, "The stored approval.", Transition, _APPROVED_AMENDMENT, headers=RECEIPT),),
     error_statuses=(409, 422),
+    example={"signature": {"meaning": "approval", "statement": "Checked against the logbook."}},
+    headers=IDEMPOTENT,
 )
 AMENDMENT_REJECTED = OperationDocs(
     (DocumentedReply(200, "The stored rejection.", Transition, _REJECTED_AMENDMENT, headers=RECEIPT),),
     error_statuses=(409, 422),
-    example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
+    example={
+        "ScopeKey": "line-1",
+        "RejectionReason": "The reading was right.",
+        "signature": {"meaning": "rejection"},
+    },
+    headers=IDEMPOTENT,
 )

@@ -8,6 +8,7 @@ from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.operation_docs import (
     BYTES_FORM,
     ETAG,
+    IDEMPOTENT,
     NO_CONTENT,
     NOT_MODIFIED,
     STATE,
@@ -31,8 +32,31 @@ class QueryColumn(TypedDict):
     type: str
 
 
+class Visualization(TypedDict):
+    """Properties of the operator `render` of a query; a property that the query does not state is null."""
+
+    visualization: str
+    title: str | None
+    xColumn: str | None
+    series: list[str] | None
+    yColumns: list[str] | None
+    anomalyColumns: list[str] | None
+    xTitle: str | None
+    yTitle: str | None
+    xAxis: str | None
+    yAxis: str | None
+    legend: str | None
+    ySplit: str | None
+    accumulate: bool
+    kind: str | None
+    yMin: float | None
+    yMax: float | None
+    xMin: Any
+    xMax: Any
+
+
 class QueryAnswer(TypedDict):
-    """Result of a query."""
+    """Result of a query; `visualization` is present if the query ends with the operator `render`."""
 
     query: str
     executedAt: datetime
@@ -41,6 +65,7 @@ class QueryAnswer(TypedDict):
     columns: list[QueryColumn]
     rowCount: int
     truncated: bool
+    visualization: NotRequired[Visualization]
     executionTimeMs: float
     fromCache: NotRequired[bool]
     asOf: NotRequired[datetime]
@@ -60,11 +85,34 @@ class DeclaredParameter(TypedDict):
     default: NotRequired[Any]
 
 
+class QueryDecisionSignature(TypedDict):
+    """Electronic signature of a decision. `recordHash` is the SHA-256 of the RFC 8785 form of `kql`, `parameters`."""
+
+    userId: str
+    printedName: str
+    meaning: str
+    statement: str | None
+    signedAt: datetime
+    authTime: datetime
+    authMethods: list[str]
+    recordHash: str
+
+
 class QueryApproval(TypedDict):
-    """Principal that approved the query, and time of approval."""
+    """Principal that approved the query, time of approval, and signature if it was signed."""
 
     approvedBy: str
     approvedAt: datetime
+    signature: NotRequired[QueryDecisionSignature]
+
+
+class QueryRejection(TypedDict):
+    """Principal that rejected the draft, time of rejection, reason, and signature if it was signed."""
+
+    rejectedBy: str
+    rejectedAt: datetime
+    comment: str
+    signature: NotRequired[QueryDecisionSignature]
 
 
 class QueryDefinition(TypedDict):
@@ -84,12 +132,14 @@ class QueryDefinition(TypedDict):
     updatedAt: datetime
     editedBy: str
     approval: QueryApproval | None
+    rejection: QueryRejection | None
 
 
 class QueryList(TypedDict):
-    """List of warm queries."""
+    """A page of warm queries; `cursor` is present if another page follows."""
 
     warmQueries: list[QueryDefinition]
+    cursor: NotRequired[str]
 
 
 LOOKUP: Final = {"pattern": LOOKUP_PATTERN, "maxLength": 64}
@@ -120,11 +170,22 @@ _DEFINITION = {
     "updatedAt": _AT,
     "editedBy": "editor@plant-a.example",
     "approval": {"approvedBy": "admin@plant-a.example", "approvedAt": _AT},
+    "rejection": None,
 }
 _DRAFT = {**_DEFINITION, "approval": None}
-_FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}
+_FORMS = {
+    "text/csv": TEXT_FORM,
+    "application/vnd.apache.parquet": BYTES_FORM,
+    "application/vnd.apache.arrow.stream": BYTES_FORM,
+}
+_ROWS_SUMMARY: Final = "The rows in the selected format, or in the media type that Accept prefers."
 _ROWS = DocumentedReply(
-    200, "The rows in the media type that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG
+    200,
+    _ROWS_SUMMARY,
+    QueryAnswer,
+    ANSWER_EXAMPLE,
+    _FORMS,
+    ETAG,
 )
 ENGINE_REFUSALS = (503, 504)
 
@@ -133,7 +194,7 @@ AD_HOC = OperationDocs(
     (
         DocumentedReply(
             200,
-            "The rows in the media type that Accept prefers.",
+            _ROWS_SUMMARY,
             QueryAnswer,
             {**ANSWER_EXAMPLE, "query": "ad-hoc", "governance": {"queryApprovedBy": None, "queryApprovedAt": None}},
             _FORMS,
@@ -141,7 +202,7 @@ AD_HOC = OperationDocs(
         ),
     ),
     error_statuses=ENGINE_REFUSALS,
-    example={"query": "Telemetry | take 10", "timeRange": "PT1H", "limit": 10},
+    example={"query": "Telemetry | take 10", "from": "2026-01-05T08:00:00Z", "limit": 10},
 )
 LISTED = OperationDocs(
     (DocumentedReply(200, "The warm queries, including drafts.", QueryList, {"warmQueries": [_DEFINITION]}),)
@@ -160,5 +221,27 @@ DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=WRITE_
 APPROVED = OperationDocs(
     (DocumentedReply(200, "The approved query.", QueryDefinition, _DEFINITION, headers=STATE),),
     error_statuses=(409, 412, *ENGINE_REFUSALS),
-    headers=WRITE_CONDITIONS,
+    example={"signature": {"meaning": "approval", "statement": "Checked against the data sheet."}},
+    headers={**WRITE_CONDITIONS, **IDEMPOTENT},
+)
+REJECTED = OperationDocs(
+    (
+        DocumentedReply(
+            200,
+            "The rejected draft.",
+            QueryDefinition,
+            {
+                **_DRAFT,
+                "rejection": {
+                    "rejectedBy": "admin@plant-a.example",
+                    "rejectedAt": _AT,
+                    "comment": "Pressure must be in bar.",
+                },
+            },
+            headers=STATE,
+        ),
+    ),
+    error_statuses=(409, 412),
+    example={"comment": "Pressure must be in bar."},
+    headers={**WRITE_CONDITIONS, **IDEMPOTENT},
 )

@@ -1,1 +1,1 @@
-"""Local host process: life cycle, triggers, timers, event hubs, the worker library and the emulators that it starts."""
+"""Local host process: life cycle, triggers, timers, event hubs, the worker library, and the start of emulators."""

@@ -1,4 +1,4 @@
-"""Event Hub triggers: a loop for each function and partition delivers batches and commits offsets."""
+"""Event Hub triggers: for each function and partition, a loop calls the function with events and commits offsets."""
 
 import itertools
 import sqlite3
@@ -13,7 +13,7 @@ import orjson
 from local.host.hub_access import HubAccess
 from local.host.retries import REDELIVERY
 from local.host.shutdown import ShutdownSignal
-from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import CollectionBytes, CollectionSInt64, CollectionString, RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
 from shared.backends.embedded.hub_file import instant_from_microseconds
@@ -28,7 +28,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Function and consumer group that read a partition."""
+    """Partition, event hub and consumer group of a function that reads events, for the trigger's metadata."""
 
     function: str
     hub: str
@@ -36,53 +36,53 @@ class PartitionReader:
     partition: str
 
 
-def event_data(event: StoredEvent, *, binary: bool) -> TypedData:
-    """Return the input for one event: bytes if ``dataType`` of the binding is binary, else text."""
-    return TypedData(bytes=event.body) if binary else TypedData(string=_text(event))
+def build_event_input(event: StoredEvent, *, binary: bool) -> TypedData:
+    """Build the trigger input for one event: bytes if ``binary`` (the binding's ``dataType`` is binary), else text."""
+    return TypedData(bytes=event.body) if binary else TypedData(string=_decode_body(event))
 
 
-def batch_data(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
-    """Return the input for a batch.
+def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
+    """Build the trigger input for a batch of events.
 
-    As on the Functions host, bodies become text unless ``dataType`` is binary: invalid UTF-8 is lost, and an empty
-    text is omitted, which fails the batch.
+    As on the Functions host, bodies become text unless the binding's ``dataType`` is binary. Invalid UTF-8 is lost, and
+    an empty text is omitted, so that the function fails for the batch.
     """
     if binary:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
-    return _strings([_text(event) for event in events])
+    return _wrap_texts([_decode_body(event) for event in events])
 
 
-def batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
-    """Return the trigger metadata of a batch (``cardinality`` many)."""
-    offsets = _strings([_offset(event) for event in events])
-    return _common_metadata(reader) | {
-        "PartitionKeyArray": _strings([event.partition_key for event in events]),
+def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
+    """Build the trigger metadata of a batch of events, for a function with the ``cardinality`` many."""
+    offsets = _wrap_texts([_format_offset(event) for event in events])
+    return _build_common_metadata(reader) | {
+        "PartitionKeyArray": _wrap_texts([event.partition_key for event in events]),
         "OffsetArray": offsets,
         "OffsetStringArray": offsets,
         "SequenceNumberArray": TypedData(
             collection_sint64=CollectionSInt64(sint64=[event.sequence_number for event in events])
         ),
-        "EnqueuedTimeUtcArray": _json([_time(event.enqueued) for event in events]),
+        "EnqueuedTimeUtcArray": _wrap_json([_format_enqueued_time(event.enqueued) for event in events]),
         "PropertiesArray": TypedData(json=f"[{','.join([event.properties for event in events])}]"),
-        "SystemPropertiesArray": _json([_system_properties(event) for event in events]),
+        "SystemPropertiesArray": _wrap_json([_build_system_properties(event) for event in events]),
     }
 
 
-def single_metadata(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
-    """Return the trigger metadata of one event (``cardinality`` one)."""
-    return _common_metadata(reader) | {
+def build_event_metadata(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
+    """Build the trigger metadata of one event, for a function with the ``cardinality`` one."""
+    return _build_common_metadata(reader) | {
         "PartitionKey": TypedData(string=event.partition_key),
-        "Offset": TypedData(string=_offset(event)),
-        "OffsetString": TypedData(string=_offset(event)),
-        "SequenceNumber": _json(event.sequence_number),
-        "EnqueuedTimeUtc": _json(_time(event.enqueued)),
+        "Offset": TypedData(string=_format_offset(event)),
+        "OffsetString": TypedData(string=_format_offset(event)),
+        "SequenceNumber": _wrap_json(event.sequence_number),
+        "EnqueuedTimeUtc": _wrap_json(_format_enqueued_time(event.enqueued)),
         "Properties": TypedData(json=event.properties),
-        "SystemProperties": _json(_system_properties(event)),
+        "SystemProperties": _wrap_json(_build_system_properties(event)),
     }
 
 
-def _common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
-    partition = _json(
+def _build_common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
+    partition = _wrap_json(
         {
             "IsCheckpointingAfterInvocation": True,
             "FullyQualifiedNamespace": "localhost",
@@ -92,57 +92,57 @@ def _common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
         }
     )
     system = {"MethodName": reader.function, "UtcNow": rfc3339(now()), "RandGuid": str(uuid.uuid4())}
-    return {"TriggerPartitionContext": partition, "PartitionContext": partition, "sys": _json(system)}
+    return {"TriggerPartitionContext": partition, "PartitionContext": partition, "sys": _wrap_json(system)}
 
 
-def _system_properties(event: StoredEvent) -> dict[str, Any]:
+def _build_system_properties(event: StoredEvent) -> dict[str, Any]:
     return {
         "SequenceNumber": event.sequence_number,
         "Offset": event.sequence_number,
-        "OffsetString": _offset(event),
+        "OffsetString": _format_offset(event),
         "PartitionKey": event.partition_key or None,
-        "EnqueuedTimeUtc": _time(event.enqueued),
+        "EnqueuedTimeUtc": _format_enqueued_time(event.enqueued),
     }
 
 
-def _offset(event: StoredEvent) -> str:
-    """Return the event's offset, which is its sequence number as text."""
+def _format_offset(event: StoredEvent) -> str:
+    """Return an event's offset in the event hub, which is its sequence number as text."""
     return str(event.sequence_number)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _time(enqueued: int) -> str:
-    """Return the enqueued time with the offset +00:00.
+def _format_enqueued_time(enqueued: int) -> str:
+    """Format the time at which an event was enqueued as ISO 8601 with the offset +00:00.
 
-    The Functions host omits the zone. The SDK then needs 130 microseconds per event to detect the format, in the event
-    loop that serves HTTP here. With the offset it needs a tenth of that time.
+    The Functions host omits the offset. The SDK then needs 130 microseconds per event to detect the format, and blocks
+    the event loop that also serves HTTP here. With the offset, the SDK needs a tenth of that time.
     """
     return instant_from_microseconds(enqueued).isoformat()
 
 
-def _text(event: StoredEvent) -> str:
+def _decode_body(event: StoredEvent) -> str:
     return event.body.decode("utf-8", errors="replace")
 
 
-def _strings(texts: Sequence[str]) -> TypedData:
+def _wrap_texts(texts: Sequence[str]) -> TypedData:
     return TypedData(collection_string=CollectionString(string=[text for text in texts if text]))
 
 
-def _json(value: Any) -> TypedData:
+def _wrap_json(value: Any) -> TypedData:
     return TypedData(json=orjson.dumps(value).decode())
 
 
 @dataclass(frozen=True, slots=True)
 class EventHubSetting:
-    """Declaration of an Event Hub function, with resolved app settings.
+    """Configuration of a function with an Event Hub trigger, with the values of app settings inserted.
 
     Attributes:
-        function: the function.
-        hub: name of the hub.
-        group: name of the consumer group.
-        many: whether it receives batches instead of single events.
-        binary: whether it receives bytes instead of text.
-        collect_seconds: seconds to wait after a partial batch, so that more events collect.
+        function: function that receives the events.
+        hub: name of the event hub.
+        group: name of the function's consumer group.
+        many: whether the function receives batches of events instead of single events.
+        binary: whether the function receives bytes instead of text.
+        collect_seconds: seconds to wait after a partial batch, so that the next batch is larger.
     """
 
     function: LoadedFunction
@@ -155,7 +155,7 @@ class EventHubSetting:
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """Invocation to make: its input and the sequence numbers of its events."""
+    """Pending call of a function: its input, and the sequence numbers of its first and last event."""
 
     data: TypedData
     metadata: dict[str, TypedData]
@@ -164,7 +164,7 @@ class _Delivery:
 
 
 class PartitionLoop:
-    """Ordered delivery of one partition to one function, with a commit after each batch."""
+    """Loop that calls a function with the events of one partition in order, and commits the offset after each batch."""
 
     def __init__(
         self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: ShutdownSignal
@@ -176,7 +176,7 @@ class PartitionLoop:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Deliver until the host stops; a running batch is finished first."""
+        """Deliver events until the host stops; a batch that has begun is finished first."""
         while not self._stopping.is_set():
             try:
                 await self._deliver_all()
@@ -186,51 +186,55 @@ class PartitionLoop:
 
     async def _deliver_all(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
-        after = await self._hub.run(lambda reader: reader.read_offset(*place))
+        after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():
-            arrival = self._hub.next_arrival()
-            events = await self._read(after)
+            arrival = self._hub.get_next_arrival()
+            events = await self._read_events(after)
             if not events:
                 await arrival.wait()
                 continue
-            for delivery in self._deliveries(events):
-                if not await self._deliver(delivery):
+            for delivery in self._build_deliveries(events):
+                if not await self._deliver_events(delivery):
                     return
                 after = delivery.last
-                await self._commit(after)
+                await self._commit_offset(after)
             if self._setting.collect_seconds and len(events) < self._batch_size:
                 await self._stopping.wait_for(self._setting.collect_seconds)
 
-    async def _read(self, after: int) -> list[StoredEvent]:
+    async def _read_events(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
-        return await self._hub.run(lambda reader: reader.read_rows(where.hub, where.partition, after, limit))
+        return await self._hub.run_with_reader(
+            lambda reader: reader.read_rows(where.hub, where.partition, after, limit)
+        )
 
-    async def _commit(self, sequence_number: int) -> None:
+    async def _commit_offset(self, sequence_number: int) -> None:
         where = self._reader
-        await self._hub.run(lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number))
+        await self._hub.run_with_reader(
+            lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number)
+        )
 
-    def _deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
+    def _build_deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
         binary = self._setting.binary
         if self._setting.many:
-            data = batch_data(events, binary=binary)
-            metadata = batch_metadata(events, self._reader)
+            data = build_batch_input(events, binary=binary)
+            metadata = build_batch_metadata(events, self._reader)
             return [_Delivery(data, metadata, events[0].sequence_number, events[-1].sequence_number)]
         return (
             _Delivery(
-                event_data(event, binary=binary),
-                single_metadata(event, self._reader),
+                build_event_input(event, binary=binary),
+                build_event_metadata(event, self._reader),
                 event.sequence_number,
                 event.sequence_number,
             )
             for event in events
         )
 
-    async def _deliver(self, delivery: _Delivery) -> bool:
-        """Invoke the function until it succeeds or its retries end; return False if the host stops first."""
+    async def _deliver_events(self, delivery: _Delivery) -> bool:
+        """Call the function until it succeeds or no retry is left; return False if the host stops before that."""
         policy = self._setting.function.retry or REDELIVERY
         for retries in itertools.count():
             try:
-                await invoke(
+                await invoke_function(
                     self._setting.function,
                     delivery.data,
                     metadata=delivery.metadata,
@@ -243,7 +247,7 @@ class PartitionLoop:
             if policy.is_exhausted(retries):
                 _LOGGER.critical("events are dropped after the last retry", extra=self._log_fields(delivery))
                 return True
-            if await self._stopping.wait_for(policy.delay(retries)):
+            if await self._stopping.wait_for(policy.compute_delay(retries)):
                 return False
         raise AssertionError("itertools.count() does not end")
 

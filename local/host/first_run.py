@@ -1,6 +1,6 @@
 """First start of the local host: seeds the workspace and issues an API key to each team member.
 
-It is a module of its own because it loads the app's services, which a host without a workspace document never needs.
+This module is separate because it imports the app's services, which a host without a workspace document never needs.
 """
 
 import asyncio
@@ -8,51 +8,41 @@ import json
 import os
 from pathlib import Path
 
-from shared.catalog.document import load_document
-from shared.catalog.models import WorkspaceDocument
-from shared.catalog.problems import DocumentError
-from shared.observability.logs import fields, get_logger
+from local.host.query_checks import QueryChecks
+from shared.catalog.document import LoadedDocument, load_located_document
+from shared.observability.logs import get_logger
 from shared.settings import Settings
-from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import Services
 
 ACTOR = "local-host"
 _LOG = get_logger("first-run")
 
 
-async def prepare(settings: Settings, workspace_file: Path) -> None:
-    """Seed an empty data directory, and complete an interrupted seed.
+async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChecks:
+    """Store a workspace document in an empty data directory and issue API keys, or complete an interrupted first start.
 
     Args:
-        settings: settings with the data directory.
-        workspace_file: the document to seed; read only if the catalog is empty.
+        settings: settings of the service, which contain the data directory.
+        workspace_file: workspace document; it is read only if the catalog is empty.
+
+    Returns:
+        The check of the workspace's queries, which the caller starts.
 
     Raises:
         shared.catalog.problems.DocumentError: the document is invalid; nothing is stored.
         OSError: the document cannot be read, or the data directory cannot be written.
     """
     wired = Services(settings)
-    if await wired.catalog.store.version() == 0:
+    seeded: LoadedDocument | None = None
+    if await wired.catalog.store.read_version() == 0:
         text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
-        document = load_document(text, str(workspace_file))
-        await _try_queries(document, text, str(workspace_file), wired)
-        await wired.provenance.catalog_service.apply(document, ACTOR)
+        seeded = load_located_document(text, str(workspace_file))
+        await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _LOG.info("seeded the workspace")
     await wired.provenance.catalog_service.flush_pending()
     await _write_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
-
-
-async def _try_queries(document: WorkspaceDocument, text: str, source: str, wired: Services) -> None:
-    """Log queries that the engine rejects; they do not prevent the start, and report the error when they run."""
-    try:
-        silent = await check_document_queries(document, text, source, wired.queries.columns)
-    except DocumentError as refused:
-        for problem in refused.problems:
-            _LOG.warning("a query of the workspace document does not run", extra=fields(problem=str(problem)))
-    else:
-        if silent is not None:
-            _LOG.warning("the queries are seeded without validation", extra=fields(reason=silent.code))
+    return QueryChecks(seeded)
 
 
 async def _write_keys(wired: Services, path: Path) -> None:

@@ -1,6 +1,6 @@
 """Child process of the Kusto emulator: start, restart after a crash, stop with the host.
 
-It is a module of its own because the supervision of a process has its own states and is tested without a host.
+This module is separate because the supervision of a process is tested without a host.
 """
 
 import asyncio
@@ -23,21 +23,34 @@ _READY = "ready "
 
 
 class KustoProcess:
-    """Process ``python -m emulators.kusto`` over the telemetry and the hub of the data directory."""
+    """Child process ``python -m emulators.kusto`` that serves the telemetry of a data directory.
 
-    def __init__(self, data_dir: Path, command: Sequence[str] = (sys.executable, "-m", "emulators.kusto")) -> None:
+    Args:
+        data_dir: the data directory.
+        command: command line that starts the process.
+        retention_days: days after their ingestion at which messages are deleted from the telemetry table.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        command: Sequence[str] = (sys.executable, "-m", "emulators.kusto"),
+        *,
+        retention_days: float,
+    ) -> None:
         self._data_dir = data_dir
+        self._retention_days = retention_days
         self._command = command
         self._process: Process | None = None
         self._port = 0
 
     async def start(self) -> str:
-        """Start the process and return its address when it is ready.
+        """Start the process, wait until it accepts queries, and return its address.
 
         Raises:
             StartError: the process ends, or is not ready within a minute.
         """
-        process = self._process = await self._spawn()
+        process = self._process = await self._spawn_process()
         try:
             async with asyncio.timeout(_START_SECONDS):
                 address = await _read_address(process)
@@ -47,7 +60,7 @@ class KustoProcess:
         return address
 
     async def supervise(self, stopping: ShutdownSignal) -> None:
-        """Forward the output of the process and restart it on the same port after a crash, until the host stops."""
+        """Forward the process's output; restart the process on the same port after a crash, until the host stops."""
         delay = _FIRST_DELAY
         while not stopping.is_set():
             if await self._wait_for_end(stopping):
@@ -61,7 +74,7 @@ class KustoProcess:
                 delay = _FIRST_DELAY
 
     async def stop(self, seconds: float) -> None:
-        """Terminate the process; kill it and its children after the given seconds."""
+        """Terminate the process; kill the process and its children if it still runs after ``seconds``."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -77,12 +90,13 @@ class KustoProcess:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    async def _spawn(self) -> Process:
+    async def _spawn_process(self) -> Process:
         hub = self._data_dir / "hub.sqlite"
         return await asyncio.create_subprocess_exec(
             *self._command,
             *("--data", str(self._data_dir / "kusto"), "--port", str(self._port)),
-            *("--hub", str(hub), "--exit-with-parent"),
+            *("--hub", str(hub), "--retention-days", str(self._retention_days)),
+            *("--files", str(self._data_dir / "blobs" / "downloads"), "--exit-with-parent"),
             cwd=Path(__file__).parents[2],
             stdin=PIPE,  # the process ends when this pipe closes, even if the host is killed
             stdout=PIPE,
@@ -91,7 +105,7 @@ class KustoProcess:
         )
 
     async def _wait_for_end(self, stopping: ShutdownSignal) -> bool:
-        """Wait for the end of the process or of the host; return whether the host stops."""
+        """Wait until the process ends or the host stops; return whether the host stops."""
         ends = [asyncio.create_task(self._forward_output()), asyncio.create_task(stopping.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for task in ends:
@@ -99,7 +113,7 @@ class KustoProcess:
         return stopping.is_set()
 
     async def _forward_output(self) -> None:
-        """Forward the output of the process until it ends."""
+        """Copy the output of the process to that of the host until the process ends."""
         if self._process is None or self._process.stdout is None:
             return
         async for line in self._process.stdout:
@@ -109,7 +123,7 @@ class KustoProcess:
 
 async def _read_address(process: Process) -> str:
     if process.stdout is None:
-        raise StartError("the embedded Kusto endpoint has no output")
+        raise StartError("the standard output of the embedded Kusto endpoint is not a pipe")
     async for line in process.stdout:
         text = line.decode(errors="replace").strip()
         if text.startswith(_READY):

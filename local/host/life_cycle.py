@@ -1,6 +1,6 @@
-"""Life cycle of the host: start, serve, drain, stop.
+"""Life cycle of the local host: start, serve requests, finish running requests, stop.
 
-It is separate from the command, which reads options and settings and prints the addresses.
+This module is separate from the command, which reads options and settings and prints the addresses.
 """
 
 import asyncio
@@ -14,16 +14,18 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulators.durable.extension import uses_durable_functions
 from local.errors import StartError
 from local.host import worker
+from local.host.cleanup import delete_hourly
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.kusto_process import KustoProcess
-from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, access_key
+from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_access_key
 from local.host.running_hosts import claim_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile
@@ -39,7 +41,7 @@ from local.host.triggers import (
 from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
 from local.http_server.files import Files
-from local.http_server.server import Application, Server, listen, server_url
+from local.http_server.server import Application, Server, build_server_url, open_listening_socket
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
@@ -49,17 +51,29 @@ from shared.observability.logs import get_logger
 from shared.observability.readiness import add_probe
 from shared.settings import EMBEDDED_ENGINE
 
+if TYPE_CHECKING:
+    from local.host.query_checks import QueryChecks
+
 _LOGGER = get_logger("local.host")
 _DRAIN_SECONDS = 3.5
 _INVOKERS_SECONDS = 2.0
-"""Part of the drain for triggers, before the server that they may call stops."""
+"""Seconds in which running triggers may finish, before the HTTP server, which they may call, stops."""
 
 _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
-"""Limit after a signal; the documentation promises five seconds."""
+"""Maximum seconds from the signal to the end of the process; the documentation promises five."""
+
+_FIRST_CHECKS_SECONDS = 10.0
+"""Maximum seconds for which the first start with a small workspace waits for the check of its queries."""
+
+_HISTORY_AGE = timedelta(days=7)
+"""Age at which the history of ended Durable Functions orchestrations is deleted; their jobs expire earlier."""
 
 _CONSOLE = "pages_console"
-"""Function that serves the web console; an app without it has no sign-in links."""
+"""Name of the function that serves the web console; an app without this function has no sign-in links."""
+
+_LOOPBACK_NETWORKS = "127.0.0.0/8,::1/128"
+"""Networks that webhooks may reach by default, so that webhook receivers can be tested locally."""
 
 _LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
 _MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
@@ -67,15 +81,17 @@ _MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Options of the host.
+    """Options of the local host.
 
     Attributes:
         host: address to listen on.
-        port: port to listen on, 0 for any free one.
-        data_dir: folder of all state, absolute.
-        workspace_file: workspace document for a new data directory, None for none.
+        port: port to listen on, 0 for any free port.
+        data_dir: absolute path of the folder with all state.
+        workspace_file: workspace document for a new data directory; None to create no workspace.
         app: folder of the function app.
         with_sign_in_link: whether to create a sign-in link for the web console after the start.
+        telemetry_retention_days: days after their ingestion at which the Kusto emulator deletes messages.
+        hub_retention_hours: hours after which the hub deletes events that all consumer groups have read.
     """
 
     host: str
@@ -83,14 +99,16 @@ class HostOptions:
     data_dir: Path
     workspace_file: Path | None
     app: Path
-    with_sign_in_link: bool = False
+    with_sign_in_link: bool
+    telemetry_retention_days: float
+    hub_retention_hours: float
 
 
 class Host:
-    """Host of a function app: HTTP, timers, Event Hub triggers and the Kusto emulator."""
+    """Local host of a function app: HTTP server, timers, Event Hub triggers and the Kusto emulator."""
 
     def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
-        """Create a host; ``announce`` receives the address and a sign-in link or an empty text after the start."""
+        """Create a host; after its start, ``announce`` receives its address and a sign-in link or an empty text."""
         self._options = options
         self._announce = announce
         self._stopping = ShutdownSignal()
@@ -102,38 +120,40 @@ class Host:
         self._invokers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, then drain; return False if a part of the host failed.
+        """Serve until SIGTERM or SIGINT, then finish running requests; return False if a part of the host failed.
 
         Raises:
             StartError: the host cannot start.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._stop)
-        listener = listen(self._options.host, self._options.port)
+            asyncio.get_running_loop().add_signal_handler(number, self._stop_in_time)
+        listener = open_listening_socket(self._options.host, self._options.port)
         _make_folder(self._options.data_dir)
         async with AsyncExitStack() as stack:
             stack.callback(listener.close)
-            start = asyncio.create_task(self._start(listener, stack))
+            start = asyncio.create_task(self._start_parts(listener, stack))
             try:
                 if await self._wait_for_start(start):
-                    origin = server_url(_connect_address(self._options.host), listener)
+                    origin = build_server_url(_to_connect_address(self._options.host), listener)
                     with record_host(self._options.data_dir, origin):
-                        self._announce(server_url(self._options.host, listener), await self._sign_in_link(origin))
+                        self._announce(
+                            build_server_url(self._options.host, listener), await self._create_sign_in_link(origin)
+                        )
                         await self._stopping.wait()
             finally:
                 # After a failed start, too, running parts must see that the shutdown is intended.
                 self._stopping.set()
-                await self._drain()
+                await self._wait_for_running_work()
         return not self._failed
 
-    async def _sign_in_link(self, origin: str) -> str:
-        """Return a new sign-in link; empty for an app without a console, or if not requested."""
+    async def _create_sign_in_link(self, origin: str) -> str:
+        """Create a sign-in link; return an empty text for an app without a console, or if no link was requested."""
         if not self._has_console or not self._options.with_sign_in_link:
             return ""
-        return build_sign_in_link(origin, await open_sign_in_codes(self._options.data_dir).make())
+        return build_sign_in_link(origin, await open_sign_in_codes(self._options.data_dir).create())
 
     async def _wait_for_start(self, start: asyncio.Task[None]) -> bool:
-        """Wait for the start; return False if the host stops first."""
+        """Wait until the host has started; return False if the host is stopped before its start has finished."""
         stop = asyncio.create_task(self._stopping.wait())
         await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -145,20 +165,23 @@ class Host:
             await start
         return False
 
-    async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
+    async def _start_parts(self, listener: socket.socket, stack: AsyncExitStack) -> None:
         # The port is known now; the app, which is imported next, uses it in links.
-        public_url = os.environ.get("PUBLIC_URL") or server_url(_connect_address(self._options.host), listener)
+        public_url = os.environ.get("PUBLIC_URL") or build_server_url(_to_connect_address(self._options.host), listener)
         url = os.environ.setdefault("FILES_URL", public_url)
+        os.environ.setdefault("WEBHOOK_ALLOWED_NETWORKS", _LOOPBACK_NETWORKS)
+        os.environ.setdefault("OWN_PORTS", str(listener.getsockname()[1]))
         await self._start_kusto(stack)
         serves_live_stream = self._configure_web_pubsub(listener)
         host_json = read_host_json(self._options.app)
         functions = await worker.load_app(self._options.app)
-        durable = self._durable(functions, listener, host_json, stack)
+        durable = self._create_durable(functions, listener, host_json, stack)
         triggers = sort_functions(
             [bind_clients(durable, each) for each in functions] if durable else functions, host_json
         )
+        checks = None
         if self._options.workspace_file is not None:
-            await _seed(self._options.workspace_file)
+            checks = await _seed_workspace(self._options.workspace_file)
         timers = self._start_timers(triggers)
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
@@ -172,45 +195,54 @@ class Host:
             triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, get_load_shedder()
         )
         if serves_live_stream:
-            await _forget_streams()
+            await _release_stream_places()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             app = live
         await self._start_http(app, listener, web_sockets=serves_live_stream)
+        if checks is not None:
+            await self._start_query_checks(checks, stack)
 
-    def _durable(
+    async def _start_query_checks(self, checks: "QueryChecks", stack: AsyncExitStack) -> None:
+        """Start the query checks in the background; in a small workspace, the first start waits for their results."""
+        task = asyncio.create_task(checks.run())
+        stack.callback(task.cancel)
+        await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.delay_start else 0)
+
+    def _create_durable(
         self,
         functions: Collection[worker.LoadedFunction],
         listener: socket.socket,
         host_json: HostJson,
         stack: AsyncExitStack,
     ) -> LocalDurableExtension | None:
-        """Return the Durable Task emulator, None for an app without Durable Functions."""
+        """Create the Durable Task emulator; return None for an app without Durable Functions."""
         if not uses_durable_functions(functions):
             return None
-        origin = server_url(_connect_address(self._options.host), listener)
+        origin = build_server_url(_to_connect_address(self._options.host), listener)
         durable = create_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
-        add_probe("durable engine", durable.check)
+        add_probe("durable engine", durable.check_database)
+        self._spawn_task(delete_hourly("orchestrations", lambda: durable.purge_ended(_HISTORY_AGE), self._stopping))
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
         if os.environ.get("KUSTO_URI"):
             return
         stack.enter_context(await claim_data_dir(self._options.data_dir))
-        child = KustoProcess(self._options.data_dir)
-        stack.push_async_callback(lambda: child.stop(self._child_seconds()))
+        child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
+        stack.push_async_callback(lambda: child.stop(self._compute_child_seconds_left()))
         os.environ["KUSTO_URI"] = await child.start()
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
-        self._spawn(child.supervise(self._stopping))
+        self._spawn_task(child.supervise(self._stopping))
 
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:
-        """Configure the emulator as the app's Web PubSub, unless one is configured; return whether it is used."""
+        """Make the app use the Web PubSub emulator, unless a service is configured; return whether it is used."""
         if os.environ.get(_LIVE_ENDPOINT):
             return False
-        os.environ[_LIVE_ENDPOINT] = server_url(_connect_address(self._options.host), listener)
-        os.environ[_LIVE_KEY] = access_key(self._options.data_dir / "web-pubsub-key")
+        os.environ[_LIVE_ENDPOINT] = build_server_url(_to_connect_address(self._options.host), listener)
+        os.environ[_LIVE_KEY] = load_access_key(self._options.data_dir / "web-pubsub-key")
         return True
 
     def _start_timers(self, triggers: Triggers) -> dict[str, Timer]:
@@ -221,29 +253,30 @@ class Host:
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
-        hub = HubAccess(self._options.data_dir / "hub.sqlite")
+        hub = HubAccess(self._options.data_dir / "hub.sqlite", timedelta(hours=self._options.hub_retention_hours))
         stack.push_async_callback(hub.close)
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
                 self._spawn_invoker(loop.run())
-        self._spawn(hub.watch(self._stopping))
-        self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
+        self._spawn_task(hub.watch_file(self._stopping))
+        groups = triggers.collect_consumer_groups()
+        self._spawn_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
         return hub
 
     async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
-        self._spawn(server.serve([listener]))
-        self._spawn(server.exit_on(self._closing, self._drain_seconds_left))
+        self._spawn_task(server.serve([listener]))
+        self._spawn_task(server.exit_on(self._closing, self._compute_drain_seconds_left))
         await server.listening.wait()
 
     def _spawn_invoker(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a task that invokes functions, which may call this host."""
-        task = self._spawn(work)
+        task = self._spawn_task(work)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_done)
@@ -256,9 +289,9 @@ class Host:
             return
         _LOGGER.critical("a part of the host failed; the host stops", exc_info=task.exception())
         self._failed = True
-        self._stop()
+        self._stop_in_time()
 
-    def _stop(self) -> None:
+    def _stop_in_time(self) -> None:
         """Stop the host, and exit in time even if a thread of the app blocks."""
         if not self._stopping.is_set():
             self._stopping.set()
@@ -267,24 +300,24 @@ class Host:
             last_resort.daemon = True
             last_resort.start()
 
-    def _drain_seconds_left(self) -> float:
-        """Return the remaining seconds for running requests."""
+    def _compute_drain_seconds_left(self) -> float:
+        """Return the seconds that running requests may still take."""
         remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
         return min(max(remaining, 0.0), _DRAIN_SECONDS)
 
-    def _child_seconds(self) -> float:
-        """Return the remaining seconds for the shutdown of the Kusto process."""
+    def _compute_child_seconds_left(self) -> float:
+        """Return the seconds that the shutdown of the Kusto process may still take."""
         remaining = self._end - time.monotonic() - _CANCEL_SECONDS
         return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
 
-    async def _drain(self) -> None:
-        """Wait for running requests and invocations; cancel late ones, whose events are delivered again."""
+    async def _wait_for_running_work(self) -> None:
+        """Wait for running requests and function calls; cancel late calls, whose events are delivered again."""
         if self._invokers:
-            await asyncio.wait(self._invokers, timeout=min(_INVOKERS_SECONDS, self._drain_seconds_left()))
+            await asyncio.wait(self._invokers, timeout=min(_INVOKERS_SECONDS, self._compute_drain_seconds_left()))
         self._closing.set()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=self._drain_seconds_left())
+        _, late = await asyncio.wait(self._tasks, timeout=self._compute_drain_seconds_left())
         for task in late:
             task.cancel()
         if late:
@@ -292,13 +325,13 @@ class Host:
             await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
 
-def _connect_address(host: str) -> str:
-    """Return the address for connections from this machine."""
+def _to_connect_address(host: str) -> str:
+    """Return the address for connections to a listening address, such as 127.0.0.1 for 0.0.0.0."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
-async def _forget_streams() -> None:
-    """Release the quota of streams of an earlier host."""
+async def _release_stream_places() -> None:
+    """Remove the live streams of an earlier host from their users' quotas."""
     from shared.settings import settings  # noqa: PLC0415  the environment is complete only now
     from shared.wiring import Services  # noqa: PLC0415  as above
 
@@ -312,12 +345,12 @@ async def _forget_streams() -> None:
         await services.close()
 
 
-async def _seed(workspace_file: Path) -> None:
+async def _seed_workspace(workspace_file: Path) -> "QueryChecks":
     from local.host import first_run  # noqa: PLC0415  the settings are complete only now
     from shared.settings import settings  # noqa: PLC0415  as above
 
     try:
-        await first_run.prepare(settings(), workspace_file)
+        return await first_run.prepare_data_dir(settings(), workspace_file)
     except (OSError, ValueError) as error:
         raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
 

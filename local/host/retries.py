@@ -1,4 +1,4 @@
-"""Retry policies of functions: delays and number of retries of a failed batch."""
+"""Retry policies of functions: delays and number of retries for a batch of events that failed."""
 
 import random
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class RetryPolicy:
     """A function's retry policy.
 
     Attributes:
-        max_retry_count: number of retries, -1 for no limit.
-        minimum: seconds before the first retry.
-        maximum: longest delay in seconds; the delay is fixed if it equals ``minimum``.
+        max_retry_count: maximum number of retries; -1 for no limit.
+        minimum: delay before the first retry in seconds.
+        maximum: longest delay in seconds; all delays are equal if ``maximum`` equals ``minimum``.
     """
 
     max_retry_count: int
@@ -24,11 +24,11 @@ class RetryPolicy:
     maximum: float
 
     def is_exhausted(self, retries: int) -> bool:
-        """Return whether no retries remain."""
+        """Return whether no retry is allowed after this number of retries."""
         return self.max_retry_count != ENDLESS and retries >= self.max_retry_count
 
-    def delay(self, retries: int) -> float:
-        """Return the delay in seconds before the next retry: exponential, with jitter."""
+    def compute_delay(self, retries: int) -> float:
+        """Return the seconds to wait before the next retry: exponential in the number of retries, with jitter."""
         if self.minimum >= self.maximum:
             return self.minimum
         base = self.minimum * float(2 ** min(retries, _MAX_EXPONENT))
@@ -36,11 +36,11 @@ class RetryPolicy:
 
 
 REDELIVERY = RetryPolicy(max_retry_count=ENDLESS, minimum=0.5, maximum=30)
-"""Policy of functions without one, for at-least-once delivery."""
+"""Policy of functions that declare none: retries without a limit, for at-least-once delivery."""
 
 
 def read_retry_policy(options: Any) -> RetryPolicy | None:
-    """Return the retry policy of a function from the worker library, None if it has none."""
+    """Convert the worker library's retry options of a function; return None if the function declares no retries."""
     if options is None:
         return None
     if options.retry_strategy == "fixed_delay":

@@ -1,8 +1,8 @@
-"""Records and locks of the hosts that run over a data directory.
+"""Record files and locks of the local hosts that run on a data directory.
 
-A command sends an API key to the recorded address. The host must therefore still run, because another process can
-listen on the port of a stopped host. Each host holds a lock on its record, which the operating system releases with the
-process, even after ``kill -9``.
+A command sends an API key to the address in a record file. It must therefore know that the host still runs, because
+another process can listen on the port of a stopped host. Each host holds a lock on its record file. The operating
+system releases the lock when the process ends, even after ``kill -9``.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from local.errors import StartError
 _FOLDER = "hosts"
 _SUFFIX = ".json"
 _LOCK_WAIT_SECONDS = 6.0
-"""A host that is stopping has ended after this time."""
+"""Time in seconds to wait for a host that is stopping."""
 
 _POLL_SECONDS = 0.1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -35,20 +35,14 @@ class RunningHost:
 
     Attributes:
         address: base address of the host, such as ``http://127.0.0.1:7071``.
-        record: the record file, locked by the host.
     """
 
     address: str
-    record: Path
-
-    def is_running(self) -> bool:
-        """Return whether the host still runs."""
-        return _read(self.record) == self
 
 
 @contextlib.contextmanager
 def record_host(data_dir: Path, address: str) -> Iterator[None]:
-    """Record a host's address during the block, and remove the records of stopped hosts.
+    """Context manager that records a host's address while the block runs, and removes the records of stopped hosts.
 
     Raises:
         OSError: the data directory cannot be written.
@@ -56,7 +50,7 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
     folder = data_dir / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.glob("*" + _SUFFIX):
-        if _read(path) is None:
+        if _read_record(path) is None:
             path.unlink(missing_ok=True)
     draft = folder / f"{secrets.token_hex(8)}.draft"
     record = draft.with_suffix(_SUFFIX)
@@ -74,28 +68,28 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
 
 
 def find_host(data_dir: Path) -> RunningHost | None:
-    """Return a host that runs over a data directory, if any."""
+    """Find a host that runs on a data directory; return None if no host runs on it."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
-    return next((host for host in map(_read, records) if host is not None), None)
+    return next((host for host in map(_read_record, records) if host is not None), None)
 
 
-def _read(path: Path) -> RunningHost | None:
-    """Return the host of a record, None for stale and invalid records."""
+def _read_record(path: Path) -> RunningHost | None:
+    """Return the running host that a record file describes; None if the host has stopped or the file is invalid."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, encoding="utf-8") as file:
-        if not _is_own(os.fstat(descriptor), path) or not _is_locked(descriptor):
+        if not _is_write_protected(os.fstat(descriptor), path) or not _is_locked(descriptor):
             return None
         try:
-            return RunningHost(str(json.load(file)["address"]), path)
+            return RunningHost(str(json.load(file)["address"]))
         except (ValueError, KeyError, TypeError):
             return None
 
 
-def _is_own(found: os.stat_result, path: Path) -> bool:
-    """Return whether only this user or the owner of the data directory can write a record."""
+def _is_write_protected(found: os.stat_result, path: Path) -> bool:
+    """Return whether only this user or the owner of the data directory can write the record file."""
     trusted = {os.geteuid(), path.parent.parent.stat().st_uid}
     return stat.S_ISREG(found.st_mode) and found.st_uid in trusted and not found.st_mode & _WRITABLE_BY_OTHERS
 
@@ -109,10 +103,10 @@ def _is_locked(descriptor: int) -> bool:
 
 
 async def claim_data_dir(data_dir: Path) -> TextIO:
-    """Lock a data directory until the returned file is closed or the process ends.
+    """Lock a data directory for one host, until the returned file is closed or the process ends.
 
     Raises:
-        StartError: another host has the lock and does not stop.
+        StartError: another host holds the lock and does not stop in time.
     """
     claim = (data_dir / "host.lock").open("a")
     deadline = time.monotonic() + _LOCK_WAIT_SECONDS

@@ -1,10 +1,10 @@
-"""Shutdown signal of the host."""
+"""Shutdown signal of the local host."""
 
 import asyncio
 
 
 class ShutdownSignal:
-    """Signal that is set once when the host stops."""
+    """Signal for the tasks of the host that the host stops; it is set once."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -22,7 +22,7 @@ class ShutdownSignal:
         await self._event.wait()
 
     async def wait_for(self, seconds: float) -> bool:
-        """Wait for a number of seconds or until the host stops; return whether it stops."""
+        """Wait for a number of seconds, but not after the host stops; return whether the host stops."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

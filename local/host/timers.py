@@ -1,4 +1,4 @@
-"""Timer functions: schedules, status and a loop for each function."""
+"""Timer functions of the local host: schedules, stored status, and a loop for each function."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from local.host.shutdown import ShutdownSignal
-from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import TypedData
 from shared.background.schedules import Schedule
 from shared.observability.logs import fields, get_logger
@@ -17,12 +17,12 @@ from shared.timestamps import now
 _LOGGER = get_logger("local.timers")
 _MONITORED = timedelta(minutes=1)
 _MAX_SLEEP = 30.0
-"""Seconds; short, because the system clock may change or the machine may sleep."""
+"""Maximum seconds between two checks of the clock; short, because the clock may change or the machine may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimerSetting:
-    """Declaration of a timer function: its schedule, and whether it runs at the start."""
+    """Configuration of a timer function: its schedule, and whether it also runs when the host starts."""
 
     function: LoadedFunction
     schedule: Schedule
@@ -36,21 +36,21 @@ class Occurrence:
     last: datetime
     next: datetime
 
-    def document(self) -> dict[str, str]:
-        """Return the occurrence in the format of the Functions host."""
+    def to_document(self) -> dict[str, str]:
+        """Convert the last run and due time to the JSON status that the Functions host passes to a timer function."""
         return {"Last": self.last.isoformat(), "Next": self.next.isoformat(), "LastUpdated": self.last.isoformat()}
 
 
 class TimerStatusFile:
-    """JSON file with the occurrences of all timers; an unreadable file counts as empty."""
+    """JSON file with the last and next run of each timer; an unreadable file counts as empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._documents = self._load()
+        self._documents = self._load_statuses()
 
     def read(self, name: str) -> Occurrence | None:
-        """Return a timer's occurrence, None if it never ran."""
+        """Return a timer's last and next run; None if the timer never ran."""
         try:
             document = self._documents[name]
             return Occurrence(datetime.fromisoformat(document["Last"]), datetime.fromisoformat(document["Next"]))
@@ -58,18 +58,18 @@ class TimerStatusFile:
             return None
 
     def write(self, name: str, occurrence: Occurrence) -> None:
-        """Store a timer's occurrence; the file is replaced atomically.
+        """Store a timer's last and next run; the file is replaced atomically.
 
         Raises:
             OSError: the file cannot be written.
         """
         with self._lock:
-            self._documents[name] = occurrence.document()
+            self._documents[name] = occurrence.to_document()
             new = self._path.with_suffix(".new")
             new.write_text(json.dumps(self._documents))
             new.replace(self._path)
 
-    def _load(self) -> dict[str, dict[str, str]]:
+    def _load_statuses(self) -> dict[str, dict[str, str]]:
         try:
             documents = json.loads(self._path.read_text())
         except FileNotFoundError:
@@ -93,23 +93,23 @@ class Timer:
         self._monitored = setting.schedule.interval(now()) >= _MONITORED
 
     async def run(self) -> None:
-        """Run the function on its schedule until the host stops, then wait for requested runs."""
-        due, past_due = self._first_due()
-        while not await self._stops_before(due):
-            await self._invoke(past_due=past_due)
+        """Run the function on its schedule until the host stops, then wait for the end of runs on request."""
+        due, past_due = self._find_first_due()
+        while not await self._wait_until(due):
+            await self._invoke_function(past_due=past_due)
             past_due = False
             # The clock may be slightly before the due time that was just served.
             due = self._setting.schedule.next(max(now(), due))
         await asyncio.gather(*self._requested_runs)
 
     def run_now(self) -> None:
-        """Run the function once, after a current run."""
-        task = asyncio.create_task(self._invoke(past_due=False))
+        """Run the function once now, or after the end of the current run."""
+        task = asyncio.create_task(self._invoke_function(past_due=False))
         self._requested_runs.add(task)
         task.add_done_callback(self._requested_runs.discard)
 
-    def _first_due(self) -> tuple[datetime, bool]:
-        """Return the first due time, and whether an occurrence was missed while the host was stopped."""
+    def _find_first_due(self) -> tuple[datetime, bool]:
+        """Return the first due time after the start, and whether a run was missed while no host ran."""
         last = self._statuses.read(self._setting.function.name) if self._monitored else None
         if last is not None and last.next <= now():
             return now(), True
@@ -117,18 +117,19 @@ class Timer:
             return now(), False
         return self._setting.schedule.next(now()), False
 
-    async def _stops_before(self, due: datetime) -> bool:
+    async def _wait_until(self, due: datetime) -> bool:
+        """Wait until a run is due; return True if the host stops first."""
         while (remaining := (due - now()).total_seconds()) > 0:
             if await self._stopping.wait_for(min(remaining, _MAX_SLEEP)):
                 return True
         return self._stopping.is_set()
 
-    async def _invoke(self, *, past_due: bool) -> None:
+    async def _invoke_function(self, *, past_due: bool) -> None:
         function = self._setting.function
         async with self._running:
             started = now()
             try:
-                await invoke(function, TypedData(json=self._payload(past_due=past_due)))
+                await invoke_function(function, TypedData(json=self._build_payload(past_due=past_due)))
             except FunctionFailed as failure:
                 _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
                     "a timer failed: %s", failure, extra=fields(function=function.name, exception=failure.stack_trace)
@@ -143,12 +144,12 @@ class Timer:
         except OSError:
             _LOGGER.exception("the status of a timer is lost")
 
-    def _payload(self, *, past_due: bool) -> str:
+    def _build_payload(self, *, past_due: bool) -> str:
         status = self._statuses.read(self._setting.function.name) if self._monitored else None
         return json.dumps(
             {
                 "Schedule": {"AdjustForDST": True},
-                "ScheduleStatus": status and status.document(),
+                "ScheduleStatus": status and status.to_document(),
                 "IsPastDue": past_due,
             }
         )

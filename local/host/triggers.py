@@ -1,4 +1,4 @@
-"""Configuration of an app: local settings, host.json, and functions by trigger with resolved settings."""
+"""Configuration of a function app: local settings, host.json, and the functions by type of their trigger."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from local.errors import StartError
 from local.host.event_hubs import DEFAULT_GROUP, EventHubSetting
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import TimerSetting
-from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import TypedData
 from local.http_server.admin import is_local_request
 from local.http_server.routes import RouteTable
@@ -31,19 +31,19 @@ _DEFAULT_BATCH = 100
 type LocalDurableExtension = DurableExtension[LoadedFunction]
 _LOGGER = get_logger("local.triggers")
 _OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
-"""Consumer groups that do not belong to functions: the query table."""
+"""Consumer groups that read the hubs without a function: the Kusto emulator fills the telemetry table."""
 
 _COLLECT_SECONDS = {(IMPULSES_HUB, "archive"): 1.0}
-"""Wait after partial batches, for consumer groups with a high cost per batch: the archive writes files."""
+"""Seconds to wait after a partial batch, by consumer group; the archive waits, because it writes a file per batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostJson:
-    """Settings of host.json that this host supports.
+    """Settings in host.json that the local host supports.
 
     Attributes:
         route_prefix: prefix of every route; ``api`` by default.
-        max_event_batch_size: most events in an Event Hub batch; 100 by default.
+        max_event_batch_size: maximum number of events in an Event Hub batch; 100 by default.
         durable: settings of Durable Functions.
     """
 
@@ -53,7 +53,7 @@ class HostJson:
 
 
 def read_host_json(folder: Path) -> HostJson:
-    """Return the host settings of an app's folder; defaults without a host.json.
+    """Read host.json in an app's folder; return the defaults if the file is missing.
 
     Raises:
         StartError: the file is not a JSON object.
@@ -62,11 +62,11 @@ def read_host_json(folder: Path) -> HostJson:
     return HostJson(
         route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
         max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
-        durable=_durable(extensions.get("durableTask", {})),
+        durable=_parse_durable_settings(extensions.get("durableTask", {})),
     )
 
 
-def _durable(section: Mapping[str, Any]) -> DurableSettings:
+def _parse_durable_settings(section: Mapping[str, Any]) -> DurableSettings:
     default = DurableSettings()
     settings = DurableSettings(
         hub=resolve_settings(str(section.get("hubName", default.hub))),
@@ -92,15 +92,15 @@ def load_local_settings(folder: Path) -> None:
 
 
 def resolve_settings(text: str) -> str:
-    """Return the text of a binding with every ``%SETTING%`` replaced by its app setting.
+    """Replace every ``%NAME%`` in a text of a function's binding by the value of the app setting of that name.
 
     Raises:
         StartError: the setting does not exist.
     """
-    return _REFERENCE.sub(_setting, text)
+    return _REFERENCE.sub(_read_setting, text)
 
 
-def _setting(reference: re.Match[str]) -> str:
+def _read_setting(reference: re.Match[str]) -> str:
     try:
         return os.environ[reference[1]]
     except KeyError:
@@ -120,13 +120,13 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 async def invoke_with_text(function: LoadedFunction, text: str, /) -> str | None:
-    """Call a function with a text through the worker library.
+    """Call a function with a text as input; return its result as text, or None if it has no result.
 
     Raises:
         emulators.durable.ports.FunctionCallError: the function raised an exception.
     """
     try:
-        result = await invoke(function, TypedData(string=text))
+        result = await invoke_function(function, TypedData(string=text))
     except FunctionFailed as failure:
         raise FunctionCallError(str(failure), failure.stack_trace) from None
     return None if result is None else str(result.value)
@@ -139,28 +139,28 @@ def create_extension(
     settings: DurableSettings,
     stopping: ShutdownSignal,
 ) -> LocalDurableExtension:
-    """Return the Durable Task emulator over the host's functions and data directory."""
+    """Create the Durable Task emulator, which runs durable functions and stores their state in the data directory."""
     ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock, is_local_request)
     return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
 
 
 def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
-    """Return a function with the values of its durable client bindings."""
-    values = {name: TypedData(string=text) for name, text in extension.client_bindings(function).items()}
+    """Return a copy of a function with the input values of its durable client bindings."""
+    values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
     return replace(function, inputs=values) if values else function
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """Functions of an app by trigger."""
+    """Functions of an app, grouped by the type of their trigger."""
 
     functions: Mapping[str, LoadedFunction]
     routes: RouteTable
     timers: tuple[TimerSetting, ...]
     event_hubs: tuple[EventHubSetting, ...]
 
-    def groups(self) -> dict[str, frozenset[str]]:
-        """Return the consumer groups by hub that must read an event before its deletion."""
+    def collect_consumer_groups(self) -> dict[str, frozenset[str]]:
+        """Return, for each event hub, the consumer groups that must read an event before it may be deleted."""
         groups: dict[str, frozenset[str]] = dict(_OTHER_READERS)
         for setting in self.event_hubs:
             groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
@@ -168,7 +168,7 @@ class Triggers:
 
 
 def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
-    """Return the functions by trigger; unsupported triggers are logged and ignored.
+    """Group an app's functions by trigger type; functions with unsupported triggers are logged and ignored.
 
     Raises:
         StartError: a route, schedule or app setting is invalid.
@@ -185,9 +185,9 @@ def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> 
             case "httpTrigger":
                 routes.add(function, host_json.route_prefix)
             case "timerTrigger":
-                timers.append(_timer(function))
+                timers.append(_parse_timer(function))
             case "eventHubTrigger":
-                hubs.append(_event_hub(function))
+                hubs.append(_parse_event_hub(function))
             case "orchestrationTrigger" | "activityTrigger":
                 pass  # the Durable Task emulator runs them
             case kind:
@@ -198,7 +198,7 @@ def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> 
 
 
 def is_disabled(name: str) -> bool:
-    """Return whether ``AzureWebJobs.NAME.Disabled`` (or with ``__`` for dots) disables a function.
+    """Return whether the variable ``AzureWebJobs.NAME.Disabled`` (or with ``__`` for dots) disables a function.
 
     See learn.microsoft.com/azure/azure-functions/disable-function.
     """
@@ -206,15 +206,15 @@ def is_disabled(name: str) -> bool:
     return any(value.lower() in {"true", "1"} for value in values)
 
 
-def _timer(function: LoadedFunction) -> TimerSetting:
+def _parse_timer(function: LoadedFunction) -> TimerSetting:
     try:
         schedule = Schedule(resolve_settings(str(function.trigger["schedule"])))
     except ValueError as error:
-        raise StartError(f"the timer {function.name}: {error}") from None
+        raise StartError(f"the schedule of the timer function {function.name} is invalid: {error}") from None
     return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
 
 
-def _event_hub(function: LoadedFunction) -> EventHubSetting:
+def _parse_event_hub(function: LoadedFunction) -> EventHubSetting:
     trigger = function.trigger
     hub = resolve_settings(str(trigger["eventHubName"]))
     group = resolve_settings(str(trigger.get("consumerGroup") or DEFAULT_GROUP))

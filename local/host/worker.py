@@ -1,4 +1,4 @@
-"""In-process calls of the worker library, which loads a function app and invokes its functions."""
+"""In-process calls of the Azure Functions worker library, which loads a function app and calls its functions."""
 
 import asyncio
 import json
@@ -23,15 +23,15 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
-    """Function of the app.
+    """A function of the loaded app.
 
     Attributes:
         name: unique name in the app.
-        function_id: id in the worker library.
-        trigger: trigger binding, as the decorators describe it.
-        retry: retry policy, None if it declares none.
-        clients: durable client bindings: name, and the task hub or None.
-        inputs: values of its input bindings by name.
+        function_id: id of the function in the worker library.
+        trigger: trigger binding of the function, as its decorators declare it.
+        retry: retry policy, None if the function declares no retry policy.
+        clients: names of the durable client bindings, each with its task hub; None for the default task hub.
+        inputs: values of the function's input bindings by the binding's name.
     """
 
     name: str
@@ -43,12 +43,12 @@ class LoadedFunction:
 
     @property
     def kind(self) -> str:
-        """Return the trigger's type, for instance ``httpTrigger``."""
+        """Type of the trigger, for instance ``httpTrigger``."""
         return str(self.trigger["type"])
 
 
 class FunctionFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """Exception of a function, with the stack trace for the log."""
+    """A function call failed; contains the text of the function's exception, and its stack trace for the log."""
 
     def __init__(self, message: str, stack_trace: str) -> None:
         super().__init__(message)
@@ -56,10 +56,10 @@ class FunctionFailed(Exception):  # noqa: N818  an event in the app's life, not 
 
 
 async def load_app(folder: Path) -> tuple[LoadedFunction, ...]:
-    """Import the function app of a folder and return its functions. Works once per process.
+    """Import the function app in a folder and return its functions; call this only once per process.
 
     Raises:
-        StartError: the app cannot be imported or indexed; the text has the original exception.
+        StartError: the app cannot be imported, or its functions cannot be listed; the message contains the exception.
     """
     if not (folder / "function_app.py").is_file():
         raise StartError(f"there is no function_app.py in {folder}")
@@ -79,7 +79,7 @@ async def load_app(folder: Path) -> tuple[LoadedFunction, ...]:
     return tuple(_to_loaded_function(entry) for entry in metadata)
 
 
-async def invoke(
+async def invoke_function(
     function: LoadedFunction,
     data: TypedData,
     *,
@@ -87,15 +87,15 @@ async def invoke(
     traceparent: str = "",
     retry: RetryContext | None = None,
 ) -> TypedData | None:
-    """Call a function and return its ``$return`` value, if any.
+    """Call a function and return the value of its ``$return`` binding; None if it has no such binding.
 
     Args:
-        function: one that ``load_app`` returned.
-        data: input of its trigger.
-        metadata: trigger metadata.
-        traceparent: the caller's W3C trace context, or empty. It is passed unchanged, because this host creates no
-            spans.
-        retry: number of the attempt.
+        function: function to call, as ``load_app`` returned it.
+        data: input of the function's trigger.
+        metadata: metadata of the trigger's input, for instance the sequence numbers of events.
+        traceparent: W3C trace context of the caller, or empty; it is passed on unchanged, because this host creates no
+            trace spans.
+        retry: number of the attempt and maximum number of retries; None for a function without retries.
 
     Raises:
         FunctionFailed: the function raised, or its result does not fit its bindings.
@@ -116,7 +116,7 @@ async def invoke(
 
 
 async def _call_library(request: protos.WorkerRequest) -> Any:
-    """Call the worker library; convert ``SystemExit`` and ``CancelledError``, which would stop the host."""
+    """Call the worker library; convert SystemExit and CancelledError to failures, because they would stop the host."""
     try:
         return await runtime.invocation_request(request)
     except SystemExit as error:
@@ -125,7 +125,9 @@ async def _call_library(request: protos.WorkerRequest) -> Any:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise FunctionFailed("CancelledError: the function was cancelled from within", traceback.format_exc()) from None
+        raise FunctionFailed(
+            "CancelledError: the function itself raised CancelledError", traceback.format_exc()
+        ) from None
 
 
 def _to_loaded_function(entry: Any) -> LoadedFunction:

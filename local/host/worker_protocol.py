@@ -1,6 +1,6 @@
-"""Messages between the worker library and its host, as plain classes with attributes.
+"""Messages between the Azure Functions worker library and its host, as plain classes with attributes.
 
-The library is given this module as its ``protos``; the names are those of the Functions language worker protocol
+The host passes this module to the library as ``protos``; the names are those of the Functions language worker protocol
 (github.com/Azure/azure-functions-language-worker-protobuf).
 """
 
@@ -18,7 +18,7 @@ class _Message:
 
 
 class BindingInfo(_Message):
-    """A binding's type, data type and direction."""
+    """Protocol message: type, data type and direction of a function's binding."""
 
     undefined: ClassVar[int] = 0
     out: ClassVar[int] = 1
@@ -26,74 +26,74 @@ class BindingInfo(_Message):
 
 
 class StatusResult(_Message):
-    """Result of a call, with the exception if it failed."""
+    """Protocol message: whether a call succeeded, with the exception if it failed."""
 
     Failure: ClassVar[int] = 0
     Success: ClassVar[int] = 1
 
 
 class WorkerInitResponse(_Message):
-    """Reply to the first call; it fails if the app cannot be indexed."""
+    """Protocol message: reply to the first call; it contains an error if the app's functions cannot be listed."""
 
 
 class WorkerMetadata(_Message):
-    """Versions of the worker library."""
+    """Protocol message: versions of the worker library."""
 
 
 class RpcFunctionMetadata(_Message):
-    """Function: id, name, bindings as JSON texts, retry options."""
+    """Protocol message: a function's id, name, bindings as JSON texts, and retry options."""
 
 
 class FunctionMetadataResponse(_Message):
-    """All functions of the app."""
+    """Protocol message: all functions of the app."""
 
 
 class FunctionLoadResponse(_Message):
-    """Reply to the load of a function."""
+    """Protocol message: reply to the request to load a function."""
 
 
 class InvocationResponse(_Message):
-    """Reply to an invocation."""
+    """Protocol message: reply to the invocation of a function."""
 
 
 class RpcException(_Message):
-    """An exception as text: message and stack trace."""
+    """Protocol message: an exception's message and stack trace as texts."""
 
 
 class RpcRetryOptions(_Message):
-    """A function's retry policy."""
+    """Protocol message: a function's retry policy."""
 
 
 class NullableString(_Message):
-    """A text that may be missing."""
+    """Protocol message: a text that may be missing."""
 
 
 class NullableBool(_Message):
-    """A flag that may be missing."""
+    """Protocol message: a flag that may be missing."""
 
 
 class NullableDouble(_Message):
-    """A number that may be missing."""
+    """Protocol message: a number that may be missing."""
 
 
 class NullableTimestamp(_Message):
-    """An instant that may be missing."""
+    """Protocol message: a time that may be missing."""
 
 
 class Timestamp(_Message):
-    """Seconds since 1970."""
+    """Protocol message: a time in seconds since 1970."""
 
 
 class CollectionString(_Message):
-    """Texts, under ``string``."""
+    """Protocol message: a list of texts in its field ``string``."""
 
 
 class CollectionBytes(_Message):
-    """Byte strings, under ``bytes``."""
+    """Protocol message: a list of byte strings in its field ``bytes``."""
 
 
 class CollectionSInt64(_Message):
-    """Whole numbers, under ``sint64``."""
+    """Protocol message: a list of whole numbers in its field ``sint64``."""
 
 
 class _SameSite:
@@ -106,17 +106,17 @@ setattr(_SameSite, "None", "")  # a keyword; the worker library's name for a coo
 
 
 class RpcHttpCookie(_Message):
-    """A cookie that a function sets."""
+    """Protocol message: a cookie that a function sets."""
 
     SameSite = _SameSite
 
 
 class RpcHttp(_Message):
-    """An HTTP request or response."""
+    """Protocol message: an HTTP request or response."""
 
 
 class TypedData:
-    """Value with its kind: ``TypedData(bytes=b"")`` has the attribute ``bytes``."""
+    """Protocol message: a value; the only keyword argument, such as ``bytes=b""``, is its type and its attribute."""
 
     __slots__ = ("kind", "value")
 
@@ -124,12 +124,12 @@ class TypedData:
         ((self.kind, self.value),) = field.items()
 
     def WhichOneof(self, _group: str) -> str:  # noqa: N802  the protocol's name
-        """Return the kind."""
+        """Return the name of the field that is set, which is the type of the value."""
         return self.kind
 
     @property
     def TypedData(self) -> "TypedData":  # noqa: N802  the library reads it first, and an exception is slow
-        """Return itself."""
+        """This value itself, because the worker library first tries to unwrap a value."""
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +139,7 @@ class TypedData:
 
 
 class ParameterBinding:
-    """An input or output of an invocation, by the name of its binding."""
+    """Protocol message: an input or output of an invocation, with the name of its binding."""
 
     __slots__ = ("data", "name")
 
@@ -148,12 +148,12 @@ class ParameterBinding:
         self.data = data
 
     def WhichOneof(self, _group: str) -> str:  # noqa: N802  the protocol's name
-        """Return the only kind of value."""
+        """Return the name of the field that is set; this message has only one."""
         return "data"
 
 
 class TraceContext:
-    """The W3C trace context of an invocation."""
+    """Protocol message: the W3C trace context of an invocation."""
 
     __slots__ = ("attributes", "trace_parent", "trace_state")
 
@@ -164,7 +164,7 @@ class TraceContext:
 
 
 class RetryContext:
-    """Attempt number of an invocation."""
+    """Protocol message: how often an invocation was retried."""
 
     __slots__ = ("exception", "max_retry_count", "retry_count")
 
@@ -175,7 +175,7 @@ class RetryContext:
 
 
 class InvocationRequest:
-    """A call of one function."""
+    """Protocol message: the call of one function."""
 
     __slots__ = ("function_id", "input_data", "invocation_id", "retry_context", "trace_context", "trigger_metadata")
 
@@ -189,7 +189,7 @@ class InvocationRequest:
 
 
 class WorkerRequest:
-    """Envelope of a call: its content in ``request``, and ``properties``."""
+    """Protocol message: envelope of a call, with its content in ``request``, and ``properties``."""
 
     __slots__ = ("properties", "request")
 

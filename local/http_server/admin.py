@@ -1,4 +1,4 @@
-"""Administration API of the host: runs a timer function on request."""
+"""Administration API of the local host: runs a timer function immediately."""
 
 import ipaddress
 import json
@@ -31,7 +31,7 @@ class Admin:
         name = raw_path.removeprefix(_FUNCTIONS)
         if scope["method"] != "POST" or not raw_path.startswith(_FUNCTIONS) or name not in self._functions:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
-        if body and not _is_input(body):
+        if body and not _is_timer_input(body):
             raise invalid("body", 'must be empty or JSON such as {"input": ""}')
         if name not in self._timers:
             raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timer functions can be run")
@@ -39,9 +39,9 @@ class Admin:
 
 
 def is_local_request(scope: Mapping[str, Any]) -> bool:
-    """Return whether a caller is on this machine and is not a web page in a browser.
+    """Return whether a request comes from this machine and not from a web page in a browser.
 
-    A page with a DNS name that resolves to this machine sends no ``Origin``, but its name as ``Host``.
+    A web page whose DNS name resolves to this machine sends no ``Origin`` header; its ``Host`` header reveals the name.
     """
     if any(name == b"origin" or (name == b"host" and not is_loopback_host(value)) for name, value in scope["headers"]):
         return False
@@ -49,7 +49,7 @@ def is_local_request(scope: Mapping[str, Any]) -> bool:
     return client is not None and ipaddress.ip_address(client[0]).is_loopback
 
 
-def _is_input(body: bytes) -> bool:
+def _is_timer_input(body: bytes) -> bool:
     try:
         return isinstance(json.loads(body), dict)
     except ValueError:

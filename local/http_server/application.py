@@ -1,4 +1,4 @@
-"""ASGI application that converts HTTP requests to invocations and their results to responses."""
+"""ASGI application that converts HTTP requests to calls of the app's functions, and the results to responses."""
 
 import asyncio
 import json
@@ -12,13 +12,14 @@ from urllib.parse import parse_qsl
 
 from emulators.durable.management_urls import PREFIX
 from emulators.durable.webhooks import WebhookReply, Webhooks
-from local.host.worker import FunctionFailed, invoke
+from local.host.worker import FunctionFailed, invoke_function
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import Admin
-from local.http_server.error_replies import error_reply, request_id
+from local.http_server.error_replies import build_error_reply, choose_request_id
 from local.http_server.files import Files
 from local.http_server.request_head import check_host, check_target
 from local.http_server.routes import RouteMatch, RouteTable
+from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import PATH as FILES
@@ -30,13 +31,13 @@ from shared.http.security_headers import SECURITY_HEADERS
 from shared.observability.logs import fields, get_logger
 
 MAX_BODY_BYTES = 104_857_600
-"""Limit of a request body on the Functions host, 100 MB."""
+"""Maximum size in bytes of a request body, as on the Functions host: 100 MB."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 HttpResponse = tuple[int, list[tuple[bytes, bytes]], bytes]
-"""Status, headers and body."""
+"""HTTP response: status, headers and body."""
 
 _LOGGER = get_logger("local.http")
 _NO_BODY = frozenset({204, 304})
@@ -45,11 +46,11 @@ _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class _ClientDisconnectedError(Exception):
-    """The caller disconnected before the request was complete."""
+    """The client disconnected before the request was complete."""
 
 
 class HttpApp:
-    """Application with the HTTP functions, the administration API and stored files."""
+    """ASGI application that serves the HTTP functions, the administration API and stored files."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class HttpApp:
         sign_in: SignInExchange | None = None,
         load_shedder: LoadShedder | None = None,
     ) -> None:
-        """Take what serves each part, and the crowd in which HTTP functions wait for their turn."""
+        """Create the application from its handlers; ``load_shedder`` queues or rejects requests under overload."""
         self._routes = routes
         self._admin = admin
         self._files = files
@@ -70,14 +71,14 @@ class HttpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
-        given_id, begun = request_id(scope["headers"]), time.perf_counter()
+        given_id, begun = choose_request_id(scope["headers"]), time.perf_counter()
         send = _add_security_headers(send)
         response: HttpResponse | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
-                response = await self._file(scope, send, given_id)
+                response = await self._serve_file(scope, receive, send, given_id)
             else:
-                response = await self._respond(scope, receive, given_id)
+                response = await self._build_response(scope, receive, given_id)
         except _ClientDisconnectedError:
             return
         except asyncio.CancelledError:
@@ -85,68 +86,70 @@ class HttpApp:
             stopping = WorkspaceError(
                 Kind.UNAVAILABLE, "HOST_STOPPING", "The host is stopping; send the request again."
             )
-            response = error_reply(stopping, given_id, close=True)
+            response = build_error_reply(stopping, given_id, close=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
-            response = error_reply(_internal_error("The host failed; see its log."), given_id, close=True)
+            response = build_error_reply(_internal_error("The local host failed; see its log."), given_id, close=True)
         if isinstance(response, Reply):
-            record_rejected_request(_traced_request(scope), given_id, response, time.perf_counter() - begun)
+            record_rejected_request(_build_trace_request(scope), given_id, response, time.perf_counter() - begun)
             response = _to_response(response)
         if response is not None:
-            await _reply(send, *response)
+            await _send_reply(send, *response)
 
-    async def _file(self, scope: Message, send: Send, given_id: str) -> Reply | None:
-        """Send a stored file and return None, or return an error reply."""
+    async def _serve_file(self, scope: Message, receive: Receive, send: Send, given_id: str) -> Reply | None:
+        """Process a request for a stored file; return None, or the error reply that the caller must send."""
         try:
             check_host(scope["headers"], scope["http_version"])
-            await self._files.serve(scope, send, given_id)
+            await self._files.serve(scope, receive, send, given_id)
         except WorkspaceError as error:
-            return error_reply(error, given_id, close=True)
+            return build_error_reply(error, given_id, close=True)
+        except UploadInterruptedError:
+            raise _ClientDisconnectedError from None
         return None
 
-    async def _respond(self, scope: Message, receive: Receive, given_id: str) -> HttpResponse | Reply:
-        """Return the response to a request; a ``Reply`` is an error of the host."""
+    async def _build_response(self, scope: Message, receive: Receive, given_id: str) -> HttpResponse | Reply:
+        """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
         try:
             check_host(scope["headers"], scope["http_version"])
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
-            return error_reply(error, given_id, close=True)
+            return build_error_reply(error, given_id, close=True)
         try:
-            return await self._dispatch(scope, body, given_id)
+            return await self._dispatch_request(scope, body, given_id)
         except WorkspaceError as error:
-            return error_reply(error, given_id)
+            return build_error_reply(error, given_id)
 
-    async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
-        """Return the response to a complete request."""
+    async def _dispatch_request(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
+        """Call the handler for a complete request and return its response."""
         raw_path = scope["raw_path"].decode("latin-1")
         if raw_path.startswith("/admin/"):
             self._admin.handle(scope, raw_path, body)
             return 202, [(b"x-request-id", given_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
-            return _webhook_response(await self._webhooks.handle(scope, raw_path, body))
+            return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
-            return _sign_in_response(await self._sign_in.handle(scope["method"], body), given_id)
+            return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), given_id)
         # The app also sheds load; a rejection here avoids the cost of an invocation.
         async with nullcontext() if self._load_shedder is None else self._load_shedder.admit(raw_path):
-            match = self._match(raw_path, scope["method"])
-            return await _invoke(match, _build_request(scope, raw_path, match, body), given_id)
+            match = self._match_route(raw_path, scope["method"])
+            return await _invoke_function(match, _build_request(scope, raw_path, match, body), given_id)
 
-    def _match(self, raw_path: str, method: str) -> RouteMatch:
+    def _match_route(self, raw_path: str, method: str) -> RouteMatch:
         match = self._routes.match(raw_path, method)
         if match is None:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         return match
 
 
-async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> HttpResponse:
-    """Return the response of a function; log the details of a failure, which the caller does not see."""
+async def _invoke_function(match: RouteMatch, request: RpcHttp, given_id: str) -> HttpResponse:
+    """Call a function and return its response; details of a failure are logged and not sent to the client."""
     name = match.function.name
     try:
-        response = await invoke(
+        response = await invoke_function(
             match.function, TypedData(http=request), traceparent=request.headers.get("traceparent", "")
         )
-        return _function_response(response, is_head=request.method == "HEAD")
+        return _build_function_response(response, is_head=request.method == "HEAD")
     except FunctionFailed as failure:
         _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
             "a function failed: %s",
@@ -155,15 +158,15 @@ async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> HttpRes
         )
     except Exception:
         _LOGGER.exception("the response of a function cannot be sent", extra=fields(function=name, requestId=given_id))
-    raise _internal_error("The function failed; see the log.")
+    raise _internal_error("The function failed; see the log of the local host.")
 
 
-def _sign_in_response(document: Mapping[str, Any], given_id: str) -> HttpResponse:
+def _build_sign_in_response(document: Mapping[str, Any], given_id: str) -> HttpResponse:
     headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
     return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
 
 
-def _webhook_response(reply: WebhookReply) -> HttpResponse:
+def _build_webhook_response(reply: WebhookReply) -> HttpResponse:
     headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     if reply.document is None:
         return reply.status, headers, b""
@@ -174,7 +177,7 @@ def _webhook_response(reply: WebhookReply) -> HttpResponse:
 async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
     for name, value in headers:
         if name == b"content-length" and int(value) > MAX_BODY_BYTES:
-            raise _body_too_large()
+            raise _body_too_large_error()
     message = await receive()
     if message["type"] == "http.disconnect":
         raise _ClientDisconnectedError
@@ -189,7 +192,7 @@ async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
-            raise _body_too_large()
+            raise _body_too_large_error()
     return b"".join(parts)
 
 
@@ -197,7 +200,7 @@ def _internal_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
 
 
-def _body_too_large() -> WorkspaceError:
+def _body_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
@@ -216,7 +219,7 @@ def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes
 
 
 def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; repeated ones are joined, as on the Functions host."""
+    """Return headers by lower-case name; repeated headers are joined, as on the Functions host."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -225,18 +228,18 @@ def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _join_query(text: str) -> dict[str, str]:
-    """Return query parameters; repeated ones are joined and empty ones omitted, as on the Functions host."""
+    """Return query parameters by name, as on the Functions host: join repeated and omit empty parameters."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(text):
         query[name] = f"{query[name]},{value}" if name in query else value
     return query
 
 
-def _function_response(response: TypedData | None, *, is_head: bool) -> HttpResponse:
-    """Return status, headers and body of a function's result.
+def _build_function_response(response: TypedData | None, *, is_head: bool) -> HttpResponse:
+    """Convert a function's result to a status, headers and a body.
 
     Raises:
-        ValueError: the status or a header is not valid in HTTP.
+        ValueError: the function returned a status or header that HTTP does not allow.
     """
     if response is None:
         return 204, [], b""
@@ -257,24 +260,24 @@ def _to_response(reply: Reply) -> HttpResponse:
     return reply.status, headers, reply.body
 
 
-def _traced_request(scope: Message) -> Request:
-    """Return the request for its trace span."""
+def _build_trace_request(scope: Message) -> Request:
+    """Build the request that a trace span describes: method, path and headers, without query and body."""
     return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _join_headers(scope["headers"]), b"")
 
 
 def _add_security_headers(send: Send) -> Send:
-    """Return a send function that adds the security headers."""
+    """Return an ASGI send function that adds the security headers to every response."""
 
-    async def guarded(message: Message) -> None:
+    async def send_guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = {name for name, _ in message["headers"]}
             message["headers"] = [*message["headers"], *(each for each in _GUARDING if each[0] not in given)]
         await send(message)
 
-    return guarded
+    return send_guarded
 
 
-async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send_reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     if status in _NO_BODY:
         body = b""
     elif not any(name == b"content-length" for name, _ in headers):
@@ -284,7 +287,7 @@ async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], bo
 
 
 def format_cookie(cookie: Any) -> str:
-    """Return the Set-Cookie header of a cookie (RFC 6265 section 4.1)."""
+    """Format a cookie as the value of a Set-Cookie header (RFC 6265 section 4.1)."""
     parts = [f"{cookie.name}={cookie.value}"]
     if cookie.expires is not None:
         instant = datetime.fromtimestamp(cookie.expires.value.seconds, UTC)

@@ -1,6 +1,6 @@
-"""Connections of callers, with limits on their number and on the time for a request.
+"""Client connections of the local host's server, with limits on their number and on the time for a request.
 
-It is the only module that depends on the internals of uvicorn's HTTP protocol.
+Only this module depends on the internals of uvicorn's HTTP protocol.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from uvicorn.server import ServerState
 
 from local.http_server.error_replies import (
     RawHeaders,
+    build_error_reply,
+    build_timeout_reply,
     check_protocol,
-    error_reply,
-    parse_failure,
-    request_id,
+    choose_request_id,
+    describe_parse_failure,
     serialize_reply,
-    timeout_reply,
 )
 from local.http_server.request_head import HeadSizeCounter, split_target
 from shared.errors import Kind, WorkspaceError
@@ -31,37 +31,37 @@ from shared.observability.logs import fields, get_logger
 _LOGGER = get_logger("local.connections")
 _MAX_CONNECTIONS = 1000
 _STREAMS_SHARE = 0.8
-"""Largest share of live streams; other connections are reserved for requests."""
+"""Maximum share of all connections that may be live streams; the others are reserved for requests."""
 _LINGER_SECONDS = 1.0
-"""Delay of a close after an error reply; an immediate close would reset the connection and lose the reply."""
+"""Delay in seconds of the close after an error reply; an immediate close would reset the connection."""
 
 
-def _connections() -> int:
-    """Return the connection limit: at most half of the open files of the process."""
+def _compute_connection_limit() -> int:
+    """Return the maximum number of connections: at most half of the files that the process may open."""
     return min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits of connections.
+    """Limits on the number of connections, and on the time in which a request must arrive.
 
     Attributes:
-        connections: most open connections.
-        seconds: most seconds for all headers of a request, between bytes of its body, and before the first request of
-            a connection.
+        connections: maximum number of open connections.
+        seconds: maximum time in seconds for all headers of a request, between two parts of its body, and before the
+            first request of a connection.
     """
 
-    connections: int = field(default_factory=_connections)
+    connections: int = field(default_factory=_compute_connection_limit)
     seconds: float = 30.0
 
     @property
     def streams(self) -> int:
-        """Most concurrent WebSockets."""
+        """Maximum number of open WebSockets."""
         return int(self.connections * _STREAMS_SHARE)
 
 
 class LimitedConfig(uvicorn.Config):
-    """Options of the server, with connection limits."""
+    """Options of the uvicorn server, with connection limits."""
 
     limits: ConnectionLimits
     idle_order: "OrderedDict[HttpConnection, None]"
@@ -69,7 +69,7 @@ class LimitedConfig(uvicorn.Config):
 
 
 class _Stage(Enum):
-    """Part of a request that is expected next."""
+    """Part of a request that a connection expects next."""
 
     NOTHING = auto()
     HEADERS = auto()
@@ -77,7 +77,7 @@ class _Stage(Enum):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """uvicorn connection with timeouts for incomplete requests."""
+    """uvicorn connection that closes when a request does not arrive completely in time."""
 
     def __init__(
         self,
@@ -99,24 +99,24 @@ class HttpConnection(HttpToolsProtocol):
         self._fault: WorkspaceError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
-        """Accept a connection; at the limit, close an idle one, or reject the new one if all are busy."""
+        """Accept a connection; at the limit, close an idle connection, or reject the new one if no other is idle."""
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
-        if full and not self._make_room():
+        if full and not self._close_idle_connection():
             self._reject_connection()
             return
         self._idle_order[self] = None
         self._start_timer(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the connection."""
+        """Remove a closed connection from the counted connections."""
         self._idle_order.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Handle received data."""
+        """Parse received bytes; reject a request whose head is invalid or too large."""
         if self._is_rejected:
             return
         self._heard = self.loop.time()
@@ -129,30 +129,30 @@ class HttpConnection(HttpToolsProtocol):
             self._start_timer(self._limits.seconds)
 
     def on_message_begin(self) -> None:
-        """Handle the start of a request."""
+        """Record that a request has begun (callback of the parser)."""
         self._stage = _Stage.HEADERS
         self._begun = self._heard
-        self._sizes.begin()
+        self._sizes.begin_request()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Handle a part of the request target."""
+        """Count a part of the request target (callback of the parser)."""
         self._sizes.add_target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Handle a header; count and drop trailers, which must not become headers (RFC 9110 section 6.5.1)."""
+        """Count a header; drop a trailer, which must not become a header (RFC 9110 section 6.5.1)."""
         self._sizes.add_header(name, value)
         if self._stage is not _Stage.BODY:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Handle a part of the body."""
+        """Pass on a part of the request body (callback of the parser)."""
         self._sizes.note_output()
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        """Handle the end of the headers; a host in the request target overrides the header (RFC 9112 section 3.2.2)."""
+        """Check the headers; a host in the request target replaces the Host header (RFC 9112 section 3.2.2)."""
         try:
             check_protocol(self.parser.get_http_version(), self.headers)
             host, self.url = split_target(self.url)
@@ -166,13 +166,13 @@ class HttpConnection(HttpToolsProtocol):
         self._stage = _Stage.BODY
 
     def on_message_complete(self) -> None:
-        """Handle the end of a request."""
+        """Record that a request is complete (callback of the parser)."""
         self._sizes.note_output()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """Switch to the WebSocket protocol, unless the limit of WebSockets is reached."""
+        """Switch to the WebSocket protocol, unless the limit of open WebSockets is reached."""
         if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
             self._reject_stream()
             return
@@ -184,11 +184,11 @@ class HttpConnection(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Reply with an error, unless an earlier request still waits for its response."""
+        """Send an error reply to an invalid request, unless an earlier request still waits for its response."""
         begun = b"" if self._stage is _Stage.BODY else self._data
-        error = self._fault or self._sizes.error or parse_failure(begun, msg.rstrip("."))
-        if self._may_reply():
-            self._reply_and_close(error_reply(error, self._request_id(), close=True))
+        error = self._fault or self._sizes.error or describe_parse_failure(begun, msg.rstrip("."))
+        if self._can_reply():
+            self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
         else:
             self.transport.close()
 
@@ -200,12 +200,12 @@ class HttpConnection(HttpToolsProtocol):
         self._timer = self.loop.call_later(seconds, self._check_deadline)
 
     def _check_deadline(self) -> None:
-        """Close the connection if the caller exceeded its time; time spent waiting for a response does not count."""
+        """Close the connection if the client has exceeded its time; waiting for a response does not count."""
         self._timer = None
         if self.transport.is_closing():
             return
         now = self.loop.time()
-        if self._is_waiting_for_us():
+        if self._is_waiting_for_server():
             self._begun = self._heard = now
         remaining = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
         if remaining > 0:
@@ -215,10 +215,12 @@ class HttpConnection(HttpToolsProtocol):
         else:
             part = self._stage.name.lower()
             _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
-            self._reply_and_end(timeout_reply(f"The {part} of the request did not arrive in time.", self._request_id()))
+            self._reply_and_end(
+                build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
+            )
 
-    def _is_waiting_for_us(self) -> bool:
-        """Return whether the caller waits for the server, or the connection is idle between requests."""
+    def _is_waiting_for_server(self) -> bool:
+        """Return whether the client waits for a response, or the connection is idle between two requests."""
         if self._stage is _Stage.BODY:
             return bool(self.pipeline) or self.flow.read_paused
         return self._is_answering() or self.timeout_keep_alive_task is not None
@@ -228,25 +230,25 @@ class HttpConnection(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _reply_and_end(self, reply: Reply) -> None:
-        """Reply and close; only close if the reply would mix with another one."""
-        if self._may_reply():
-            self._write(reply)
+        """Send a reply and close the connection; if another response has already begun, only close the connection."""
+        if self._can_reply():
+            self._write_reply(reply)
         self.transport.close()
 
-    def _may_reply(self) -> bool:
+    def _can_reply(self) -> bool:
         if self._stage is _Stage.BODY:
             return not self.pipeline and not self.cycle.response_started
         return not self._is_answering()
 
-    def _make_room(self) -> bool:
-        """Close the longest idle connection that waits for data of its caller; return whether there is one.
+    def _close_idle_connection(self) -> bool:
+        """Close the connection that has been idle longest; return whether a connection was closed.
 
-        Otherwise, sockets without a complete request could block all new callers.
+        Otherwise, clients that open connections without sending requests could block all other clients.
         """
-        return any(each.make_way() for each in self._idle_order)
+        return any(each.close_unless_busy() for each in self._idle_order)
 
-    def make_way(self) -> bool:
-        """Close this connection for a new one, unless it is busy; return whether it is closed."""
+    def close_unless_busy(self) -> bool:
+        """Close this connection unless it processes a request; return whether it was closed."""
         busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
         if busy or self._is_rejected or self.transport.is_closing():
             return False
@@ -254,7 +256,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._stage is _Stage.NOTHING:
             self.transport.close()
         else:
-            self._reply_and_end(error_reply(_connection_limit_error(), self._request_id(), close=True))
+            self._reply_and_end(build_error_reply(_connection_limit_error(), self._read_request_id(), close=True))
         return True
 
     def _reject_stream(self) -> None:
@@ -263,17 +265,17 @@ class HttpConnection(HttpToolsProtocol):
         )
         detail = f"The host has reached its limit of {self._limits.streams} live streams; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
-        self._reply_and_close(error_reply(error, self._request_id(), close=True))
+        self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
 
     def _reject_connection(self) -> None:
         _LOGGER.warning(
             "the limit of connections is reached; one is rejected", extra=fields(limit=self._limits.connections)
         )
         self.connections.discard(self)
-        self._reply_and_close(error_reply(_connection_limit_error(), request_id(()), close=True))
+        self._reply_and_close(build_error_reply(_connection_limit_error(), choose_request_id(()), close=True))
 
     def _reply_and_close(self, reply: Reply) -> None:
-        """Reply, and close after a delay; drop data received until then."""
+        """Send a reply and close the connection after a delay; ignore the data that arrives until then."""
         self._is_rejected = True
         if self._timer is not None:
             self._timer.cancel()
@@ -281,15 +283,15 @@ class HttpConnection(HttpToolsProtocol):
             # The application waits for the rest of the body and must not send after this reply.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._write(reply)
+        self._write_reply(reply)
         self.transport.write_eof()
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
-    def _request_id(self) -> str:
+    def _read_request_id(self) -> str:
         known: RawHeaders = self.headers or ()
-        return request_id(() if self._stage is _Stage.NOTHING else known)
+        return choose_request_id(() if self._stage is _Stage.NOTHING else known)
 
-    def _write(self, reply: Reply) -> None:
+    def _write_reply(self, reply: Reply) -> None:
         self.transport.write(serialize_reply(reply, self.server_state.default_headers))
 
 

@@ -1,4 +1,4 @@
-"""Error replies of the host as problem documents (RFC 9457), like those of the app."""
+"""Error replies of the local host as problem documents (RFC 9457), like those of the app."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ import httptools
 
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
-from shared.http.problems import problem_reply
+from shared.http.problems import build_problem_reply
 from shared.http.security_headers import add_security_headers
 
 type RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -23,12 +23,12 @@ _CODING: Final = b"transfer-encoding"
 
 
 class UnsupportedHttpError(WorkspaceError):
-    """Valid HTTP that this host does not support.
+    """Error for a valid HTTP request that uses a protocol feature which the local host does not support.
 
     Args:
-        status: 501 or 505.
-        code: UPPER_SNAKE, stable.
-        detail: one sentence for a person.
+        status: HTTP status, 501 or 505.
+        code: error code for programs, in upper case with underscores; never changed.
+        detail: one sentence for the caller, in plain English.
     """
 
     def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
@@ -36,11 +36,11 @@ class UnsupportedHttpError(WorkspaceError):
         self.status = status
 
 
-def request_id(headers: RawHeaders) -> str:
-    """Return a valid ``x-request-id`` of the caller (1 to 128 visible ASCII characters), else a new id.
+def choose_request_id(headers: RawHeaders) -> str:
+    """Return the client's ``x-request-id`` if it is valid (1 to 128 visible ASCII characters), else a new id.
 
     Args:
-        headers: with names in lower case.
+        headers: request headers, with names in lower case.
     """
     given = [value for name, value in headers if name == b"x-request-id"]
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
@@ -48,20 +48,20 @@ def request_id(headers: RawHeaders) -> str:
     return uuid.uuid4().hex
 
 
-def error_reply(
+def build_error_reply(
     error: WorkspaceError, given_id: str, *, close: bool = False, status: HTTPStatus | None = None
 ) -> Reply:
-    """Return the reply for an error of the host.
+    """Build the problem document for an error of the local host.
 
     Args:
-        error: the error.
-        given_id: the id of the request.
+        error: error with its kind, code and detail.
+        given_id: id of the request, from :func:`choose_request_id`.
         close: whether the connection closes after the reply, because the rest of the request is not read.
-        status: overrides the status of the error.
+        status: HTTP status to use instead of the status of the error's kind.
     """
     if isinstance(error, UnsupportedHttpError):
         status = error.status
-    reply = problem_reply(error, given_id, status)
+    reply = build_problem_reply(error, given_id, status)
     reply.headers["x-request-id"] = given_id
     add_security_headers(reply.headers)
     if close:
@@ -70,11 +70,11 @@ def error_reply(
 
 
 def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
-    """Return a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a connection without an application.
+    """Serialise a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a request that does not reach the ASGI application.
 
     Args:
-        reply: the reply.
-        default_headers: headers of all replies of the server.
+        reply: status, headers and body of the reply.
+        default_headers: headers that the server adds to all replies.
     """
     lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
     lines += [name + b": " + value for name, value in default_headers]
@@ -83,25 +83,25 @@ def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
     return b"\r\n".join(lines)
 
 
-def timeout_reply(detail: str, given_id: str) -> Reply:
-    """Return the 408 reply for an incomplete request; timeouts in the app are 504."""
+def build_timeout_reply(detail: str, given_id: str) -> Reply:
+    """Build the 408 reply to a request that did not arrive completely in time."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)
-    return error_reply(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
+    return build_error_reply(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
 
 
 def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Check that the HTTP version and transfer coding of a request are supported.
 
     Args:
-        version: such as ``1.1``.
-        headers: with names in lower case.
+        version: HTTP version of the request, such as ``1.1``.
+        headers: request headers, with names in lower case.
 
     Raises:
         UnsupportedHttpError: 505 for another major version (RFC 9110 section 15.6.6), 501 for a transfer coding
             other than ``chunked`` (RFC 9112 section 6.1).
     """
     if not version.startswith(f"{_MAJOR.decode()}."):
-        raise _unsupported_version()
+        raise _unsupported_version_error()
     codings = {part.strip(b" \t").lower() for name, value in headers if name == _CODING for part in value.split(b",")}
     if codings - {b"", b"chunked"}:
         raise UnsupportedHttpError(
@@ -111,23 +111,23 @@ def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None
         )
 
 
-def parse_failure(data: bytes, message: str) -> WorkspaceError:
+def describe_parse_failure(data: bytes, message: str) -> WorkspaceError:
     """Return the error for a request that cannot be parsed; call this in the ``except`` block of the parser.
 
     Args:
-        data: the last received bytes.
-        message: message of the parser.
+        data: bytes of the request that were received last.
+        message: error message of the parser.
     """
     line = _LINE.match(data)
     if line is not None and line[1] != _MAJOR:
-        return _unsupported_version()
+        return _unsupported_version_error()
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is unknown."
         return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
     return invalid("request", message)
 
 
-def _unsupported_version() -> UnsupportedHttpError:
+def _unsupported_version_error() -> UnsupportedHttpError:
     return UnsupportedHttpError(
         HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION_NOT_SUPPORTED", "Unsupported HTTP version; use HTTP/1.1."
     )

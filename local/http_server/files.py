@@ -1,16 +1,17 @@
-"""Files of the embedded stores under ``/files/``, served for signed links."""
+"""Download and upload of the embedded stores' files under ``/files/``, with signed links."""
 
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qsl, unquote
 
-from shared.backends.embedded.blobs import blob_path
-from shared.backends.embedded.file_links import PATH, FileLink, FileLinks
+from local.http_server.uploads import Receive, Uploads
+from shared.backends.embedded.blobs import build_blob_path
+from shared.backends.embedded.file_links import PATH, FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import format_content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
@@ -24,7 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _ByteRange:
-    """Range of a file to send: bytes from ``first`` up to, but excluding, ``end``."""
+    """Range of bytes of a file, from ``first`` up to, but excluding, ``end``."""
 
     status: int
     first: int
@@ -32,38 +33,48 @@ class _ByteRange:
 
 
 class Files:
-    """Server of stored files.
+    """ASGI handler of signed links to the embedded stores' files.
 
     Args:
-        folder: folder of all containers.
-        links: validates signed links.
+        folder: folder with one subfolder for each container of files.
+        links: verifies signed links.
     """
 
     def __init__(self, folder: Path, links: FileLinks) -> None:
         self._folder = folder
         self._links = links
+        self._uploads = Uploads(folder)
 
-    async def serve(self, scope: Scope, send: Send, request_id: str) -> None:
-        """Serve a GET or HEAD request, with one optional range (RFC 9110 section 14) and an ETag.
+    async def serve(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        """Process a GET or HEAD request for a file, with one optional range (RFC 9110 section 14) and an ETag.
+
+        Requests to an upload link are passed to :class:`Uploads` instead.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED or FILE_NOT_FOUND, before anything is sent.
+            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED or FILE_NOT_FOUND, before anything is sent;
+                as ``Uploads.serve``.
+            UploadInterruptedError: the client disconnected during an upload.
         """
-        if scope["method"] not in {"GET", "HEAD"}:
-            detail = "Files support only GET and HEAD."
-            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
-        linked = await asyncio.to_thread(self._parse_link, scope)
+        if scope["method"] not in {"GET", "HEAD", "PUT"}:
+            raise _method_not_allowed_error()
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        linked = await asyncio.to_thread(self._parse_link, scope, query)
+        if linked.permission is LinkPermission.WRITE:
+            status, document = await self._uploads.serve(scope["method"], linked, query, receive)
+            await _send_document(send, status, document, request_id)
+            return
+        if scope["method"] == "PUT":
+            raise _method_not_allowed_error()
         try:
-            file = await asyncio.to_thread(blob_path(self._folder / linked.container, linked.name).open, "rb")
+            file = await asyncio.to_thread(build_blob_path(self._folder / linked.container, linked.name).open, "rb")
         except (OSError, ValueError):
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         with file:
-            await _send_file(scope, send, file, [*_link_headers(linked), (b"x-request-id", request_id.encode())])
+            await _send_file(scope, send, file, [*_build_link_headers(linked), (b"x-request-id", request_id.encode())])
 
-    def _parse_link(self, scope: Scope) -> FileLink:
+    def _parse_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         linked = self._links.read(unquote(container), unquote(name), query)
         if linked is None or "/" in linked.container or linked.container.startswith("."):
             raise WorkspaceError(Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed.")
@@ -72,7 +83,24 @@ class Files:
         return linked
 
 
-def _link_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
+def _method_not_allowed_error() -> WorkspaceError:
+    detail = "Files support only GET and HEAD."
+    return WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
+
+
+async def _send_document(send: Send, status: int, document: bytes, request_id: str) -> None:
+    headers = [
+        (b"content-length", str(len(document)).encode()),
+        (b"cache-control", b"private, no-store"),
+        (b"x-request-id", request_id.encode()),
+    ]
+    if document:
+        headers.append((b"content-type", b"application/xml"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": document})
+
+
+def _build_link_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", format_content_disposition(linked.file_name).encode("ascii")),
@@ -90,7 +118,9 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
         return
-    requested = given.get(b"range", b"") if given.get(b"if-range", etag) == etag else b""
+    # Only GET has ranges (RFC 9110 section 14.2).
+    has_range = scope["method"] == "GET" and given.get(b"if-range", etag) == etag
+    requested = given.get(b"range", b"") if has_range else b""
     part = _parse_range(requested.decode("latin-1"), found.st_size)
     headers.append((b"content-length", str(part.end - part.first).encode()))
     if part.status == 206:  # noqa: PLR2004  Partial Content
@@ -107,14 +137,14 @@ async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
     while remaining:
         chunk = await asyncio.to_thread(file.read, min(remaining, _CHUNK))
         if not chunk:
-            raise OSError("a file was truncated while it was sent")
+            raise OSError("a stored file was truncated while it was being sent")
         remaining -= len(chunk)
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
 def _parse_range(requested: str, size: int) -> _ByteRange:
-    """Return the range of a Range header; an invalid header or several ranges select the whole file."""
+    """Parse a Range header; the whole file is selected if the header is invalid or has several ranges."""
     found = _RANGE.fullmatch(requested.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
         return _ByteRange(200, 0, size)

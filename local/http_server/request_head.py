@@ -1,4 +1,4 @@
-"""Checks of a request's head: host and target (RFC 9112 sections 3.2 and 3.3), and size limits while it arrives."""
+"""Checks of a request's head (request line and headers): host, target (RFC 9112 sections 3.2 and 3.3), and size."""
 
 import ipaddress
 import re
@@ -9,7 +9,7 @@ from shared.http.size_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_TARGET,
-    header_size,
+    compute_header_size,
     headers_too_large_error,
     target_too_long_error,
 )
@@ -26,11 +26,11 @@ _HIGHEST_PORT = 65_535
 def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
     """Check that a request has one valid Host header, which is optional in HTTP/1.0.
 
-    Function URLs contain the host, so it must not contain the start of a path or query.
+    The app receives URLs that contain the host, so the host must not contain ``/``, ``?`` or ``#``.
 
     Args:
-        headers: with names in lower case.
-        http_version: such as ``1.1``.
+        headers: request headers, with names in lower case.
+        http_version: HTTP version of the request, such as ``1.1``.
 
     Raises:
         WorkspaceError: INVALID_REQUEST.
@@ -55,7 +55,7 @@ def _is_authority(host: str) -> bool:
 
 
 def is_loopback_host(host: bytes) -> bool:
-    """Return whether a ``Host`` is a loopback address or ``localhost``, without DNS resolution."""
+    """Return whether a ``Host`` header is a loopback address or ``localhost``; DNS names are not resolved."""
     text = host.decode("latin-1").lower()
     name = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
     try:
@@ -65,7 +65,7 @@ def is_loopback_host(host: bytes) -> bool:
 
 
 def check_target(raw_path: str) -> None:
-    """Check that a request target has a path; ``OPTIONS *`` is not supported.
+    """Check that the target of a request is a path; ``OPTIONS *`` is not supported.
 
     Raises:
         WorkspaceError: INVALID_REQUEST.
@@ -75,7 +75,7 @@ def check_target(raw_path: str) -> None:
 
 
 def split_target(target: bytes) -> tuple[bytes | None, bytes]:
-    """Return the host of an absolute-form request target, None for other forms, and the target without it.
+    """Split a request target that is an absolute URL into host and the rest; the host is None for other targets.
 
     Raises:
         WorkspaceError: INVALID_REQUEST if its scheme is not http or https.
@@ -90,14 +90,14 @@ def split_target(target: bytes) -> tuple[bytes | None, bytes]:
 
 
 class HeadTooLarge(Exception):  # noqa: N818  stops the parser; ``HeadSizeCounter.error`` has the reply
-    """Signal that the target or headers of a request are too large."""
+    """The request target or the headers of a request are too large."""
 
 
 class HeadSizeCounter:
-    """Sizes of the target, the headers and the buffered input of a request.
+    """Counter of the size of a request's target and headers, and of the bytes that the HTTP parser buffers.
 
     Attributes:
-        error: the error of an exceeded limit, None if there is none.
+        error: error for the reply if a limit is exceeded; None while no limit is exceeded.
     """
 
     def __init__(self) -> None:
@@ -106,13 +106,13 @@ class HeadSizeCounter:
         self._held_bytes = 0
         self._has_output = False
 
-    def begin(self) -> None:
+    def begin_request(self) -> None:
         """Reset the counters for a new request."""
         self._target = self._headers = self._header_bytes = 0
         self.note_output()
 
     def note_output(self) -> None:
-        """Record that the parser produced output."""
+        """Record that the parser has returned data: the bytes that it buffers are counted from 0 again."""
         self._has_output = True
 
     def add_target(self, part: bytes) -> None:
@@ -124,22 +124,22 @@ class HeadSizeCounter:
         self.note_output()
         self._target += len(part)
         if self._target > MAX_TARGET:
-            raise self._too_large(target_too_long_error())
+            raise self._build_too_large_error(target_too_long_error())
 
     def add_header(self, name: bytes, value: bytes) -> None:
-        """Count a header, or a trailer.
+        """Count a header, or a trailer after the body.
 
         Raises:
             HeadTooLarge: there are too many headers, or they are too large.
         """
         self.note_output()
         self._headers += 1
-        self._header_bytes += header_size(name, value)
+        self._header_bytes += compute_header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
-            raise self._too_large(headers_too_large_error())
+            raise self._build_too_large_error(headers_too_large_error())
 
     def add_data(self, size: int) -> bool:
-        """Count input of the parser; return False if it buffers too much.
+        """Count bytes passed to the parser; return False if the parser buffers too many bytes.
 
         The parser buffers headers, trailers and chunk extensions of any size until they are complete.
         """
@@ -149,6 +149,6 @@ class HeadSizeCounter:
             self.error = self.error or headers_too_large_error()
         return self._held_bytes <= MAX_HEADER_BYTES
 
-    def _too_large(self, error: WorkspaceError) -> HeadTooLarge:
+    def _build_too_large_error(self, error: WorkspaceError) -> HeadTooLarge:
         self.error = error
         return HeadTooLarge(error.detail)

@@ -1,4 +1,4 @@
-"""Route table with the precedence of ASP.NET Core: literal, mixed, parameter, catch-all."""
+"""Route table with the precedence of ASP.NET Core: literal segments, then mixed ones, parameters, and catch-all."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _ESCAPED_SLASH = re.compile(r"%(2[Ff])")
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """Function of a path and its route parameters."""
+    """Function of the app that serves a request path, with the values of the route parameters in the path."""
 
     function: LoadedFunction
     parameters: Mapping[str, str]
@@ -38,16 +38,16 @@ class _Node:
 
 
 class RouteTable:
-    """HTTP functions of an app by path and method."""
+    """HTTP functions of an app, found by path and method."""
 
     def __init__(self) -> None:
         self._root = _Node()
 
     def add(self, function: LoadedFunction, prefix: str) -> None:
-        """Add a function under the app's route prefix.
+        """Add an HTTP function to the table; its route is the app's route prefix and the function's own route.
 
         Raises:
-            StartError: its template uses syntax that this host does not support.
+            StartError: the route template of the function uses syntax that this host does not support.
         """
         route = str(function.trigger.get("route", function.name))
         segments = [part for part in f"{prefix}/{route}".split("/") if part]
@@ -56,23 +56,22 @@ class RouteTable:
         node = self._root
         for position, segment in enumerate(segments):
             last = position == len(segments) - 1
-            inside = _only_placeholder(segment)
+            inside = _read_sole_placeholder(segment)
             if last and inside.startswith("*"):
-                names.append(_name(inside.lstrip("*"), route))
-                _append(node.catch_all, _Route(function, methods, tuple(names)), route)
+                names.append(_validate_parameter_name(inside.lstrip("*"), route))
+                _append_route(node.catch_all, _Route(function, methods, tuple(names)), route)
                 return
             if last and inside.endswith("?"):
-                _append(node.routes, _Route(function, methods, tuple(names)), route)
+                _append_route(node.routes, _Route(function, methods, tuple(names)), route)
                 inside = inside[:-1]
                 segment = f"{{{inside}}}"  # noqa: PLW2901  the same segment, now required
-            node = _child(node, segment, names, route)
-        _append(node.routes, _Route(function, methods, tuple(names)), route)
+            node = _find_or_add_child(node, segment, names, route)
+        _append_route(node.routes, _Route(function, methods, tuple(names)), route)
 
     def match(self, raw_path: str, method: str) -> RouteMatch | None:
-        """Return the function for a raw path and a method, if any.
+        """Find the function for a percent-encoded path and an HTTP method; return None if no route matches.
 
-        Segments are percent-decoded except for an escaped slash and compared case-insensitively; a trailing slash is
-        ignored.
+        Path segments are percent-decoded except for an escaped slash. Letter case and a trailing slash are ignored.
         """
         segments = raw_path[1:].split("/")
         if segments[-1] == "":
@@ -85,12 +84,12 @@ class RouteTable:
         return None
 
 
-def _append(routes: list[_Route], added: _Route, template: str) -> None:
-    """Add a route; reject a duplicate template and method, as the Functions host does."""
+def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
+    """Add a route to a list of routes with the same template; reject a second route with the same HTTP method."""
     for other in routes:
         if not added.methods or not other.methods or added.methods & other.methods:
             names = f"{other.function.name} and {added.function.name}"
-            raise StartError(f"the route {template!r}: the functions {names} have the same method")
+            raise StartError(f"the functions {names} both serve the route {template!r} with the same HTTP method")
     routes.append(added)
 
 
@@ -112,20 +111,20 @@ def _find_routes(
             yield from _find_routes(node.parameter, segments, position + 1, (*values, segment))
     rest = "/".join(segments[position:])
     for route in node.catch_all:
-        # An empty rest has no parameter.
-        yield (route, (*values, rest)) if rest else (_without_last_name(route), values)
+        # A catch-all parameter without any value is omitted.
+        yield (route, (*values, rest)) if rest else (_drop_last_name(route), values)
 
 
-def _without_last_name(route: _Route) -> _Route:
+def _drop_last_name(route: _Route) -> _Route:
     return _Route(route.function, route.methods, route.names[:-1])
 
 
-def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
-    """Return the node for a template segment, and add its parameter names."""
+def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
+    """Find or create the child node for a template segment; append the segment's parameter names to ``names``."""
     if "{" not in segment and "}" not in segment:
         return node.literals.setdefault(segment.lower(), _Node())
-    names.extend(_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
-    if _only_placeholder(segment):
+    names.extend(_validate_parameter_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
+    if _read_sole_placeholder(segment):
         if node.parameter is None:
             node.parameter = _Node()
         return node.parameter
@@ -142,15 +141,17 @@ def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
     return child
 
 
-def _only_placeholder(segment: str) -> str:
-    """Return the name in a segment that is only a placeholder, else an empty text."""
+def _read_sole_placeholder(segment: str) -> str:
+    """Return the parameter name if a template segment is just one placeholder, else an empty text."""
     found = _PLACEHOLDER.fullmatch(segment)
     return found[1] if found else ""
 
 
-def _name(inside: str, route: str) -> str:
+def _validate_parameter_name(inside: str, route: str) -> str:
     if not _NAME.fullmatch(inside):
-        raise StartError(f"the route {route!r}: {{{inside}}} is not supported by the local host")
+        raise StartError(
+            f"the route {route!r}: {{{inside}}} is not supported by the local host; use a plain parameter name"
+        )
     return inside
 
 

@@ -1,6 +1,6 @@
-"""HTTP server of the local host: uvicorn without signal handlers, and its socket.
+"""HTTP server of the local host: uvicorn without signal handlers, and its listening socket.
 
-It serves any ASGI application, so that the emulators' tests and the benchmarks use it without a host.
+The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Server(uvicorn.Server):
-    """uvicorn server without signal handlers that reports when it listens."""
+    """uvicorn server that installs no signal handlers, and signals when it accepts connections."""
 
     def __init__(
         self, app: Application, drain_seconds: int, limits: ConnectionLimits | None = None, *, web_sockets: bool = False
@@ -32,16 +32,16 @@ class Server(uvicorn.Server):
         """Create a server.
 
         Args:
-            app: the application.
-            drain_seconds: time for running requests after the host stops.
-            limits: connection limits.
+            app: ASGI application that handles the requests.
+            drain_seconds: seconds for which running requests may continue after the host stops.
+            limits: limits on connections; None for the defaults.
             web_sockets: whether the application supports WebSockets.
         """
-        super().__init__(_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets))
+        super().__init__(_build_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets))
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections."""
+        """Start to accept connections, and set the signal for the tasks that wait for it."""
         await super().startup(sockets)
         self.listening.set()
 
@@ -51,14 +51,14 @@ class Server(uvicorn.Server):
         yield
 
     async def exit_on(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
-        """Stop when the host closes the server; running requests have the remaining time."""
+        """Stop the server when the host stops; running requests get the remaining drain time."""
         await closing.wait()
         self.config.timeout_graceful_shutdown = int(seconds_left())
         self.should_exit = True
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; early callers wait in its backlog.
+def open_listening_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket; clients that connect before the server runs wait in its queue.
 
     Raises:
         StartError: the address is not available, for instance because another process uses it.
@@ -78,12 +78,14 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def server_url(host: str, listener: socket.socket) -> str:
-    """Return the URL of a listening socket."""
+def build_server_url(host: str, listener: socket.socket) -> str:
+    """Build the base URL of a listening socket."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def _config(app: Application, drain_seconds: int, limits: ConnectionLimits, *, web_sockets: bool) -> LimitedConfig:
+def _build_config(
+    app: Application, drain_seconds: int, limits: ConnectionLimits, *, web_sockets: bool
+) -> LimitedConfig:
     config = LimitedConfig(
         app,
         http=HttpConnection,

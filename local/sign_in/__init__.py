@@ -1,1 +1,1 @@
-"""Sign-in to the web console of the local host with one-time codes."""
+"""Sign-in to the local host's web console with one-time codes."""

@@ -11,7 +11,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a link and return the exit code: 1 if no host runs over the data directory."""
+    """Print a sign-in link and return the exit code: 1 if no host runs on the data directory."""
     parser = argparse.ArgumentParser(
         prog="python -m local.sign_in",
         description="Print a link that signs in to the web console of the local host once, within 15 minutes.",
@@ -23,9 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     # The code must not be sent to another process on the port of a stopped host.
     host = find_host(data_dir)
     if host is None:
-        print(f"no local host runs over {data_dir}; start it with: make run", file=sys.stderr)
+        print(f"no local host runs on the data directory {data_dir}; start it with: make run", file=sys.stderr)
         return 1
-    print(build_sign_in_link(host.address, asyncio.run(open_sign_in_codes(data_dir).make(parsed.member))))
+    print(build_sign_in_link(host.address, asyncio.run(open_sign_in_codes(data_dir).create(parsed.member))))
     return 0
 
 

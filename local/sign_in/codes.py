@@ -15,40 +15,40 @@ _FOLDER = "sign-in"
 
 
 class SignInCodes:
-    """Codes of one data directory, which any process with access creates and uses.
+    """Sign-in codes of one data directory; every process with access to its files can create and redeem codes.
 
     Args:
-        folder: folder of the codes, created on first use and readable by its owner only.
+        folder: folder with a file for each code, created on first use and readable by its owner only.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def make(self, member: str = "") -> str:
-        """Return a new code.
+    async def create(self, member: str = "") -> str:
+        """Create a sign-in code and return the code.
 
         Args:
-            member: the member to sign in; empty for the workspace's first administrator.
+            member: id of the team member whom the code signs in; empty for the workspace's first administrator.
         """
         code = secrets.token_urlsafe(32)
-        await asyncio.to_thread(self._store, code, member)
+        await asyncio.to_thread(self._store_code, code, member)
         return code
 
-    async def take(self, code: str) -> str | None:
-        """Use a code and return its member; None if it is unknown, used or expired."""
-        return await asyncio.to_thread(self._take, code)
+    async def redeem(self, code: str) -> str | None:
+        """Use up a code; return the id of the member whom it signs in, or None if it is unknown, used or expired."""
+        return await asyncio.to_thread(self._use_file, code)
 
-    def _store(self, code: str, member: str) -> None:
+    def _store_code(self, code: str, member: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
-            if _content(path)[1] <= time.time():
+            if _read_content(path)[1] <= time.time():
                 path.unlink(missing_ok=True)
-        path = self._folder / _digest(code)
+        path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.create(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
+        durable_files.create_file(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
 
-    def _take(self, code: str) -> str | None:
-        digest = _digest(code)
+    def _use_file(self, code: str) -> str | None:
+        digest = _hash_code(code)
         found = None
         # All names are compared in constant time, so that timing reveals no code.
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
@@ -56,7 +56,7 @@ class SignInCodes:
                 found = path
         if found is None:
             return None
-        member, expires_at = _content(found)
+        member, expires_at = _read_content(found)
         try:
             found.unlink()
         except FileNotFoundError:
@@ -71,16 +71,16 @@ def open_sign_in_codes(data_dir: Path) -> SignInCodes:
 
 
 def build_sign_in_link(address: str, code: str) -> str:
-    """Return the link with a code in the fragment, which browsers do not send."""
+    """Return a sign-in link with the code in the URL's fragment, which browsers do not send to servers."""
     return f"{address}/console/#sign-in={code}"
 
 
-def _digest(code: str) -> str:
+def _hash_code(code: str) -> str:
     return hashlib.sha256(code.encode(errors="surrogatepass")).hexdigest()
 
 
-def _content(path: Path) -> tuple[str, float]:
-    """Return a code's member and expiry; a missing or invalid file has expired."""
+def _read_content(path: Path) -> tuple[str, float]:
+    """Read the member id and the expiry of a code from its file; a missing or invalid file counts as expired."""
     try:
         stored = json.loads(path.read_bytes())
         return str(stored["member"]), float(stored["expiresAt"])

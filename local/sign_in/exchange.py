@@ -1,11 +1,11 @@
-"""Exchange of a sign-in code for a token, a route of the local host only."""
+"""Exchange of a one-time sign-in code for an access token; only the local host has this route."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 from local.sign_in.codes import SignInCodes
-from shared.auth.principals import CredentialKind, Principal, unauthenticated
+from shared.auth.principals import CredentialKind, Principal, unauthenticated_error
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.text_formats.strict_json import parse_json
@@ -13,7 +13,7 @@ from shared.timestamps import rfc3339
 
 PATH: Final = "/local/sign-in"
 TOKEN_MINUTES: Final = Decimal(480)
-"""A working day, because the console has no API key to renew the token."""
+"""Lifetime of the token: a working day, because the console has no API key to renew the token."""
 
 
 class SignInExchange:
@@ -23,21 +23,23 @@ class SignInExchange:
         self._codes = codes
 
     async def handle(self, method: str, body: bytes) -> Mapping[str, Any]:
-        """Return ``{token, expiresAt}`` for a body ``{code}``; the code becomes invalid.
+        """Exchange the code in a body ``{code}`` for a reply ``{token, expiresAt}``; the code becomes invalid.
 
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID.
         """
         if method != "POST":
-            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Use POST.", allow=["POST"])
-        member = await self._codes.take(_code(body))
+            raise WorkspaceError(
+                Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "This route accepts POST only.", allow=["POST"]
+            )
+        member = await self._codes.redeem(_parse_code(body))
         if member is None:
             detail = "The sign-in code is unknown, used or expired; run python -m local.sign_in for a new one."
             raise WorkspaceError(Kind.UNAUTHENTICATED, "SIGN_IN_CODE_INVALID", detail)
-        return await _token(member)
+        return await _issue_token(member)
 
 
-def _code(body: bytes) -> str:
+def _parse_code(body: bytes) -> str:
     try:
         given = parse_json(body)
     except ValueError as error:
@@ -48,7 +50,7 @@ def _code(body: bytes) -> str:
     return code
 
 
-async def _token(member_id: str) -> Mapping[str, Any]:
+async def _issue_token(member_id: str) -> Mapping[str, Any]:
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only after the start
 
     catalog = await services().catalog.current()
@@ -59,7 +61,7 @@ async def _token(member_id: str) -> Mapping[str, Any]:
         and (member.id == member_id if member_id else member.role is Role.ADMIN and not member.service)
     ]
     if not chosen:
-        raise unauthenticated("The workspace has no enabled member with this id.")
+        raise unauthenticated_error("The workspace has no enabled member with this id.")
     member = chosen[0]
     identity = None if member.service else member.id
     caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)

@@ -1,11 +1,12 @@
-"""API keys: ``oik_<8 base32 id>_<43 base64url secret>``, of which only a salted hash is stored."""
+"""API keys: ``oik_<id of 8 base32 characters>_<secret of 43 base64url characters>``; only a salted hash is stored."""
 
 import base64
 import hashlib
 import hmac
 import re
-import secrets
 from dataclasses import dataclass
+
+from shared.runtime import Runtime
 
 PREFIX = "oik_"
 _ID_BYTES = 5
@@ -14,7 +15,7 @@ _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 @dataclass(frozen=True, slots=True)
 class NewApiKey:
-    """New key: the text, which is shown once, and the stored parts."""
+    """New API key: its text, which is shown only once, and the id and hash that are stored."""
 
     text: str
     key_id: str
@@ -22,26 +23,26 @@ class NewApiKey:
     digest: bytes
 
 
-def generate_key(id_seed: str = "") -> NewApiKey:
-    """Return a new key with 256 random bits; its id is random, or derived from ``id_seed`` if given."""
-    identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else secrets.token_bytes(_ID_BYTES)
+def generate_key(runtime: Runtime, id_seed: str = "") -> NewApiKey:
+    """Generate an API key with a secret of 256 random bits; its id is random, or derived from ``id_seed`` if given."""
+    identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else runtime.random_bytes(_ID_BYTES)
     key_id = base64.b32encode(identity).decode("ascii")
-    secret = secrets.token_urlsafe(32)
-    salt = secrets.token_bytes(16)
+    secret = runtime.new_token(32)
+    salt = runtime.random_bytes(16)
     return NewApiKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
 
 
 def parse_key(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a key; None if the text does not have the form of a key."""
+    """Parse the text of an API key; return its id and secret, or None if the text does not have the form of a key."""
     match = _FORM.fullmatch(text)
     return (match[1], match[2]) if match else None
 
 
 def hash_secret(salt: bytes, secret: str) -> bytes:
-    """Return the stored digest of a secret. A fast hash is sufficient, because the secret has 256 random bits."""
+    """Compute the stored digest of a key's secret. A fast hash is sufficient for a secret of 256 random bits."""
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 
 def is_secret_valid(salt: bytes, expected: bytes, secret: str) -> bool:
-    """Return whether a secret matches a digest, in constant time."""
+    """Return whether the secret of an API key matches its stored digest; the comparison takes constant time."""
     return hmac.compare_digest(hash_secret(salt, secret), expected)

@@ -1,4 +1,4 @@
-"""Audit events of credentials, in the AccessControl chain."""
+"""Audit events about issued and revoked credentials, in the audit chain AccessControl."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _LOG = logs.get_logger("auth")
 
 
 class AccessAudit:
-    """Recorder of issued and revoked credentials; does nothing if the workspace has no provenance."""
+    """Recorder of issued and revoked credentials; does nothing if the workspace has no audit log."""
 
     def __init__(self, directory: Directory, audit_log: AuditLog) -> None:
         self._directory = directory
@@ -28,12 +28,12 @@ class AccessAudit:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append one event per append id, before the caller receives the reply.
+        """Append an audit event; a repeated call with the same ``append_id`` adds nothing.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the caller must then not receive the credential.
         """
-        if not (await self._directory.team()).audited:
+        if not (await self._directory.get_team()).audited:
             _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
             return
         event: dict[str, Any] = {"ActionType": action, "EntityType": entity_type, "EntityID": entity_id}

@@ -5,92 +5,33 @@ The last use of a key is recorded in the background, because a write must never 
 Separate from ``issuer`` because every request authenticates, and few requests issue a token.
 """
 
-import asyncio
-import contextvars
 import hashlib
-import time
 from collections import OrderedDict
 from datetime import datetime
-from typing import Final
 
 from shared.auth import api_keys, entra, jose
 from shared.auth.entra import EntraTokens
+from shared.auth.key_usage import KeyUsageRecorder
+from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
-from shared.auth.principals import CredentialKind, Principal, unauthenticated
+from shared.auth.principals import CredentialKind, Principal, unauthenticated_error
+from shared.auth.sign_ins import sign_in_from_entra
 from shared.auth.tokens import Claims, TokenCodec
-from shared.observability import logs
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
-ACCURACY_SECONDS: Final = 60
-"""Accuracy of a last use."""
-WRITE_SECONDS: Final = 15.0
-MAX_WAITING: Final = 1_000
-"""Maximum number of keys whose last use waits to be written; further uses are skipped."""
-
-_LOG = logs.get_logger("auth")
 CACHED_TOKENS = 10_000
 RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
 
 
-class KeyUsageRecorder:
-    """Background writer of the last uses of keys; a failed write is skipped, and only the first failure is logged.
-
-    Args:
-        store: storage of the keys.
-        write_seconds: timeout of one write.
-    """
-
-    def __init__(self, store: CredentialStore, *, write_seconds: float = WRITE_SECONDS) -> None:
-        self._store = store
-        self._write_seconds = write_seconds
-        self._recorded: dict[str, datetime] = {}
-        self._waiting: dict[str, datetime] = {}
-        self._writing: asyncio.Task[None] | None = None
-        self._is_failing = False
-
-    def record(self, key: ApiKey, at: datetime) -> None:
-        """Record a use unless a recent one is recorded; returns immediately and never raises."""
-        last = self._recorded.get(key.key_id, key.last_used_at)
-        if last is not None and (at - last).total_seconds() < ACCURACY_SECONDS:
-            return
-        if len(self._waiting) >= MAX_WAITING:
-            return
-        self._recorded[key.key_id] = self._waiting[key.key_id] = at
-        if self._writing is None:
-            # A new context, because the write belongs to no request.
-            write = asyncio.get_running_loop().create_task
-            self._writing = write(self._write_all(), context=contextvars.Context())
-
-    async def close(self) -> None:
-        """Wait until all recorded uses are written."""
-        if self._writing is not None:
-            await self._writing
-
-    async def _write_all(self) -> None:
-        try:
-            while self._waiting:
-                key_id, at = self._waiting.popitem()
-                await self._write(key_id, at)
-        finally:
-            self._writing = None
-
-    async def _write(self, key_id: str, at: datetime) -> None:
-        try:
-            async with asyncio.timeout(self._write_seconds):
-                await self._store.touch_key(key_id, at)
-        except Exception as error:  # noqa: BLE001  no request waits for this write
-            if not self._is_failing:
-                _LOG.warning("the last use of keys cannot be stored", extra=logs.fields(error=type(error).__name__))
-            self._is_failing = True
-        else:
-            self._is_failing = False
-
-
 class Authenticator:
-    """Authenticator of API keys, the service's tokens and, if configured, Entra ID tokens."""
+    """Verifier of callers' credentials: API keys, the service's own tokens and, if configured, Entra ID tokens.
+
+    Attributes:
+        lacks_entra_time: True if the newest Entra ID token of a person in this process stated no time of the sign-in.
+    """
 
     def __init__(
         self,
@@ -99,17 +40,23 @@ class Authenticator:
         store: CredentialStore,
         codec: TokenCodec,
         entra_tokens: EntraTokens | None,
+        *,
+        older_keys: OlderKeyCreators | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._directory = directory
         self._credentials = credentials
         self._key_usage = KeyUsageRecorder(store)
         self._codec = codec
         self._entra = entra_tokens
+        self._older_keys = older_keys
+        self.lacks_entra_time = False
         self._claims_cache: OrderedDict[bytes, Claims] = OrderedDict()
         self._reloaded_at = float("-inf")
+        self._runtime = runtime
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the caller of an Authorization header.
+        """Authenticate the caller by an Authorization header.
 
         Args:
             authorization: value of the header; empty if missing.
@@ -122,39 +69,42 @@ class Authenticator:
         # Only these characters are white space in a header (RFC 9110 section 5.6.3); Python strips more by default.
         credential = credential.strip(" \t")
         if scheme.lower() != "bearer" or not credential:
-            raise unauthenticated("The header Authorization: Bearer <token> is required.")
+            raise unauthenticated_error("The header Authorization: Bearer <token> is required.")
         if credential.startswith(api_keys.PREFIX):
             if CredentialKind.API_KEY not in accepted:
-                raise unauthenticated(
+                raise unauthenticated_error(
                     "API keys are not accepted here; exchange the key for a token with GET /workspace/api/keys/jwt."
                 )
             return await self._authenticate_key(credential)
         if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra(credential):
             return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:
-            raise unauthenticated("Tokens are not accepted here.")
+            raise unauthenticated_error("This operation does not accept tokens of this service.")
         return await self._authenticate_token(credential)
 
     async def close(self) -> None:
-        """Wait until the recorded uses of keys are stored or abandoned."""
+        """Wait until the recorded uses of API keys are stored or their writes have failed."""
         await self._key_usage.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Return the principal of an earlier authentication with a token, if the principal is still allowed to act.
+        """Check again a caller who authenticated earlier with a token, for instance when opening a live stream.
+
+        Return the caller with the member's current rights.
 
         Args:
             member_id: the team member.
-            token_id: id of the token. Its rights are not known any more, so the principal has the rights of the member.
+            token_id: id of the token. The rights of the token are no longer known, so the caller gets the rights of the
+                member.
             expires_at: expiry of the token.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, or if the member is disabled.
         """
-        if expires_at <= now():
-            raise unauthenticated("The token has expired.")
+        if expires_at <= self._runtime.now():
+            raise unauthenticated_error("The token has expired.")
         if token_id in (await self._credentials.current()).revoked_tokens:
-            raise unauthenticated("The token was revoked.")
-        member = _get_enabled_member(await self._directory.team(), member_id)
+            raise unauthenticated_error("The token was revoked.")
+        member = _get_enabled_member(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -168,12 +118,12 @@ class Authenticator:
     async def _authenticate_token(self, token: str) -> Principal:
         claims = await self._verify_cached(token)
         credentials = await self._credentials.current()
-        team = await self._directory.team()
+        team = await self._directory.get_team()
         if claims.token_id in credentials.revoked_tokens:
-            raise unauthenticated("The token was revoked.")
+            raise unauthenticated_error("The token was revoked.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
-            raise unauthenticated("The token is not valid.")
-        member = _get_enabled_member(team, claims.username)
+            raise unauthenticated_error("The token is not valid.")
+        member = _get_enabled_member(team, claims.username, claims.token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else claims.subject,
@@ -182,6 +132,10 @@ class Authenticator:
             via=CredentialKind.JWT,
             credential_id=claims.token_id,
             expires_at=claims.expires_at,
+            binding=claims.binding,
+            client_id=claims.client_id,
+            sign_in=claims.sign_in,
+            personal=claims.personal,
         )
 
     async def _verify_cached(self, token: str) -> Claims:
@@ -189,9 +143,9 @@ class Authenticator:
         digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
         claims = self._claims_cache.get(digest)
         if claims is not None:
-            if claims.expires_at.timestamp() <= time.time():
+            if claims.expires_at <= self._runtime.now():
                 del self._claims_cache[digest]
-                raise unauthenticated("The token has expired.")
+                raise unauthenticated_error("The token has expired.")
             self._claims_cache.move_to_end(digest)
             return claims
         claims = await self._codec.verify(token)
@@ -203,14 +157,15 @@ class Authenticator:
     async def _authenticate_key(self, text: str) -> Principal:
         parts = api_keys.parse_key(text)
         if parts is None:
-            raise unauthenticated(_BAD_KEY)
+            raise unauthenticated_error(_BAD_KEY)
         key = await self._find_key(*parts)
-        at = now()
-        if key is None or key.revoked_at is not None or (key.expires_at and key.expires_at <= at):
-            raise unauthenticated(_BAD_KEY)
-        member = (await self._directory.team()).members.get(key.principal)
+        at = self._runtime.now()
+        team = await self._directory.get_team()
+        if key is None or team.find_key_end(key) is not None or (key.expires_at and key.expires_at <= at):
+            raise unauthenticated_error(_BAD_KEY)
+        member = team.members.get(key.principal)
         if member is None or not member.enabled:
-            raise unauthenticated(_BAD_KEY)
+            raise unauthenticated_error(_BAD_KEY)
         self._key_usage.record(key, at)
         return Principal(
             member_id=member.id,
@@ -220,12 +175,17 @@ class Authenticator:
             via=CredentialKind.API_KEY,
             credential_id=key.key_id,
             expires_at=key.expires_at,
+            binding=key.binding,
+            personal=await self._find_creators(key) == (),
         )
 
+    async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+        return key.creators if self._older_keys is None else await self._older_keys.find(key)
+
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
-        """Return the key of an id and a secret; a wrong secret takes as long as an unknown id."""
+        """Return the API key with this id and secret, else None. A wrong secret takes as long as an unknown id."""
         key = _match_key(await self._credentials.current(), key_id, secret)
-        started_at = time.monotonic()
+        started_at = self._runtime.monotonic()
         if key is None and started_at - self._reloaded_at > RELOAD_SECONDS:
             # Another process may just have created the key. Invalid keys cause the reload, too, so it is rate-limited.
             self._reloaded_at = started_at
@@ -235,10 +195,13 @@ class Authenticator:
 
     async def _authenticate_entra(self, tokens: EntraTokens, token: str) -> Principal:
         claims = await tokens.verify(token)
-        team = await self._directory.team()
+        team = await self._directory.get_team()
         member = entra.find_member(team.members.values(), claims)
         if member is None or not member.enabled:
-            raise unauthenticated("The account is not an enabled member of this workspace.")
+            raise unauthenticated_error("The account is not an enabled member of this workspace.")
+        sign_in = sign_in_from_entra(claims)
+        if not member.service:
+            self.lacks_entra_time = sign_in.at is None
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -247,6 +210,7 @@ class Authenticator:
             via=CredentialKind.ENTRA,
             credential_id=entra.get_credential_id(claims),
             expires_at=entra.get_expiry(claims),
+            sign_in=sign_in,
         )
 
 
@@ -263,8 +227,10 @@ def _is_entra(token: str) -> bool:
         return False
 
 
-def _get_enabled_member(team: Team, member_id: str) -> TeamMember:
+def _get_enabled_member(team: Team, member_id: str, token_id: str) -> TeamMember:
     member = team.members.get(member_id)
     if member is None or not member.enabled:
-        raise unauthenticated("The credential's principal is unknown or disabled.")
+        raise unauthenticated_error("The member who owns this credential is unknown or disabled.")
+    if team.has_ended_token(member_id, token_id):
+        raise unauthenticated_error("The token ended when its member was disabled; request a new token.")
     return member

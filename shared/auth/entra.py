@@ -1,4 +1,4 @@
-"""Entra ID tokens: sign-in with the organisation's account."""
+"""Verification of Entra ID tokens, with which people sign in with their organisation's account."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ import jwt
 
 from shared.auth import jose
 from shared.auth.ports import OpenIdProvider, TeamMember
-from shared.auth.principals import unauthenticated
+from shared.auth.principals import unauthenticated_error
 
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
@@ -16,11 +16,11 @@ _INVALID = "The token is not valid."
 
 
 class EntraTokens:
-    """Verifier of tokens of one tenant for one application (OpenID Connect Core 3.1.3.7).
+    """Verifier of the tokens that one Entra ID tenant issues for one application (OpenID Connect Core 3.1.3.7).
 
     Args:
-        provider: source of the issuer and the keys.
-        tenant_id: the only accepted tenant.
+        provider: source of the issuer's name and public keys.
+        tenant_id: id of the only accepted tenant.
         audiences: accepted values of ``aud``, which all identify the same application.
     """
 
@@ -30,40 +30,40 @@ class EntraTokens:
         self._audiences = frozenset(filter(None, audiences))
 
     async def verify(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token.
+        """Verify an Entra ID token and return its claims.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if the provider's keys cannot be fetched.
         """
         try:
-            key = await self._public_key(jose.parse_header(token))
+            key = await self._load_public_key(jose.parse_header(token))
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=[ALGORITHM],
-                issuer=await self._provider.issuer(),
+                issuer=await self._provider.load_issuer(),
                 options={"require": _REQUIRED, "verify_aud": False},
             )
         except jwt.ExpiredSignatureError:
-            raise unauthenticated("The token has expired.") from None
+            raise unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated(_INVALID) from None
+            raise unauthenticated_error(_INVALID) from None
         audience = claims["aud"]
         if claims["tid"] != self._tenant_id or not isinstance(audience, str) or audience not in self._audiences:
-            raise unauthenticated(_INVALID)
+            raise unauthenticated_error(_INVALID)
         return claims
 
-    async def _public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+    async def _load_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_INVALID)
-        key = await self._provider.public_key(str(header["kid"]))
+        key = await self._provider.find_public_key(str(header["kid"]))
         if key is None or key.get("kty") != "RSA":
             raise ValueError(_INVALID)
         return jwt.PyJWK(dict(key), ALGORITHM)
 
 
 class ManagedIdentityTokens:
-    """Verifier of tokens of managed identities in both versions that Entra ID issues.
+    """Verifier of the tokens of managed identities, in both versions that Entra ID issues.
 
     The registration of the called application selects the version. Version 1.0 is the default, with the issuer
     ``https://sts.windows.net/<tenant>/`` and the App ID URI or the client id as audience. Version 2.0 has the issuer
@@ -71,14 +71,14 @@ class ManagedIdentityTokens:
     version has its own discovery document.
 
     Args:
-        versions: verifiers by the token's claim ``ver``.
+        versions: verifier for each value of the token's claim ``ver``.
     """
 
     def __init__(self, versions: Mapping[str, EntraTokens]) -> None:
         self._versions = versions
 
     async def verify(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token.
+        """Verify the token of a managed identity and return its claims.
 
         Raises:
             WorkspaceError: as ``EntraTokens.verify``.
@@ -88,24 +88,24 @@ class ManagedIdentityTokens:
             # Not verified yet: the claim only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):
-            raise unauthenticated(_INVALID) from None
+            raise unauthenticated_error(_INVALID) from None
         verifier = self._versions.get(version)
         if verifier is None:
-            raise unauthenticated(_INVALID)
+            raise unauthenticated_error(_INVALID)
         return await verifier.verify(token)
 
 
-def list_audiences(audience: str) -> tuple[str, str]:
+def list_audience_forms(audience: str) -> tuple[str, str]:
     """Return both documented forms of an application's audience: its client id and its App ID URI."""
     client_id = audience.removeprefix("api://")
     return client_id, f"api://{client_id}"
 
 
 def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
-    """Return the member of a token: by object id, else by an e-mail address that the provider has verified.
+    """Find the team member of a verified token: by object id, else by e-mail address.
 
-    ``email`` alone can be any text that the owner of a directory entered; it is used only with ``xms_edov`` or
-    ``email_verified``.
+    The claim ``email`` is used only if ``xms_edov`` or ``email_verified`` states that the provider has verified it,
+    because the owner of a directory can enter any text.
     """
     known = list(members)
     object_id = str(claims.get("oid", "")).casefold()
@@ -118,7 +118,7 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
 
 
 def get_credential_id(claims: Mapping[str, Any]) -> str:
-    """Return the id of a token for audit events: the token's own id, or the user's id if the tenant issues none."""
+    """Return the id of a verified token for audit events: its own id, or the user's id if the token has none."""
     return str(claims.get("uti") or claims.get("oid") or "")
 
 

@@ -3,19 +3,21 @@
 Separate from ``authenticator`` because few requests issue a token, and every request authenticates.
 """
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from shared.auth.audit import AccessAudit
-from shared.auth.ports import Credentials, CredentialStore, Directory, IssuedToken
+from shared.auth.ports import Credentials, CredentialStore, DelegatedGrants, Directory, IssuedToken
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
+from shared.auth.sign_ins import start_key_sign_in
+from shared.auth.token_ids import build_token_id
 from shared.auth.tokens import Claims, TokenCodec
 from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
-from shared.timestamps import now, rfc3339
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
 from shared.versioned_cache import VersionedCache
 
 DEFAULT_MINUTES = Decimal(60)
@@ -23,11 +25,13 @@ DEFAULT_MINUTES = Decimal(60)
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """New token; it is shown once."""
+    """New access token, with its id, rights, and times of issue and expiry; the token itself is never stored."""
 
     token: str
     expires_at: datetime
     rights: tuple[AccessRight, ...]
+    issued_at: datetime
+    token_id: str
 
 
 class TokenIssuer:
@@ -40,38 +44,55 @@ class TokenIssuer:
         credentials: VersionedCache[Credentials],
         codec: TokenCodec,
         audit: AccessAudit,
+        *,
+        grants: DelegatedGrants | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._directory = directory
         self._store = store
         self._credentials = credentials
         self._codec = codec
         self._audit = audit
+        self._grants = grants
+        self._runtime = runtime
 
     async def mint(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
-        """Return a new token of the caller.
+        """Issue a new token for the caller, with an audit event.
+
+        The token never has more rights than the caller's credential, and never expires after it.
 
         Args:
-            caller: owner of the new token, whose expiry and rights cannot exceed those of the caller's credential.
-            minutes: lifetime, more than 0. None means 60, or less if the caller's token expires earlier.
+            caller: owner of the new token.
+            minutes: lifetime, more than 0; None for 60 minutes, or less if the caller's credential expires earlier.
             scopes: rights of the token; None for all rights of the caller.
 
         Raises:
-            WorkspaceError: INVALID naming ``minutes`` or ``scopes``.
+            WorkspaceError: INVALID naming ``minutes`` or ``scopes``; FORBIDDEN ``DELEGATED_TOKEN``.
         """
-        issued_at = now()
+        caller.require_not_delegated()
+        issued_at = self._runtime.now()
         faults = ValidationErrors()
         self.check(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _compute_expiry(caller, minutes, issued_at)
         rights = caller.rights if scopes is None else _select_rights(caller, scopes)
-        team = await self._directory.team()
-        claims = Claims(uuid.uuid4().hex, caller.identity, caller.member_id, team.workspace, rights, expires_at)
+        team = await self._directory.get_team()
+        token_id = build_token_id(self._runtime, issued_at)
+        claims = Claims(
+            *(token_id, caller.identity, caller.member_id, team.workspace, rights, expires_at),
+            binding=caller.binding,
+            client_id=caller.client_id,
+            sign_in=start_key_sign_in(token_id, issued_at) if caller.via is CredentialKind.API_KEY else caller.sign_in,
+            personal=caller.personal,
+        )
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_id(caller)))
         details = {
             "expiresAt": rfc3339(expires_at),
             "accessRights": sorted(rights),
             "madeWith": caller.describe_credential(),
+            **({"clientId": caller.client_id} if caller.client_id else {}),
+            **(caller.binding.to_json() if caller.binding is not None else {}),
         }
         await self._audit.record(
             caller.member_id,
@@ -81,15 +102,15 @@ class TokenIssuer:
             append_id=f"token-issued-{claims.token_id}",
             after=details,
         )
-        return NewToken(token, expires_at, tuple(sorted(rights)))
+        return NewToken(token, expires_at, tuple(sorted(rights)), issued_at, token_id)
 
     def check(
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
-        """Add the violations that prevent :meth:`mint`."""
+        """Add to ``faults`` the errors with which :meth:`mint` would reject ``minutes`` and ``scopes``."""
         if faults.has_valid("minutes"):
             with faults.collect():
-                _compute_expiry(caller, minutes, now())
+                _compute_expiry(caller, minutes, self._runtime.now())
         if faults.has_valid("scopes") and scopes is not None:
             with faults.collect():
                 _select_rights(caller, scopes)
@@ -100,12 +121,22 @@ class TokenIssuer:
         Raises:
             WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN.
         """
+        caller.require_unbound()
         token = await self._store.find_token(token_id)
         if token is None:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
         if token.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._store.revoke_token(token_id, now())
+        await self._revoke_with_event(caller, token_id, token.principal)
+
+    async def revoke_own(self, caller: Principal) -> None:
+        """Revoke the token with which the caller authenticated; this requires no access right."""
+        await self._revoke_with_event(caller, caller.credential_id, caller.member_id)
+
+    async def _revoke_with_event(self, caller: Principal, token_id: str, principal: str) -> None:
+        if self._grants is not None:
+            await self._grants.end_descendants(token_id, caller.member_id, caller.describe_credential())
+        await self._store.revoke_token(token_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
@@ -114,7 +145,7 @@ class TokenIssuer:
             "Token",
             token_id,
             append_id=f"token-revoked-{token_id}",
-            before={"principal": token.principal},
+            before={"principal": principal},
             after={"madeWith": caller.describe_credential()},
         )
 

@@ -23,47 +23,47 @@ _COORDINATE_BYTES = 32
 
 
 def parse_header(token: str) -> Mapping[str, Any]:
-    """Return the JOSE header of a token with canonical base64url segments and unambiguous JSON.
+    """Parse the JOSE header of a token; reject other spellings of the same token and ambiguous JSON.
 
     The signature is not verified, and the payload is checked only for its form.
 
     Raises:
-        ValueError: if the token is too long, does not have three segments, has padding or unused bits, is not JSON
-            objects, has duplicate members, or has a time that is not a NumericDate (RFC 7519 section 2) before the year
-            10000.
+        ValueError: the token is too long, does not have three segments, has padding or unused bits, or has a header or
+            payload that is not a JSON object, has duplicate properties, or has a time that is not a NumericDate (RFC
+            7519 section 2) before the year 10000.
     """
     if len(token) > MAX_LENGTH:
-        raise ValueError("the token is too long")
+        raise ValueError(f"the token is longer than {MAX_LENGTH} characters")
     segments = token.split(".")
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
         raise ValueError("the token is not a signed token in compact form")
-    header, payload, _ = (_decode(segment) for segment in segments)
+    header, payload, _ = (_decode_segment(segment) for segment in segments)
     _check_times(_parse_object(payload))
     return _parse_object(header)
 
 
 def encode_base64url(data: bytes) -> str:
-    """Return base64url without padding."""
+    """Encode bytes as base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def to_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
-    """Return a P-256 public key as a JWK (RFC 7517) with its thumbprint (RFC 7638) as ``kid``."""
+    """Convert a P-256 public key to a JWK (RFC 7517) with its thumbprint (RFC 7638) as ``kid``."""
     return {**_to_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
 
 
 def compute_thumbprint(key: ec.EllipticCurvePublicKey) -> str:
-    """Return the JWK thumbprint of a P-256 public key (RFC 7638), base64url."""
+    """Compute the JWK thumbprint of a P-256 public key (RFC 7638) as base64url."""
     canonical = json.dumps(_to_required_members(key), separators=(",", ":"), sort_keys=True)
     return encode_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
-def _decode(segment: str) -> bytes:
+def _decode_segment(segment: str) -> bytes:
     unused_bits = _UNUSED_BITS.get(len(segment) % 4)
     if unused_bits is None or not _SEGMENT.fullmatch(segment):
-        raise ValueError("the token is not base64url")
+        raise ValueError("a segment of the token is not valid base64url text")
     if _ALPHABET.index(segment[-1]) & ((1 << unused_bits) - 1):
-        raise ValueError("the token is not canonical base64url")
+        raise ValueError("a segment of the token has unused bits that are not zero")
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
@@ -71,7 +71,7 @@ def _parse_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
     value = json.loads(data.decode("utf-8"), object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     if not isinstance(value, dict):
-        raise ValueError("the token is not made of JSON objects")  # noqa: TRY004  callers catch one error
+        raise ValueError("header and payload of the token must be JSON objects")  # noqa: TRY004  callers catch one error
     return value
 
 
@@ -83,13 +83,13 @@ def _check_times(payload: Mapping[str, Any]) -> None:
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"the token contains {name}, which is not JSON")
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("the token has a duplicate member")
+        raise ValueError("a JSON object in the token has two properties of the same name")
     return members
 
 

@@ -3,34 +3,38 @@
 Separate from ``issuer`` because the deployment's command creates keys without the libraries of tokens.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from shared.auth import api_keys
 from shared.auth.audit import AccessAudit
-from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, TeamMember
-from shared.auth.principals import Principal
+from shared.auth.credential_lineage import CredentialLineage
+from shared.auth.older_keys import OlderKeyCreators
+from shared.auth.ports import ApiKey, Credentials, CredentialStore, DelegatedGrants, Directory, TeamMember
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.reauthentication import check_sign_in_age
 from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
 BY_COMMAND: Final[Mapping[str, str | None]] = {"via": "command", "credentialId": None}
-"""Credential in audit events for keys that the deployment's own command creates."""
+"""Credential in the audit events about keys that the deployment's own command created."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """New key: the stored record, and the text, which is shown once."""
+    """New API key: its stored record, and its text, which is shown only once."""
 
     key: ApiKey
     api_key: str
 
 
 class ApiKeys:
-    """Service for the API keys of the workspace."""
+    """Service that creates, lists and revokes the API keys of the workspace."""
 
     def __init__(
         self,
@@ -38,11 +42,18 @@ class ApiKeys:
         store: CredentialStore,
         credentials: VersionedCache[Credentials],
         audit: AccessAudit,
+        *,
+        grants: DelegatedGrants | None = None,
+        older_keys: OlderKeyCreators | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._directory = directory
         self._store = store
         self._credentials = credentials
         self._audit = audit
+        self._grants = grants
+        self._runtime = runtime
+        self._lineage = CredentialLineage(store, older_keys=older_keys)
 
     async def create(
         self,
@@ -53,17 +64,25 @@ class ApiKeys:
         rights: Sequence[AccessRight] | None = None,
         expires_in_days: int | None = None,
         id_seed: str = "",
+        binding: TelemetryBinding | None = None,
     ) -> IssuedKey:
-        """Create a key for the caller or, with the right to manage keys, for another member.
+        """Create an API key for the caller or, with the right to manage keys, for another member.
 
         A key never has a right that its creator lacks, so that no member gains rights with a key. A retry with the same
-        ``id_seed`` replaces the key of the first attempt, whose secret was never shown.
+        ``id_seed`` replaces the key of the first attempt, whose secret was never shown. A key with a ``binding`` has no
+        other right than to write telemetry.
 
         Raises:
-            WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``.
+            WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
+                ``REAUTHENTICATION_REQUIRED`` if the workspace requires signatures, and the caller creates a key for
+                itself with a token of an old sign-in.
         """
+        caller.require_not_delegated()
+        caller.require_unbound()
         owner = await self._find_owner(caller, principal)
-        granted = _select_rights(caller, owner, rights)
+        granted = _select_rights(caller, owner, rights if binding is None else _select_bound_rights(rights))
+        if owner.id == caller.member_id:
+            await self._check_sign_in(caller)
         return await self.issue(
             caller.member_id,
             owner.id,
@@ -72,6 +91,8 @@ class ApiKeys:
             expires_in_days,
             credential=caller.describe_credential(),
             id_seed=id_seed,
+            creators=await self._find_creators(caller, owner),
+            binding=binding,
         )
 
     async def issue(
@@ -84,19 +105,33 @@ class ApiKeys:
         *,
         credential: Mapping[str, str | None] = BY_COMMAND,
         id_seed: str = "",
+        creators: Collection[str] | None = (),
+        binding: TelemetryBinding | None = None,
     ) -> IssuedKey:
-        """Create a key without a check of the actor's rights, for the deployment's own command.
+        """Create an API key without a check of the actor's rights; only the deployment's commands may call this.
 
-        ``credential`` is the credential of the actor for the audit event; ``id_seed`` as for :meth:`create`.
+        ``actor`` and ``credential`` are the creator and the creator's credential in the audit event. ``id_seed`` has
+        the same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the
+        key; None if they are unknown.
         """
-        generated = api_keys.generate_key(id_seed)
-        at = now()
+        generated = api_keys.generate_key(self._runtime, id_seed)
+        at = self._runtime.now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
-        key = ApiKey(generated.key_id, generated.salt, generated.digest, principal, name, rights, at, expires_at)
+        key = ApiKey(
+            *(generated.key_id, generated.salt, generated.digest, principal, name, rights, at, expires_at),
+            creators=None if creators is None else tuple(sorted(creators)),
+            binding=binding,
+        )
         await self._store.add_key(key)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
-        details = {"principal": principal, "name": name, "accessRights": right_names, "madeWith": dict(credential)}
+        details = {
+            "principal": principal,
+            "name": name,
+            "accessRights": right_names,
+            "madeWith": dict(credential),
+            **(binding.to_json() if binding is not None else {}),
+        }
         await self._audit.record(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
@@ -104,25 +139,34 @@ class ApiKeys:
 
     async def list_visible(self, caller: Principal) -> list[ApiKey]:
         """Return the caller's keys, or all keys if the caller has the right to manage keys, oldest first."""
+        caller.require_unbound()
         # Read from the store, not from the cache, because lastUsedAt changes without a new version.
         keys = (await self._store.load()).keys.values()
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
-        visible = [key for key in keys if can_manage or key.principal == caller.member_id]
+        team = await self._directory.get_team()
+        visible = [
+            replace(key, revoked_at=team.find_key_end(key))
+            for key in keys
+            if can_manage or key.principal == caller.member_id
+        ]
         return sorted(visible, key=lambda key: (key.created_at, key.key_id))
 
     async def revoke(self, caller: Principal, key_id: str) -> None:
-        """Revoke a key.
+        """Revoke an API key and every token that descends from it.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN for another member's key without the right to
-                manage keys.
+            WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN if the key belongs to another member and the
+                caller lacks the right to manage keys.
         """
+        caller.require_unbound()
         key = (await self._store.load()).keys.get(key_id)
         if key is None:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._store.revoke_key(key_id, now())
+        if self._grants is not None:
+            await self._grants.end_descendants(key_id, caller.member_id, caller.describe_credential())
+        await self._store.revoke_key(key_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
@@ -136,19 +180,39 @@ class ApiKeys:
         )
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
-        """Return the current rights of a key, sorted."""
-        member = (await self._directory.team()).members.get(key.principal)
+        """Return the rights of an API key that its principal still has, sorted."""
+        member = (await self._directory.get_team()).members.get(key.principal)
         member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
+
+    async def _find_creators(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
+        """Return the members, other than the owner, who create a key; None if they are unknown."""
+        creators = ({caller.member_id} | await self._lineage.find_creators(caller)) - {owner.id}
+        return creators if creators or caller.personal else None
+
+    async def _check_sign_in(self, caller: Principal) -> None:
+        """Check for a recent sign-in if signatures are required: otherwise an old token could get a key that signs."""
+        max_age = (await self._directory.get_team()).max_sign_in_age
+        if max_age is not None and caller.via is not CredentialKind.API_KEY:
+            check_sign_in_age(caller.sign_in, max_age, self._runtime.now())
 
     async def _find_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal
         if requested != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        member = (await self._directory.team()).members.get(requested)
+        member = (await self._directory.get_team()).members.get(requested)
         if member is None:
             raise invalid("principal", "is not a member of this workspace")
         return member
+
+
+def _select_bound_rights(requested: Sequence[AccessRight] | None) -> Sequence[AccessRight]:
+    """Return the rights of a key that is bound to connections: only the right to write telemetry."""
+    others = sorted(set(requested or ()) - {AccessRight.TELEMETRY_WRITE})
+    if others:
+        rule = f"a key with `connections` can only have the right {AccessRight.TELEMETRY_WRITE}"
+        raise invalid_fields([FieldError("rights", f"the right {right} is not allowed: {rule}") for right in others])
+    return [AccessRight.TELEMETRY_WRITE]
 
 
 def _select_rights(
@@ -159,11 +223,17 @@ def _select_rights(
             return None
         if owner.id == caller.member_id:
             return caller.rights
+        missing = sorted(owner.access_rights - caller.rights)
+        detail = f"The key would have access rights that its creator lacks: {', '.join(missing)}."
         raise WorkspaceError(
-            Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", "The key would have access rights that its creator lacks."
+            Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=missing[0], accessRights=missing
         )
     missing = [right for right in sorted(set(requested)) if right not in caller.rights & owner.access_rights]
     if missing:
-        rule = "is not a right of both the caller and the key's principal"
-        raise invalid_fields([FieldError("rights", f"{right} {rule}") for right in missing])
+        raise invalid_fields(
+            [
+                FieldError("rights", f"{right} is not a right of both the caller and the key's principal")
+                for right in missing
+            ]
+        )
     return frozenset(requested)

@@ -1,22 +1,24 @@
 """Ports of authentication: team, credentials, signing key and OpenID provider."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.auth.token_ids import read_issue_time
 
 MAX_MINUTES = 43_200
 """Maximum lifetime of a token: 30 days."""
 
 
 class TeamMember(Protocol):
-    """Principal of the workspace."""
+    """Member of the workspace's team: a person or a service that can own credentials."""
 
     @property
     def id(self) -> str:
-        """Identifier in credentials and audit records."""
+        """Id of the member in credentials and audit records."""
         ...
 
     @property
@@ -26,7 +28,7 @@ class TeamMember(Protocol):
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
-        """All rights: those of the role and the member's own."""
+        """All rights of the member: the rights of the role and the member's additional rights."""
         ...
 
     @property
@@ -46,25 +48,62 @@ class TeamMember(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CredentialCutoff:
+    """Times before which all credentials of a team member are permanently invalid; None if no such time exists.
+
+    Attributes:
+        keys: API keys created before this time are invalid: the time of the member's last removal.
+        tokens: tokens issued before this time are invalid: the time at which the member was last disabled, enabled or
+            removed.
+    """
+
+    keys: datetime | None = None
+    tokens: datetime | None = None
+
+
+NO_CUTOFF: Final = CredentialCutoff()
+
+
+@dataclass(frozen=True, slots=True)
 class Team:
     """Current members of the workspace.
 
     Attributes:
         workspace: id of the workspace; empty before the first document is applied.
-        members: by id.
-        audited: whether issued and revoked credentials are recorded in the AccessControl chain.
+        members: members of the team by their ids.
+        audited: whether issued and revoked credentials are recorded in the audit chain AccessControl.
+        cutoffs: times before which credentials are invalid, by the ids of current and former members.
+        max_sign_in_age: maximum age in seconds of the sign-in of a person who signs; None if no decision needs a
+            signature.
     """
 
     workspace: str
     members: Mapping[str, TeamMember]
     audited: bool
+    cutoffs: Mapping[str, CredentialCutoff] = field(default_factory=dict)
+    max_sign_in_age: int | None = None
+
+    def has_ended_token(self, member_id: str, token_id: str) -> bool:
+        """Return whether a token is invalid because its member was disabled or removed after the token was issued."""
+        cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
+        if cutoff is None:
+            return False
+        issued_at = read_issue_time(token_id)
+        # Ids without a time are from before the first cutoff could be stored.
+        return issued_at is None or issued_at <= cutoff
+
+    def find_key_end(self, key: "ApiKey") -> datetime | None:
+        """Return the time at which an API key was revoked, alone or by its member's removal; None if it is valid."""
+        cutoff = self.cutoffs.get(key.principal, NO_CUTOFF).keys
+        removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
+        return min((at for at in (key.revoked_at, removed_at) if at is not None), default=None)
 
 
 class Directory(Protocol):
-    """Source of the team."""
+    """Source of the workspace's current team."""
 
-    async def team(self) -> Team:
-        """Return the team. Called for each request, so it must be cheap."""
+    async def get_team(self) -> Team:
+        """Return the current members. Called for each request, so it must be cheap."""
         ...
 
 
@@ -73,10 +112,13 @@ class ApiKey:
     """Stored API key, with a salted hash instead of the secret.
 
     Attributes:
-        key_id: the public part, 8 base32 characters.
-        digest: SHA-256 over salt and secret.
-        rights: restriction of the key; None for all rights of its principal.
-        last_used_at: accurate to about a minute.
+        key_id: public part of the key, 8 base32 characters.
+        digest: SHA-256 of salt and secret.
+        rights: rights to which the key is restricted; None for all rights of its principal.
+        last_used_at: time of the last use, accurate to about a minute.
+        creators: members, other than the principal, who created the key, or the credential with which the key was
+            created; None if unknown, because an earlier version created the key.
+        binding: connections and devices to which the key is bound; None for a key that is not bound.
     """
 
     key_id: str
@@ -89,14 +131,16 @@ class ApiKey:
     expires_at: datetime | None
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    creators: tuple[str, ...] | None = ()
+    binding: TelemetryBinding | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """Issued token that has not expired.
+    """Record of an issued token that has not expired.
 
     Attributes:
-        parent: id of the API key or token that requested it; empty for an Entra ID token.
+        parent: id of the API key or token with which the token was requested; empty if it was an Entra ID token.
     """
 
     token_id: str
@@ -107,7 +151,7 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All API keys and all revoked tokens that have not expired, in one version."""
+    """All API keys, the ids of the revoked tokens that have not expired, and the version of this data in the store."""
 
     version: int
     keys: Mapping[str, ApiKey]
@@ -117,32 +161,35 @@ class Credentials:
 class CredentialStore(Protocol):
     """Storage of API keys, issued tokens and revocations."""
 
-    async def version(self) -> int:
-        """Return a number that grows with each new key and each revocation. Must be cheap."""
+    async def read_version(self) -> int:
+        """Read the version of the credentials, which grows with each new key and each revocation. Must be cheap."""
         ...
 
     async def load(self) -> Credentials:
-        """Return all credentials that authentication needs."""
+        """Read all credentials that authentication needs."""
         ...
 
     async def add_key(self, key: ApiKey) -> None:
-        """Store a new key; it replaces an unused key with the same id and principal."""
+        """Store a new API key.
+
+        A key with the same id and principal is replaced if it was never used: a repeated request creates it again.
+        """
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         """Revoke a key and every token that descends from it; earlier revocations are not changed."""
         ...
 
-    async def touch_key(self, key_id: str, at: datetime) -> None:
-        """Store the last use of a key, without a new version."""
+    async def store_last_use(self, key_id: str, at: datetime) -> None:
+        """Store the time of a key's last use; the version of the credentials does not change."""
         ...
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Store an issued token, and delete expired ones."""
+        """Store the record of an issued token, and delete the records of expired tokens."""
         ...
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        """Return an issued token that has not expired; None if there is none."""
+        """Return the record of an issued token; None if no token has this id or the token has expired."""
         ...
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
@@ -150,11 +197,25 @@ class CredentialStore(Protocol):
         ...
 
 
+class DelegatedGrants(Protocol):
+    """OAuth grants: rights that members delegated to clients; a grant ends with the credential of its consent."""
+
+    async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
+        """End the grants to which a member consented with a token or API key, or with a token issued for it.
+
+        Args:
+            credential_id: id of the token or API key, which is being revoked.
+            actor: id of the member who revokes the token or key.
+            made_with: credential of that member, for the audit events.
+        """
+        ...
+
+
 class SigningKey(Protocol):
     """ES256 key that signs tokens."""
 
-    async def key_id(self) -> str:
-        """Return the ``kid`` of the current signing key."""
+    async def get_key_id(self) -> str:
+        """Return the id (``kid``) of the key that signs currently."""
         ...
 
     async def sign(self, message: bytes) -> bytes:
@@ -165,23 +226,23 @@ class SigningKey(Protocol):
         """
         ...
 
-    async def public_keys(self) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
         """Return the public keys as JWKs (RFC 7517), the signing key first."""
         ...
 
 
 class OpenIdProvider(Protocol):
-    """Issuer of Entra ID tokens."""
+    """Entra ID tenant as issuer of tokens (OpenID Connect)."""
 
-    async def issuer(self) -> str:
-        """Return the ``iss`` of its tokens.
+    async def load_issuer(self) -> str:
+        """Return the value of ``iss`` in the tokens of the provider.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``IDENTITY_PROVIDER_UNAVAILABLE``.
         """
         ...
 
-    async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
+    async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
         """Return the public JWK with this ``kid``; None if the provider has none.
 
         Raises:

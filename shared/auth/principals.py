@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from shared.auth.rights import AccessRight
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn
+from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import Kind, WorkspaceError
 
 
@@ -15,6 +17,9 @@ class CredentialKind(StrEnum):
     JWT = "jwt"
     ENTRA = "entra"
     LINK = "signInLink"
+    CLIENT_CREDENTIALS = "clientCredentials"
+    AUTHORIZATION_CODE = "authorizationCode"
+    REFRESH_TOKEN = "refreshToken"  # noqa: S105  a kind of credential
     NOTHING = "nothing"
 
 
@@ -23,14 +28,19 @@ class Principal:
     """Authenticated caller.
 
     Attributes:
-        member_id: team member that owns the credential; used in logs and metrics.
-        identity: user identity for the UserID of audit records; None for the token of a service.
+        member_id: id of the team member that owns the credential; used in logs and metrics.
+        identity: user identity that audit records state as UserID; None for the token of a service.
         name: display name.
-        rights: rights of the credential: those of the member, restricted by the credential.
+        rights: access rights of the caller: the rights of the member, limited to those of the credential.
         via: kind of the credential.
         credential_id: id of the API key, ``jti`` of the token, or Entra ID's id of the token or user; empty for a
             sign-in link.
         expires_at: expiry of the credential; None if it does not expire.
+        binding: connections and devices to which the credential is bound; None if it is not bound.
+        client_id: OAuth client that acts for the member with the member's consent; empty if the member acts.
+        sign_in: sign-in of the person from which the token descends; without a time for other credentials.
+        personal: False if another person created the API key from which the credential descends; such a credential
+            does not prove that its owner acts.
     """
 
     member_id: str
@@ -40,10 +50,45 @@ class Principal:
     via: CredentialKind
     credential_id: str
     expires_at: datetime | None
+    binding: TelemetryBinding | None = None
+    client_id: str = ""
+    sign_in: SignIn = NO_SIGN_IN
+    personal: bool = True
+
+    @property
+    def is_delegated(self) -> bool:
+        """True if an OAuth client acts with a token that it received by the member's consent."""
+        return bool(self.client_id) and self.via is CredentialKind.JWT
 
     def describe_credential(self) -> dict[str, str | None]:
-        """Return the kind and id of the credential for audit events, without its secret."""
+        """Return the kind and id of the caller's credential for audit events, without its secret."""
         return {"via": self.via, "credentialId": self.credential_id or None}
+
+    def require_unbound(self) -> None:
+        """Check that the credential is not bound to connections; a device key must not manage credentials.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``CREDENTIAL_BOUND``.
+        """
+        if self.binding is not None:
+            raise WorkspaceError(
+                Kind.FORBIDDEN,
+                "CREDENTIAL_BOUND",
+                "A credential that is bound to connections cannot manage keys and tokens.",
+            )
+
+    def require_not_delegated(self) -> None:
+        """Check that the member acts, and not an OAuth client; a consent must not give rise to further credentials.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``DELEGATED_TOKEN``.
+        """
+        if self.is_delegated:
+            raise WorkspaceError(
+                Kind.FORBIDDEN,
+                "DELEGATED_TOKEN",
+                "A token that an OAuth client received by consent cannot sign, create credentials or approve clients.",
+            )
 
     def require_right(self, right: AccessRight) -> None:
         """Check that the caller has a right.
@@ -64,6 +109,6 @@ ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", Non
 """Caller of a public operation."""
 
 
-def unauthenticated(detail: str) -> WorkspaceError:
-    """Return the error for a missing or invalid credential; the detail must not help to guess a valid one."""
+def unauthenticated_error(detail: str) -> WorkspaceError:
+    """Build the error for a missing or invalid credential; ``detail`` must not help to guess a valid credential."""
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

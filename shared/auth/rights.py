@@ -1,4 +1,4 @@
-"""Access rights and the roles that bundle them."""
+"""Access rights, and the roles, which are named sets of access rights."""
 
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ class AccessRight(StrEnum):
     COLD_DATA_EXPORT = "Workspace.ColdData.Export"
     LIVE_STREAM_READ = "Workspace.LiveStream.Read"
     TELEMETRY_WRITE = "Workspace.Telemetry.Write"
+    TELEMETRY_IMPORT = "Workspace.Telemetry.Import"
     PROVENANCE_READ = "Workspace.Provenance.Read"
     PROVENANCE_WRITE = "Workspace.Provenance.Write"
     PROVENANCE_VERIFY = "Workspace.Provenance.Verify"
@@ -27,10 +28,17 @@ class AccessRight(StrEnum):
     DOCUMENT_WRITE = "Workspace.Document.Write"
     MCP_USE = "Workspace.Mcp.Use"
     KEYS_MANAGE = "Workspace.Keys.Manage"
+    TEAM_READ = "Workspace.Team.Read"
+    TEAM_MANAGE = "Workspace.Team.Manage"
+    CATALOG_MANAGE = "Workspace.Catalog.Manage"
+    POLICY_MANAGE = "Workspace.Policy.Manage"
+    ALERT_READ = "Workspace.Alert.Read"
+    ALERT_MANAGE = "Workspace.Alert.Manage"
+    WEBHOOK_MANAGE = "Workspace.Webhook.Manage"
 
 
 class Role(StrEnum):
-    """Named set of rights; a member's own rights add to it."""
+    """Role of a team member: a named set of access rights, to which individual rights can be added."""
 
     VIEWER = "Viewer"
     EDITOR = "Editor"
@@ -51,6 +59,8 @@ _EDITOR = _VIEWER | {
     AccessRight.PROVENANCE_EXPORT,
     AccessRight.WARM_QUERY_MANAGE,
     AccessRight.TELEMETRY_WRITE,
+    AccessRight.TELEMETRY_IMPORT,
+    AccessRight.ALERT_MANAGE,
 }
 
 ROLE_RIGHTS: dict[Role, frozenset[AccessRight]] = {

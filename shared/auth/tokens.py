@@ -2,19 +2,21 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import jwt
 
 from shared.auth import jose
 from shared.auth.ports import SigningKey
-from shared.auth.principals import unauthenticated
+from shared.auth.principals import unauthenticated_error
 from shared.auth.rights import AccessRight
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, sign_in_from_claims
+from shared.auth.telemetry_binding import TelemetryBinding, binding_from_claims
 from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 ALGORITHM = "ES256"
 FETCH_SECONDS = 1.0
@@ -23,18 +25,28 @@ FETCH_SECONDS = 1.0
 FRESH_SECONDS = 300.0
 """Maximum age of fetched public keys, so that a withdrawn key stops verifying tokens."""
 
+CLIENT_ID: Final = "client_id"
+"""Claim with the OAuth client of a delegated token (RFC 9068 section 2.2)."""
+
+PERSONAL: Final = "Personal"
+"""Claim that is False in a token that descends from an API key that another person created; else missing."""
+
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
 _INVALID = "The token is not valid."
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims of a verified token.
+    """Claims of one of the service's own tokens.
 
     Attributes:
         subject: ``sub``; None for a service's token, which has no user identity.
-        username: ``Username``: the team member who owns the token.
+        username: ``Username``: id of the team member who owns the token.
         rights: ``AccessRights`` at the time of issue.
+        binding: ``Connections`` and ``Devices``; None if the token is not bound.
+        client_id: ``client_id``: OAuth client to which the member delegated the rights; empty if there is none.
+        sign_in: ``auth_time``, ``amr`` and ``sid``.
+        personal: ``Personal``: False if another person created the API key from which the token descends.
     """
 
     token_id: str
@@ -43,12 +55,16 @@ class Claims:
     workspace: str
     rights: frozenset[AccessRight]
     expires_at: datetime
+    binding: TelemetryBinding | None = None
+    client_id: str = ""
+    sign_in: SignIn = NO_SIGN_IN
+    personal: bool = True
 
 
 class TokenCodec:
-    """Signer and verifier of tokens."""
+    """Signer and verifier of the service's own tokens."""
 
-    def __init__(self, key: SigningKey, issuer: str, audience: str) -> None:
+    def __init__(self, key: SigningKey, issuer: str, audience: str, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._key = key
         self._issuer = issuer
         self._audience = audience
@@ -56,23 +72,24 @@ class TokenCodec:
         self._fetched_at = float("-inf")
         self._failure: WorkspaceError | None = None
         self._fetching = asyncio.Lock()
+        self._runtime = runtime
 
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
-        """Return the compact token with the claims."""
-        header = {"alg": ALGORITHM, "kid": await self._key.key_id(), "typ": "JWT"}
+        """Sign claims and return the token in compact form."""
+        header = {"alg": ALGORITHM, "kid": await self._key.get_key_id(), "typ": "JWT"}
         signing_input = f"{_encode_segment(header)}.{_encode_segment(self._build_payload(claims, issued_at))}"
         signature = await self._key.sign(signing_input.encode("ascii"))
         return f"{signing_input}.{jose.encode_base64url(signature)}"
 
     async def verify(self, token: str) -> Claims:
-        """Return the claims of a token.
+        """Verify one of the service's own tokens and return its claims.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED, with a detail that only separates expired from invalid tokens; UNAVAILABLE
+            WorkspaceError: UNAUTHENTICATED, whose detail only distinguishes expired from invalid tokens; UNAVAILABLE
                 ``SIGNING_KEY_UNAVAILABLE`` if the public keys are unknown.
         """
         try:
-            key = await self._public_key(jose.parse_header(token))
+            key = await self._find_public_key(jose.parse_header(token))
             payload = jwt.decode(
                 token,
                 key,
@@ -83,35 +100,37 @@ class TokenCodec:
             )
             return _parse_claims(payload)
         except jwt.ExpiredSignatureError:
-            raise unauthenticated("The token has expired.") from None
+            raise unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated(_INVALID) from None
+            raise unauthenticated_error(_INVALID) from None
 
-    async def _public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+    async def _find_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_INVALID)
         key_id = header["kid"]
-        if self._is_due(key_id):
+        if self._is_fetch_due(key_id):
             # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
-                if self._is_due(key_id):
-                    await self._fetch()
+                if self._is_fetch_due(key_id):
+                    await self._fetch_public_keys()
         if self._failure is not None and key_id not in self._public:
             raise self._failure
         return self._public[key_id]
 
-    def _is_due(self, key_id: str) -> bool:
-        return time.monotonic() - self._fetched_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS)
+    def _is_fetch_due(self, key_id: str) -> bool:
+        return self._runtime.monotonic() - self._fetched_at > (
+            FRESH_SECONDS if key_id in self._public else FETCH_SECONDS
+        )
 
-    async def _fetch(self) -> None:
+    async def _fetch_public_keys(self) -> None:
         try:
-            keys = await self._key.public_keys()
+            keys = await self._key.load_public_keys()
         except WorkspaceError as error:
             self._failure = error
             raise
         finally:
-            self._fetched_at = time.monotonic()
+            self._fetched_at = self._runtime.monotonic()
         self._failure = None
         self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
 
@@ -129,6 +148,10 @@ class TokenCodec:
             "Username": claims.username,
             "WorkspaceLookup": claims.workspace,
             "AccessRights": sorted(claims.rights),
+            **(claims.binding.to_claims() if claims.binding is not None else {}),
+            **({CLIENT_ID: claims.client_id} if claims.client_id else {}),
+            **claims.sign_in.to_claims(),
+            **({} if claims.personal else {PERSONAL: False}),
         }
 
 
@@ -145,4 +168,8 @@ def _parse_claims(payload: Mapping[str, Any]) -> Claims:
         workspace=str(payload["WorkspaceLookup"]),
         rights=frozenset(AccessRight(right) for right in payload["AccessRights"] if right in known),
         expires_at=datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(payload["exp"])),
+        binding=binding_from_claims(payload),
+        client_id=str(payload.get(CLIENT_ID, "")),
+        sign_in=sign_in_from_claims(payload),
+        personal=PERSONAL not in payload,
     )

@@ -1,1 +1,1 @@
-"""Adapters that implement the ports of the domains."""
+"""Adapters that implement the ports (interfaces) of the domains: over SQLite and files, and over Azure services."""

@@ -1,1 +1,1 @@
-"""Recurring background jobs: their schedules, their leases, and the runner that starts them."""
+"""Recurring background jobs: schedules, leases, and the runner that starts the jobs."""

@@ -10,8 +10,8 @@ class JobClaim:
     """Result of an attempt to claim a job.
 
     Attributes:
-        granted: whether the claiming instance holds the lease and must run the job.
-        next_attempt: the earliest time at which another attempt can succeed.
+        granted: True if the claiming instance now holds the lease and must run the job.
+        next_attempt: earliest time at which another claim of the job can succeed.
     """
 
     granted: bool
@@ -19,14 +19,14 @@ class JobClaim:
 
 
 class JobLeaseStore(Protocol):
-    """Store that leases each due job to one instance (the holder) at a time.
+    """Store that leases each due background job to one instance (the holder) at a time.
 
     A job is due from its stored due time on. The due time moves only after the run. If an instance dies during a run,
     its lease ends, and another instance repeats the run.
     """
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
-        """Take the lease of a job if the job is due and no other holder has it.
+        """Take the lease of a job if the job is due and no other holder has the lease.
 
         Args:
             job: name of the job.
@@ -41,7 +41,7 @@ class JobLeaseStore(Protocol):
         ...
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
-        """Extend a lease; return False if the holder has lost it.
+        """Extend the lease of a job; return False if the holder has lost the lease.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -49,7 +49,7 @@ class JobLeaseStore(Protocol):
         ...
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        """Release a lease and store the next due time; do nothing if the holder has lost the lease.
+        """Release the lease of a job and store its next due time; do nothing if the holder has lost the lease.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.

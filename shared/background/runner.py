@@ -4,7 +4,6 @@ It is separate from ``ports``, because the stores of leases need no runner.
 """
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,24 +15,29 @@ from shared.background.schedules import Schedule
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LEASE: Final = timedelta(seconds=30)
-"""Duration of a lease; if an instance dies, another one can run its job after this time."""
+"""Duration of a job's lease; if an instance dies, another instance can run the job after this time."""
+
+UNFINISHED: Final = object()
+"""Return value of a job whose work must be continued by another run."""
 
 WAIT_SECONDS: Final = 2.0
-"""Maximum duration of a tick; longer jobs continue after it, so that they do not delay other jobs."""
+"""Maximum seconds that a tick waits for jobs; longer jobs continue after the tick and do not delay others."""
 
 _LOG = get_logger("background")
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundJob:
-    """A recurring job.
+    """Recurring background job.
 
     Attributes:
-        name: unique, and the same in all versions, because it is the key of the job in the store.
-        schedule: when the job is due.
-        run: does the work. It must be idempotent, because a run is repeated after a crash.
+        name: unique name; the same in all versions of the service, because it is the key of the job in the store.
+        schedule: times at which the job is due.
+        run: does the work of the job; called once each time the job is due. It must be idempotent, because a run is
+            repeated after a crash. If it returns :data:`UNFINISHED`, the job is due again at once.
     """
 
     name: str
@@ -45,29 +49,31 @@ class BackgroundRunner:
     """Runner that starts the due jobs at each tick of the timer.
 
     Args:
-        jobs: the jobs; a job that still runs since an earlier tick is not started again.
-        leases: the store that all instances share.
-        clock: returns the current time.
+        jobs: all jobs; a job that still runs since an earlier tick is not started again.
+        leases: store of the jobs' leases, shared by all instances.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, jobs: Sequence[BackgroundJob], leases: JobLeaseStore, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, jobs: Sequence[BackgroundJob], leases: JobLeaseStore, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
         self._jobs = jobs
         self._leases = leases
-        self._clock = clock
-        self._holder = uuid.uuid4().hex
+        self._holder = runtime.new_id()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._next_attempts: dict[str, datetime] = {}
+        self._runtime = runtime
 
     async def tick(self) -> None:
-        """Start every job that is due; return when all are done or after ``WAIT_SECONDS``."""
-        at = self._clock()
+        """Start every job that is due; return when all have ended, but after at most ``WAIT_SECONDS``."""
+        at = self._runtime.now()
         due = [
             job for job in self._jobs if not self._is_running(job.name) and at >= self._next_attempts.get(job.name, at)
         ]
         for job in due:
-            task = asyncio.create_task(self._run(job), name=f"background job {job.name}")
+            task = asyncio.create_task(self._run_if_claimed(job), name=f"background job {job.name}")
             self._running[job.name] = task
-            task.add_done_callback(partial(self._forget, job.name))
+            task.add_done_callback(partial(self._forget_task, job.name))
         if due:
             await asyncio.wait([self._running[job.name] for job in due], timeout=WAIT_SECONDS)
 
@@ -78,7 +84,7 @@ class BackgroundRunner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _forget(self, name: str, task: asyncio.Task[None]) -> None:
+    def _forget_task(self, name: str, task: asyncio.Task[None]) -> None:
         if self._running.get(name) is task:
             del self._running[name]
 
@@ -90,8 +96,8 @@ class BackgroundRunner:
         task = self._running.get(name)
         return task is not None and not task.done()
 
-    async def _run(self, job: BackgroundJob) -> None:
-        at = self._clock()
+    async def _run_if_claimed(self, job: BackgroundJob) -> None:
+        at = self._runtime.now()
         try:
             claim = await self._leases.claim(job.name, self._holder, at, at + LEASE, job.schedule.next(at))
         except WorkspaceError as error:
@@ -100,15 +106,15 @@ class BackgroundRunner:
             return
         self._next_attempts[job.name] = claim.next_attempt
         if claim.granted:
-            await self._run_claimed(job, at)
+            await self._run_claimed_job(job, at)
 
-    async def _run_claimed(self, job: BackgroundJob, at: datetime) -> None:
+    async def _run_claimed_job(self, job: BackgroundJob, at: datetime) -> None:
         work = asyncio.ensure_future(job.run())
         keeper = asyncio.create_task(self._keep_lease(job.name, work))
         due_at = at
         try:
-            await work
-            due_at = job.schedule.next(max(self._clock(), at))
+            if await work is not UNFINISHED:
+                due_at = job.schedule.next(max(self._runtime.now(), at))
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job was cancelled before it completed", extra=fields(job=job.name))
@@ -116,13 +122,13 @@ class BackgroundRunner:
             # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
-            due_at = job.schedule.next(max(self._clock(), at))
+            due_at = job.schedule.next(max(self._runtime.now(), at))
         finally:
             keeper.cancel()
             work.cancel()
-            await self._release(job.name, due_at)
+            await self._release_lease(job.name, due_at)
 
-    async def _release(self, job: str, due_at: datetime) -> None:
+    async def _release_lease(self, job: str, due_at: datetime) -> None:
         self._next_attempts[job] = due_at
         try:
             await self._leases.release(job, self._holder, due_at)
@@ -130,11 +136,11 @@ class BackgroundRunner:
             _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
     async def _keep_lease(self, job: str, work: asyncio.Future[object]) -> None:
-        """Extend the lease while the job runs; stop the job if another instance has taken it over."""
+        """Extend a job's lease while the job runs; cancel the job if another instance has taken the lease over."""
         while True:
-            await asyncio.sleep(LEASE.total_seconds() / 3)
+            await self._runtime.sleep(LEASE.total_seconds() / 3)
             try:
-                held = await self._leases.extend(job, self._holder, self._clock() + LEASE)
+                held = await self._leases.extend(job, self._holder, self._runtime.now() + LEASE)
             except WorkspaceError as error:
                 _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job))
                 continue

@@ -1,4 +1,4 @@
-"""NCRONTAB schedules, in UTC."""
+"""NCRONTAB schedules (cron expressions of Azure Functions), in UTC."""
 
 import re
 from datetime import datetime, timedelta
@@ -10,14 +10,14 @@ _WITHOUT_SECONDS, _WITH_SECONDS = 5, 6
 
 
 class Schedule:
-    """NCRONTAB expression of six fields, seconds first; with five fields, the seconds are 0.
+    """Schedule from an NCRONTAB expression of six fields, seconds first; with five fields, the seconds are 0.
 
     See learn.microsoft.com/azure/azure-functions/functions-bindings-timer, "NCRONTAB expressions". Extensions of
     croniter (``L``, ``#``, ``@daily``) are rejected, because the Functions host rejects them, too.
     """
 
     def __init__(self, expression: str) -> None:
-        """Parse an expression.
+        """Parse an NCRONTAB expression.
 
         Raises:
             ValueError: the text is not an NCRONTAB expression, or has no occurrence.
@@ -34,13 +34,13 @@ class Schedule:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
     def next(self, after: datetime) -> datetime:
-        """Return the first occurrence after a time."""
+        """Return the first time after ``after`` at which the schedule is due."""
         # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
         occurrences = croniter(self._expression, after, second_at_beginning=True, day_or=False)
         instant: datetime = occurrences.get_next(datetime)
         return instant
 
     def interval(self, after: datetime) -> timedelta:
-        """Return the time between the next two occurrences."""
+        """Return the time between the next two due times after ``after``."""
         first = self.next(after)
         return self.next(first) - first

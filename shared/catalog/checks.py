@@ -1,15 +1,17 @@
 """Rules between the items of a workspace document, such as unique names and valid references."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final, assert_never
 
 from shared.auth.rights import AccessRight
-from shared.catalog.models import ConnectionType, Member, Tier, WorkspaceDocument
+from shared.catalog.alert_rule_models import find_rule_errors
+from shared.catalog.models import DEFAULT_CONSUMER_GROUP, ConnectionType, Member, Tier, WorkspaceDocument
 from shared.catalog.problems import Path, format_path
-from shared.catalog.query_checks import check_api_paths, check_kql, check_names, check_parameters
+from shared.catalog.query_checks import check_api_paths, check_declared_parameters, check_query_names, check_query_text
 from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
+from shared.catalog.signal_checks import check_signals
 from shared.catalog.simulator_models import (
     ChoiceVariable,
     ConstantVariable,
@@ -28,21 +30,32 @@ from shared.validation.names import find_scripts, to_identity_key
 type Finding = tuple[Path, str]
 
 
-def check_sections(sections: Sections) -> Iterator[Finding]:
-    """Yield each violation with the path of the invalid field."""
-    return chain.from_iterable(rule(sections) for rule in RULES)
+def check_sections(sections: Sections, *, checks_approvers: bool = True) -> Iterator[Finding]:
+    """Check all rules between the items of a document; yield each violation with the path of the invalid field.
+
+    Args:
+        sections: valid items of the document, by section.
+        checks_approvers: True to check that each declared approver of a query is a member who can approve now.
+    """
+    rules = (*RULES, check_approvers) if checks_approvers else RULES
+    return chain.from_iterable(rule(sections) for rule in rules)
 
 
 def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
-    """Yield warnings about a valid document."""
+    """Yield warnings about a valid document: mixed scripts in member ids, and alert rules with unknown queries."""
     for index, member in enumerate(document.team):
         if len(scripts := find_scripts(member.id)) > 1:
             rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
             yield ("team", index, "id"), rule
+    queries = {query.lookup for query in document.warm_queries}
+    for index, alert_rule in enumerate(document.alert_rules):
+        if alert_rule.query is not None and alert_rule.query not in queries:
+            rule = f"the document has no warm query {alert_rule.query}; without it, the rule has the state error"
+            yield ("alertRules", index, "query"), rule
 
 
-def _check_unique(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
-    """Yield a finding for each value that an earlier path already has."""
+def _find_duplicates(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
+    """Yield a violation for each value that already occurs at an earlier path of the document."""
     first: dict[str, Path] = {}
     for path, value in values:
         if value in first:
@@ -51,7 +64,7 @@ def _check_unique(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Fin
             first[value] = path
 
 
-def _check_limits(sections: Sections) -> Iterator[Finding]:
+def _check_tier_limits(sections: Sections) -> Iterator[Finding]:
     head = sections.head
     if head is not None and head.limits is not None and head.tier is not Tier.ENTERPRISE:
         yield ("limits",), "is allowed only with tier enterprise"
@@ -61,11 +74,27 @@ def _check_limits(sections: Sections) -> Iterator[Finding]:
 
 def _check_reason_categories(sections: Sections) -> Iterator[Finding]:
     policy = sections.head.policies.provenance if sections.head else None
+    yield from _find_repeated(
+        ("policies", "provenance", "reasonCategories"), policy.reason_categories if policy else ()
+    )
+
+
+def _check_signatures(sections: Sections) -> Iterator[Finding]:
+    if sections.head is None:
+        return
+    policies = sections.head.policies
+    at = ("policies", "signatures")
+    if policies.provenance is None:
+        yield from (((*at, kind), "needs policies.provenance") for kind in policies.signatures.required_kinds)
+    yield from _find_repeated((*at, "meanings"), policies.signatures.meanings)
+
+
+def _find_repeated(at: Path, names: Iterable[str]) -> Iterator[Finding]:
     seen: set[str] = set()
-    for index, category in enumerate(policy.reason_categories if policy else ()):
-        if category in seen:
-            yield ("policies", "provenance", "reasonCategories", index), "is a duplicate"
-        seen.add(category)
+    for index, name in enumerate(names):
+        if name in seen:
+            yield (*at, index), "occurs more than once in this list"
+        seen.add(name)
 
 
 def _check_quotas(sections: Sections) -> Iterator[Finding]:
@@ -83,11 +112,11 @@ def _check_quotas(sections: Sections) -> Iterator[Finding]:
 
 
 def _check_members(sections: Sections) -> Iterator[Finding]:
-    yield from _check_unique(
+    yield from _find_duplicates(
         ((("team", index, "id"), to_identity_key(member.id)) for index, member in sections.team), "id"
     )
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
-    yield from _check_unique(oids, "oid")
+    yield from _find_duplicates(oids, "oid")
 
 
 def _check_lookups(sections: Sections) -> Iterator[Finding]:
@@ -96,8 +125,11 @@ def _check_lookups(sections: Sections) -> Iterator[Finding]:
         ("surfaces", sections.surfaces),
         ("warmQueries", sections.queries),
         ("dataStores", sections.data_stores),
+        ("alertRules", sections.alert_rules),
     ):
-        yield from _check_unique((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
+        yield from _find_duplicates((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
+    clients = ((("oauthClients", index, "id"), client.id) for index, client in sections.oauth_clients)
+    yield from _find_duplicates(clients, "id")
 
 
 def _check_connections(sections: Sections) -> Iterator[Finding]:
@@ -106,7 +138,7 @@ def _check_connections(sections: Sections) -> Iterator[Finding]:
         source = connection.source
         if source.event_hub is not None and connection.type is not ConnectionType.CLOUD_EVENT_HUB:
             yield (*at, "source", "eventHub"), "is allowed only with type CLOUD_EVENT_HUB"
-        if source.event_hub is None and "consumer_group" in source.model_fields_set:
+        if source.event_hub is None and source.consumer_group != DEFAULT_CONSUMER_GROUP:
             yield (*at, "source", "consumerGroup"), "is allowed only with eventHub"
         if connection.simulator is not None and connection.type is not ConnectionType.SIMULATOR:
             yield (*at, "simulator"), "is allowed only with type SIMULATOR"
@@ -114,46 +146,57 @@ def _check_connections(sections: Sections) -> Iterator[Finding]:
             yield (*at, "simulator"), "is required with type SIMULATOR"
         if connection.simulator is not None:
             yield from check_simulator((*at, "simulator"), connection.simulator)
+        yield from check_signals((*at, "signals"), connection.signals)
 
 
 def _check_surfaces(sections: Sections) -> Iterator[Finding]:
     known = sections.declared_keys["connections"]
     for index, surface in sections.surfaces:
-        places = [(("surfaces", index, "connections", place), name) for place, name in enumerate(surface.connections)]
-        yield from ((path, f"unknown connection: {name}") for path, name in places if name not in known)
-        seen: set[str] = set()
-        for path, name in places:
-            if name in seen:
-                yield path, "is a duplicate"
-            seen.add(name)
+        at = ("surfaces", index, "connections")
+        for place, name in enumerate(surface.connections):
+            if name not in known:
+                yield (*at, place), f"unknown connection: {name}"
+        yield from _find_repeated(at, surface.connections)
 
 
 def _check_queries(sections: Sections) -> Iterator[Finding]:
-    members = {member.id: member for _, member in sections.team}
-    yield from _check_unique(
+    yield from _find_duplicates(
         ((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name"
     )
-    yield from check_names(sections.queries)
+    yield from check_query_names(sections.queries)
     yield from check_api_paths(sections.queries)
     for index, query in sections.queries:
         at = ("warmQueries", index)
         if query.surface not in sections.declared_keys["surfaces"]:
             yield (*at, "surface"), f"unknown surface: {query.surface}"
-        yield from check_kql(at, query)
-        yield from check_parameters((*at, "parameters"), query.parameters)
+        yield from check_query_text(at, query)
+        yield from check_declared_parameters((*at, "parameters"), query.parameters)
+
+
+def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield a violation for each declared approval whose approver cannot approve now.
+
+    Args:
+        sections: valid items of the document, by section.
+        stored: lookups (ids in URLs) of queries whose approval is stored already and is not checked.
+    """
+    members = {member.id: member for _, member in sections.team}
+    for index, query in sections.queries:
         approver = query.approval.approved_by if query.approval else None
+        if query.lookup in stored:
+            continue
         if approver is not None and (approver in members or approver not in sections.declared_keys["team"]):
             rule = _find_approver_error(members.get(approver))
             if rule:
-                yield (*at, "approval", "approvedBy"), rule
+                yield ("warmQueries", index, "approval", "approvedBy"), rule
 
 
 def _find_approver_error(approver: Member | None) -> str | None:
-    """Return why a member cannot have approved a query; a member who is now disabled can have approved it earlier."""
+    """Return why a team member cannot be an approver; None if valid. A disabled member may have approved earlier."""
     if approver is None:
         return "is not a member of the team"
     if AccessRight.WARM_QUERY_APPROVE not in approver.access_rights:
-        return f"member lacks the right {AccessRight.WARM_QUERY_APPROVE}"
+        return f"must be a member with the right {AccessRight.WARM_QUERY_APPROVE}"
     return "is a service; only a person can approve" if approver.service else None
 
 
@@ -163,17 +206,29 @@ def _check_data_stores(sections: Sections) -> Iterator[Finding]:
         for index, store in sections.data_stores
         for place, database in enumerate(store.databases)
     ]
-    yield from _check_unique((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
+    yield from _find_duplicates((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
     for at, database in databases:
         names = (((*at, "containers", place, "name"), item.name) for place, item in enumerate(database.containers))
-        yield from _check_unique(names, "name")
+        yield from _find_duplicates(names, "name")
+
+
+def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
+    """Check alert rules, except whether their query exists: a query can be deleted while an alert rule uses it."""
+    for index, rule in sections.alert_rules:
+        at = ("alertRules", index)
+        yield from (((*at, *path), message) for path, message in find_rule_errors(rule))
+        if rule.surface not in sections.declared_keys["surfaces"]:
+            yield (*at, "surface"), f"unknown surface: {rule.surface}"
+        for place, lookup in enumerate(rule.connections):
+            if lookup not in sections.declared_keys["connections"]:
+                yield (*at, "connections", place), f"unknown connection: {lookup}"
 
 
 def check_simulator(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
-    """Yield the violations of a simulator.
+    """Yield contradictions between the fields of a simulator, each with the path of the invalid field.
 
     Args:
-        at: path of the simulator.
+        at: path of the simulator in the workspace document.
         simulator: a simulator with valid fields.
     """
     seen: set[str] = set()
@@ -182,38 +237,38 @@ def check_simulator(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]
         if variable.name in seen:
             yield (*place, "name"), "is already the name of another variable of this simulator"
         seen.add(variable.name)
-        yield from (((*place, field), message) for field, message in _check_variable(variable))
+        yield from (((*place, field), message) for field, message in _check_simulated_variable(variable))
 
 
-def _check_variable(variable: Variable) -> Iterator[tuple[str, str]]:
+def _check_simulated_variable(variable: Variable) -> Iterator[tuple[str, str]]:
     match variable:
         case SineVariable() | RampVariable() | SquareVariable() | UniformVariable():
-            yield from _check_range(variable.min, variable.max)
+            yield from _check_min_and_max(variable.min, variable.max)
         case RandomWalkVariable():
-            yield from _check_range(variable.min, variable.max)
+            yield from _check_min_and_max(variable.min, variable.max)
             if variable.start is not None and not variable.min <= variable.start <= variable.max:
                 yield "start", "must be between min and max"
         case ChoiceVariable():
-            yield from _check_weights(variable)
+            yield from _check_choice_weights(variable)
         case CounterVariable():
-            yield from _check_wrap(variable)
+            yield from _check_counter_wrap(variable)
         case ConstantVariable() | NormalVariable():
             return
         case _:
             assert_never(variable)
 
 
-def _check_range(low: float, high: float) -> Iterator[tuple[str, str]]:
+def _check_min_and_max(low: float, high: float) -> Iterator[tuple[str, str]]:
     if low > high:
         yield "min", "must not be above max"
 
 
-def _check_wrap(variable: CounterVariable) -> Iterator[tuple[str, str]]:
+def _check_counter_wrap(variable: CounterVariable) -> Iterator[tuple[str, str]]:
     if variable.wrap is not None and variable.step and (variable.wrap - variable.start) * variable.step <= 0:
-        yield "wrap", f"must be {'above' if variable.step > 0 else 'below'} start, in the direction of step"
+        yield "wrap", f"must be {'above' if variable.step > 0 else 'below'} start, because step is {variable.step}"
 
 
-def _check_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:
+def _check_choice_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:
     weights = variable.weights
     if weights is None:
         return
@@ -224,8 +279,9 @@ def _check_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:
 
 
 RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
-    _check_limits,
+    _check_tier_limits,
     _check_reason_categories,
+    _check_signatures,
     _check_quotas,
     _check_members,
     _check_lookups,
@@ -233,4 +289,5 @@ RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _check_surfaces,
     _check_queries,
     _check_data_stores,
+    _check_alert_rules,
 )

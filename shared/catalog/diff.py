@@ -1,12 +1,12 @@
 """Differences between a workspace document and the stored catalog."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from shared.catalog.items import MODELS, SINGLETON_KEY, ItemId, ItemKind, items_from_document, to_definition
+from shared.catalog.items import MODELS, SINGLETON_KEY, UNDECLARED, ItemId, ItemKind, items_from_document, to_definition
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
@@ -16,15 +16,16 @@ ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(Item
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """Addition, change or removal of one item.
+    """Addition, change or removal of one catalog item.
 
     Attributes:
-        kind: kind of the item.
-        key: key of the item.
+        kind: kind of the catalog item, such as ``connection``.
+        key: id of the item within its kind, such as a lookup (id in URLs).
         before: definition before the change; None for a new item.
         after: definition after the change; None for a removed item.
         action: verb in the audit event; replaces ``Created``, ``Updated`` or ``Removed`` if not empty.
-        is_edit: whether the actor becomes the last editor of the item; an approval does not count as an edit.
+        is_edit: True if the actor becomes the last editor of the item; an approval does not count as an edit.
+        append_id: id of the audit event of the change; empty for a new id.
     """
 
     kind: str
@@ -33,10 +34,11 @@ class ItemChange:
     after: dict[str, Any] | None
     action: str = ""
     is_edit: bool = True
+    append_id: str = ""
 
     @property
     def verb(self) -> str:
-        """Last part of the audit event's ActionType."""
+        """Last part of the audit event's ActionType, such as ``Created``."""
         if self.action:
             return self.action
         if self.before is None:
@@ -46,13 +48,13 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class RetainedItem:
-    """Item that an apply does not change.
+    """Catalog item that does not change when a document is applied.
 
     Attributes:
-        kind: kind of the item.
-        key: key of the item.
-        reason: why the item is retained.
-        conflict: whether the document declares a different definition, or no longer declares the item.
+        kind: kind of the catalog item, such as ``connection``.
+        key: id of the item within its kind, such as a lookup (id in URLs).
+        reason: text for the caller that says why the item is retained.
+        conflict: True if the document declares a different definition, or no longer declares the item.
     """
 
     kind: str
@@ -63,7 +65,7 @@ class RetainedItem:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPlan:
-    """Changes that an apply makes, in order, and the items that it retains."""
+    """Ordered changes that applying a workspace document makes, and the items that stay unchanged."""
 
     changes: tuple[ItemChange, ...]
     retained: tuple[RetainedItem, ...] = ()
@@ -75,52 +77,78 @@ class CatalogPlan:
 
 
 class ApiItemConstraints:
-    """Conflicts between declared changes and items created through the API.
+    """Finder of conflicts between a document's changes and the items that were created through the API.
 
     Args:
         items: all stored items.
-        retained: declared queries that an apply does not change; their names and paths stay in use.
+        retained: declared queries that the document does not change; their names and paths stay in use.
+        existing: catalog keys of the containers that exist in their Cosmos DB account.
     """
 
-    def __init__(self, items: Iterable[CatalogItem], retained: Iterable[CatalogItem] = ()) -> None:
+    def __init__(
+        self, items: Iterable[CatalogItem], retained: Iterable[CatalogItem] = (), existing: Collection[str] = ()
+    ) -> None:
         created = [item for item in items if item.origin is ItemOrigin.API]
         queries = [item for item in created if item.kind == ItemKind.WARM_QUERY]
         named = [*queries, *retained]
         self._names = {item.definition["name"]: item for item in named}
         self._paths = {item.definition["apiPath"]: item for item in named if item.definition.get("apiPath")}
         self._lookups = {item.key: item for item in named}
-        self._surfaces = {item.definition["surface"]: item.key for item in queries}
-        self._databases = {item.key.partition("/")[0]: item.key for item in created if item.kind == ItemKind.CONTAINER}
+        self._connections = {
+            lookup: item.key
+            for item in created
+            if item.kind == ItemKind.SURFACE
+            for lookup in item.definition["connections"]
+        }
+        self._surfaces = {item.definition["surface"]: f"warm query {item.key}" for item in queries}
+        rules = [item for item in created if item.kind == ItemKind.ALERT_RULE]
+        self._watched = {lookup: item.key for item in rules for lookup in item.definition.get("connections", ())}
+        self._surfaces |= {item.definition["surface"]: f"alert rule {item.key}" for item in rules}
+        self._existing = frozenset(existing)
+        self._databases = {key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing)}
+        self._databases |= {
+            item.key.partition("/")[0]: f"{item.key}, which was created through the API"
+            for item in created
+            if item.kind == ItemKind.CONTAINER
+        }
         stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
-        self._stored_databases = {item.key: _database_lookups(item.definition) for item in stores}
+        self._stored_databases = {item.key: _list_database_lookups(item.definition) for item in stores}
 
     def find_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why a declared item cannot be changed as declared; None if it can."""
+        """Return the reason why an item cannot be created or changed as declared; None if the change is valid."""
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
             return self._find_container_dependant(
-                self._stored_databases.get(key, set()) - _database_lookups(definition)
+                self._stored_databases.get(key, set()) - _list_database_lookups(definition)
             )
         return None
 
     def find_dependant(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why an item that is no longer declared cannot be removed; None if it can."""
+        """Return the reason why an undeclared item must stay in the catalog; None if the item can be removed."""
+        if kind == ItemKind.CONNECTION and key in self._connections:
+            return f"it is used by surface {self._connections[key]}, which was created through the API"
+        if kind == ItemKind.CONNECTION and key in self._watched:
+            return f"it is used by alert rule {self._watched[key]}, which was created through the API"
         if kind == ItemKind.SURFACE and key in self._surfaces:
-            return f"it is used by warm query {self._surfaces[key]}, which was created through the API"
-        return self._find_container_dependant(_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
+            return f"it is used by {self._surfaces[key]}, which was created through the API"
+        if kind == ItemKind.CONTAINER and key in self._existing:
+            return "the container exists in the account; delete it there before its record"
+        return (
+            self._find_container_dependant(_list_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
+        )
 
     def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
         name, path = definition["name"], definition["apiPath"]
         for other, clash in (
             (self._names.get(name), "has the same name"),
-            (self._lookups.get(name), "uses its name as lookup"),
-            (self._paths.get(name), "uses its name as apiPath"),
-            (self._names.get(key), "uses its lookup as name"),
-            (self._names.get(path), "uses its apiPath as name"),
+            (self._lookups.get(name), "has the name of the declared query as its lookup"),
+            (self._paths.get(name), "has the name of the declared query as its apiPath"),
+            (self._names.get(key), "has the lookup of the declared query as its name"),
+            (self._names.get(path), "has the apiPath of the declared query as its name"),
             (self._paths.get(path), "has the same apiPath"),
-            (self._lookups.get(path), "uses its apiPath as lookup"),
-            (self._paths.get(key), "uses its lookup as apiPath"),
+            (self._lookups.get(path), "has the apiPath of the declared query as its lookup"),
+            (self._paths.get(key), "has the lookup of the declared query as its apiPath"),
         ):
             if other is not None and other.key != key:
                 origin = (
@@ -133,56 +161,110 @@ class ApiItemConstraints:
 
     def _find_container_dependant(self, databases: Iterable[str]) -> str | None:
         used = sorted(database for database in databases if database in self._databases)
-        return f"it holds container {self._databases[used[0]]}, which was created through the API" if used else None
+        return f"it holds container {self._databases[used[0]]}" if used else None
 
 
-def _database_lookups(definition: Mapping[str, Any]) -> set[str]:
+def _list_database_lookups(definition: Mapping[str, Any]) -> set[str]:
     return {database["lookup"] for database in definition["databases"]}
 
 
 def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
-    """Return the changes that make the stored catalog match a document.
+    """Compare a workspace document with the stored catalog; return the changes that the document requires.
 
-    Items created through the API are not changed; a stored item wins over the document. A query whose text is
+    Items created through the API are not changed, even if the document declares them differently. A query whose text is
     unchanged keeps its approval, unless the document declares an approval.
 
     Raises:
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` if the document declares another workspace.
     """
+    return plan_items(items_from_document(document), stored)
+
+
+def plan_items(
+    declared: Mapping[ItemId, dict[str, Any]],
+    stored: StoredCatalog,
+    drafts: Collection[str] = (),
+    existing: Collection[str] = (),
+) -> CatalogPlan:
+    """Compare the definitions of a document with the stored catalog, as :func:`plan_changes`.
+
+    Args:
+        declared: declared definitions by kind and key.
+        stored: catalog before the changes.
+        drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
+
+    Raises:
+        WorkspaceError: as :func:`plan_changes`.
+    """
     stored_items = {(item.kind, item.key): item for item in stored.items}
-    _check_workspace(document, stored_items)
-    declared = items_from_document(document)
-    entries = [*_plan_declared(declared, stored_items), *_plan_undeclared(declared, stored_items)]
+    _check_workspace_id(declared, stored_items)
+    comparison = _Comparison(stored_items, frozenset(drafts), existing)
+    entries = [*_plan_declared(declared, comparison), *_plan_undeclared(declared, comparison)]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
     return CatalogPlan(
-        tuple(sorted(changes, key=_sort_key)), tuple(sorted(retained, key=lambda entry: (ORDER[entry.kind], entry.key)))
+        tuple(sorted(changes, key=_get_change_sort_key)),
+        tuple(sorted(retained, key=lambda entry: (ORDER[entry.kind], entry.key))),
     )
 
 
-def _sort_key(change: ItemChange) -> tuple[bool, int, str]:
-    """Order removals last, and dependants before the items that they depend on."""
+def _get_change_sort_key(change: ItemChange) -> tuple[bool, int, str]:
+    """Return the key that sorts removals last, and removed dependants before the items that they depend on."""
     place = ORDER[change.kind]
     return change.after is None, -place if change.after is None else place, change.key
 
 
-def _check_workspace(document: WorkspaceDocument, stored_items: Mapping[ItemId, CatalogItem]) -> None:
+def _check_workspace_id(declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
     workspace = stored_items.get((ItemKind.WORKSPACE, SINGLETON_KEY))
-    if workspace is not None and workspace.definition["id"] != document.workspace.id:
+    declared_id = declared[ItemKind.WORKSPACE, SINGLETON_KEY]["id"]
+    if workspace is not None and workspace.definition["id"] != declared_id:
         stored_id = workspace.definition["id"]
-        detail = f"this deployment serves workspace {stored_id}, but the document declares {document.workspace.id}"
+        detail = f"This deployment serves the workspace {stored_id!r}, but the document declares {declared_id!r}."
         raise WorkspaceError(Kind.CONFLICT, "WORKSPACE_ID_FIXED", detail)
 
 
+class _Comparison:
+    """Cache of comparisons between the declared and the stored definitions of catalog items.
+
+    Args:
+        stored_items: stored items by kind and key.
+        drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        existing: catalog keys of undeclared containers that exist in their Cosmos DB account.
+    """
+
+    def __init__(
+        self, stored_items: Mapping[ItemId, CatalogItem], drafts: Collection[str], existing: Collection[str]
+    ) -> None:
+        self.stored_items = stored_items
+        self.existing = existing
+        self._drafts = drafts
+        self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
+
+    def compare_definitions(
+        self, kind: str, key: str, definition: dict[str, Any]
+    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Return the definitions of a catalog item before and after the document is applied."""
+        if (kind, key) not in self._pairs:
+            item = self.stored_items.get((kind, key))
+            before = None if item is None else definition
+            if item is not None and item.definition != definition:
+                before = add_defaults(item)
+            keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
+            after = _keep_approval_or_rejection(definition, before) if keeps_approval else definition
+            self._pairs[kind, key] = before, after
+        return self._pairs[kind, key]
+
+
 def _plan_declared(
-    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> Iterator[ItemChange | RetainedItem]:
-    constraints = _build_constraints(declared, stored_items)
+    constraints = _build_constraints(declared, comparison)
     for (kind, key), definition in declared.items():
-        item = stored_items.get((kind, key))
-        before, after = _before_and_after(kind, definition, item)
+        item = comparison.stored_items.get((kind, key))
+        before, after = comparison.compare_definitions(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
-            same = before == definition
+            same = _drop_rejection(before) == definition
             yield RetainedItem(
                 kind,
                 key,
@@ -195,68 +277,69 @@ def _plan_declared(
             yield ItemChange(kind, key, before, after)
 
 
-def _build_constraints(
-    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
-) -> ApiItemConstraints:
-    """Return the constraints of all items that are not changed.
+def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
+    """Build the constraints that items unchanged by the document impose on the changes.
 
-    A query that is retained can block the change of another query, so the search repeats until it finds no more.
+    A retained query can prevent the change of another query, so the search repeats until it finds no further query to
+    retain.
     """
     declared_queries = {
         key: item
-        for (kind, key), item in stored_items.items()
+        for (kind, key), item in comparison.stored_items.items()
         if kind == ItemKind.WARM_QUERY and item.origin is ItemOrigin.DECLARED and (kind, key) in declared
     }
     retained: dict[str, CatalogItem] = {}
     while True:
-        constraints = ApiItemConstraints(stored_items.values(), retained.values())
+        constraints = ApiItemConstraints(comparison.stored_items.values(), retained.values(), comparison.existing)
         added = {
             key: item
             for key, item in declared_queries.items()
-            if key not in retained and _is_retained(constraints, declared[ItemKind.WARM_QUERY, key], item)
+            if key not in retained
+            and _is_query_retained(constraints, key, declared[ItemKind.WARM_QUERY, key], comparison)
         }
         if not added:
             return constraints
         retained |= added
 
 
-def _is_retained(constraints: ApiItemConstraints, definition: dict[str, Any], item: CatalogItem) -> bool:
-    before, after = _before_and_after(item.kind, definition, item)
-    return before != after and constraints.find_conflict(item.kind, item.key, after) is not None
-
-
-def _before_and_after(
-    kind: str, definition: dict[str, Any], item: CatalogItem | None
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    before = None if item is None else _normalise(item)
-    return before, _keep_approval(kind, definition, before)
+def _is_query_retained(
+    constraints: ApiItemConstraints, key: str, definition: dict[str, Any], comparison: _Comparison
+) -> bool:
+    before, after = comparison.compare_definitions(ItemKind.WARM_QUERY, key, definition)
+    return before != after and constraints.find_conflict(ItemKind.WARM_QUERY, key, after) is not None
 
 
 def _plan_undeclared(
-    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+    declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> Iterator[ItemChange | RetainedItem]:
-    constraints = ApiItemConstraints(stored_items.values())
-    for (kind, key), item in stored_items.items():
-        if (kind, key) in declared:
+    constraints = ApiItemConstraints(comparison.stored_items.values(), existing=comparison.existing)
+    for (kind, key), item in comparison.stored_items.items():
+        if (kind, key) in declared or kind in UNDECLARED:
             continue
         if item.origin is ItemOrigin.API:
             yield RetainedItem(kind, key, "created through the API", conflict=False)
         elif reason := constraints.find_dependant(kind, key, item.definition):
             yield RetainedItem(kind, key, reason, conflict=True)
         else:
-            yield ItemChange(kind, key, _normalise(item), None)
+            yield ItemChange(kind, key, add_defaults(item), None)
 
 
-def _normalise(item: CatalogItem) -> dict[str, Any]:
-    """Return a stored definition in the form of this version, so that a new default does not count as a change."""
+def add_defaults(item: CatalogItem) -> dict[str, Any]:
+    """Add this version's defaults to a stored definition, so that a new default is not reported as a change."""
     try:
         return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
     except ValidationError:
         return item.definition
 
 
-def _keep_approval(kind: str, definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    if kind != ItemKind.WARM_QUERY or before is None or definition["approval"] is not None:
+def _drop_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a saved query's definition without the rejection by an approver, which documents cannot declare."""
+    return {name: value for name, value in (definition or {}).items() if name != "rejection"}
+
+
+def _keep_approval_or_rejection(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    if before is None or definition["approval"] is not None:
         return definition
-    approved = {**definition, "approval": before.get("approval")}
-    return approved if approved == before else definition
+    decisions = {name: before[name] for name in ("approval", "rejection") if name in before}
+    decided = definition | decisions
+    return decided if decided == before else definition

@@ -1,86 +1,151 @@
 """Parser of workspace documents that reports every problem with its line and column."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
+from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from shared.catalog.checks import check_sections
-from shared.catalog.fields import DECLARED
+from shared.catalog.document_nodes import LocatedValues
+from shared.catalog.document_validation import validate_document
+from shared.catalog.json_document import parse_json_document
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.problems import DocumentError, Path, Problem
+from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem
 from shared.catalog.sections import Sections
-from shared.catalog.yaml_document import LocatedValues, parse_yaml
+from shared.catalog.yaml_document import parse_yaml
 from shared.validation.names import find_nearest_name
 from shared.validation.validation_messages import reword_pydantic_error
 
 
-def load_document(text: str, source: str) -> WorkspaceDocument:
-    """Return the workspace that a YAML text declares.
+class DocumentFormat(StrEnum):
+    """Text format of a workspace document."""
 
-    Args:
-        text: the YAML document.
-        source: file name for the problems.
+    YAML = "yaml"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDocument:
+    """Valid workspace document, with the line and column of each value.
+
+    Attributes:
+        values: finds the line and column of a value.
+    """
+
+    document: WorkspaceDocument
+    values: LocatedValues
+
+    def locate(self, findings: Iterable[tuple[Path, str]], code: str = "") -> DocumentError:
+        """Build an error with positions in the text for violations that were found after the document was loaded.
+
+        Args:
+            findings: at least one pair of a path in the document and an error message.
+            code: code of the error over HTTPS; empty for the code of an invalid document.
+        """
+        return DocumentError([self.values.build_problem(path, rule) for path, rule in findings], code)
+
+
+def decode_document(content: bytes, source: str) -> str:
+    """Decode the UTF-8 text of a workspace document.
 
     Raises:
-        DocumentError: with every problem of syntax, fields, values and references. A text that is not YAML or that
-            exceeds a limit has one problem only.
+        DocumentError: if the content is not UTF-8.
     """
-    located = LocatedValues(parse_yaml(text, source), source)
-    data = located.read()
-    problems = dict.fromkeys(located.problems)
-    reported = {problem.field for problem in problems}
     try:
-        document = WorkspaceDocument.model_validate_json(
-            json.dumps(data), strict=True, context=DECLARED, by_alias=True, by_name=False
-        )
-        sections = Sections.from_document(document)
-    except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=False)
-        problems |= dict.fromkeys(problem for problem in _to_problems(errors, located) if problem.field not in reported)
-        document, sections = None, Sections.from_valid_items(data, [detail["loc"] for detail in errors])
-    problems |= dict.fromkeys(located.build_problem(path, message) for path, message in check_sections(sections))
-    if document is None or problems:
-        raise DocumentError(problems)
-    return document
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise DocumentError([Problem(source, line, column, "", "the text is not UTF-8")]) from None
 
 
-def locate_findings(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> DocumentError:
-    """Return the error for violations that were found after the document was loaded.
+def load_document(text: str, source: str) -> WorkspaceDocument:
+    """Parse and validate a workspace document in YAML.
+
+    Raises:
+        DocumentError: as :func:`load_located_document`.
+    """
+    return load_located_document(text, source).document
+
+
+def load_located_document(
+    text: str,
+    source: str,
+    text_format: DocumentFormat = DocumentFormat.YAML,
+    *,
+    checks_approvers: bool = True,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> LoadedDocument:
+    """Parse and validate a workspace document.
 
     Args:
-        text: the YAML document.
-        source: file name for the problems.
-        findings: paths and messages, at least one.
+        text: text of the document.
+        source: file name in the error messages.
+        text_format: format of the text.
+        checks_approvers: True to check that each declared approver of a query is a member who can approve now.
+        defaults: top-level properties that are added if the document has none of them.
+
+    Raises:
+        DocumentError: with every problem of syntax, fields, values and references, but at most ``MAX_PROBLEMS``. A text
+            that has a syntax error or that exceeds a limit has one problem only.
     """
-    values = LocatedValues(parse_yaml(text, source), source)
-    return DocumentError([values.build_problem(path, rule) for path, rule in findings])
+    parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
+    located = LocatedValues(parse(text, source), source, text)
+    data = located.read()
+    if isinstance(data, dict) and defaults.keys().isdisjoint(data):
+        data = {**defaults, **data}
+    problems = dict.fromkeys(located.problems)
+    reported = {problem.field for problem in problems}
+    document, errors = validate_document(data)
+    problems |= dict.fromkeys(
+        problem for problem in _convert_to_problems(errors, located) if problem.field not in reported
+    )
+    if len(errors) >= MAX_PROBLEMS or len(problems) >= MAX_PROBLEMS:
+        # Not all items were validated, so the rules between them cannot be checked.
+        raise DocumentError(islice(problems, MAX_PROBLEMS))
+    if document is None:
+        sections = Sections.from_valid_items(data, [detail["loc"] for detail in errors])
+    else:
+        sections = Sections.from_document(document)
+    findings = check_sections(sections, checks_approvers=checks_approvers)
+    for path, message in islice(findings, MAX_PROBLEMS - len(problems)):
+        problems[located.build_problem(path, message)] = None
+    if document is None or problems:
+        raise DocumentError(problems)
+    return LoadedDocument(document, located)
 
 
-def _to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
-    """Yield one problem per path, because each branch of a union reports the same value."""
+def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
+    """Convert pydantic's errors to problems with positions.
+
+    Only one problem of each path is returned, because each branch of a union reports the same value.
+    """
     messages: dict[Path, list[str]] = {}
-    unknown = {located.resolve(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
-    for detail in _drop_redundant(errors):
+    unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
+    for detail in _drop_redundant_errors(errors):
         field = ("kind",) if detail["type"].startswith("union_tag") else ()
         names_missing = bool(field) or detail["type"] == "missing"
-        texts = messages.setdefault(located.resolve((*detail["loc"], *field), names_missing=names_missing), [])
-        if (message := _format_message(detail)) not in texts:
+        texts = messages.setdefault(
+            located.drop_missing_steps((*detail["loc"], *field), names_missing=names_missing), []
+        )
+        if (message := _format_pydantic_error(detail)) not in texts:
             texts.append(message)
     for path, texts in messages.items():
         yield located.build_problem(path, "; ".join(texts), of_name=path in unknown)
 
 
-def _drop_redundant(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+def _drop_redundant_errors(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Drop "too short" errors of lists in which an item is itself invalid."""
     parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
 
 
-def _format_message(detail: ErrorDetails) -> str:
+def _format_pydantic_error(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "union_tag_not_found":
             return "is required"
@@ -90,34 +155,34 @@ def _format_message(detail: ErrorDetails) -> str:
         case "model_type" | "dict_type":
             return "must be a mapping of fields"
         case "union_tag_invalid":
-            return f"should be {_context(detail)['expected_tags']}"
+            return f"must be one of {_get_error_context(detail)['expected_tags']}"
         case "value_error":
-            return str(_context(detail)["error"])
-    return reword_pydantic_error(detail["type"], detail["msg"])
+            return str(_get_error_context(detail)["error"])
+    return reword_pydantic_error(detail["type"], detail["msg"], detail.get("input"))
 
 
-def _context(detail: ErrorDetails) -> Mapping[str, Any]:
+def _get_error_context(detail: ErrorDetails) -> Mapping[str, Any]:
     return detail.get("ctx", {})
 
 
 def suggest_field(location: Path) -> str | None:
-    """Return the known field that resembles an unknown field most; None if no field does.
+    """Return the known field whose name is most similar to that of an unknown field; None if none is similar.
 
     Args:
         location: pydantic's location of the unknown field, including union tags.
     """
-    return find_nearest_name(str(location[-1]), _list_fields(location[:-1]))
+    return find_nearest_name(str(location[-1]), _list_known_fields(location[:-1]))
 
 
-def _list_fields(location: Path) -> list[str]:
-    schema: dict[str, Any] = _schema()
+def _list_known_fields(location: Path) -> list[str]:
+    schema: dict[str, Any] = _load_document_schema()
     for step in location:
-        schema = _descend(_dereference(schema), step)
-    return list(_dereference(schema).get("properties", {}))
+        schema = _find_subschema(_resolve_schema_reference(schema), step)
+    return list(_resolve_schema_reference(schema).get("properties", {}))
 
 
-def _descend(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
-    """Return the schema of one step of a location; empty if the schema does not have it."""
+def _find_subschema(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
+    """Return the JSON schema of a property, list item or union branch within a schema; empty if there is none."""
     found: dict[str, Any] = {}
     if isinstance(step, int):
         found = schema.get("items", {})
@@ -128,13 +193,13 @@ def _descend(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
     return found
 
 
-def _dereference(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve_schema_reference(schema: dict[str, Any]) -> dict[str, Any]:
     optional = [branch for branch in schema.get("anyOf", ()) if "$ref" in branch]
     reference = str((optional[0] if optional else schema).get("$ref", ""))
-    found: dict[str, Any] = _schema()["$defs"].get(reference.rpartition("/")[2], schema)
+    found: dict[str, Any] = _load_document_schema()["$defs"].get(reference.rpartition("/")[2], schema)
     return found
 
 
 @cache
-def _schema() -> dict[str, Any]:
+def _load_document_schema() -> dict[str, Any]:
     return WorkspaceDocument.model_json_schema()

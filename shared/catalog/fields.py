@@ -14,12 +14,13 @@ from pydantic import (
 )
 
 from shared.timestamps import parse_rfc3339, rfc3339
-from shared.validation.names import MAX_NAME, validate_name
+from shared.validation.names import MAX_NAME, find_id_error, validate_name
+from shared.validation.validation_messages import JSON_POINTER_PATTERN
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
+JsonPointer = Annotated[str, StringConstraints(pattern=JSON_POINTER_PATTERN, max_length=512)]
 
 
 DECLARED: Final = {"declared": True}
@@ -35,10 +36,23 @@ def _check_declared_name(text: str, info: ValidationInfo) -> str:
 
 
 PrintableText = Annotated[str, AfterValidator(_check_declared_name)]
-"""Name from another service, of any length."""
+"""Printable name of any length that another service defines."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_name)]
 """Name or id; the rules of ``shared.validation.names`` apply only to declared documents."""
+
+ShortName = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_declared_name)]
+"""Name of at most 64 characters, by the same rules."""
+
+
+def _check_declared_id(text: str, info: ValidationInfo) -> str:
+    if info.context == DECLARED and (rule := find_id_error(text)):
+        raise ValueError(rule)
+    return text
+
+
+MemberId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_id)]
+"""Id of a member, which is part of URLs; the rules for ids apply only to declared documents."""
 
 
 def _parse_instant(value: object) -> object:
@@ -49,6 +63,6 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_parse_instant), PlainSeriali
 
 
 class Model(BaseModel):
-    """Base class of the document's models: camelCase aliases, no unknown fields, immutable."""
+    """Base class of workspace document models: camelCase aliases, no unknown fields, finite numbers, immutable."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)

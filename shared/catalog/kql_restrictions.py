@@ -1,4 +1,4 @@
-"""Rules that restrict a query to the database of the workspace.
+"""Rules that restrict a KQL query to the database of the workspace.
 
 Stored queries and ad-hoc queries follow the same rules on every engine. The adapter of Azure Data Explorer also sends
 request properties that forbid the same features. The lists follow the published grammar
@@ -81,11 +81,11 @@ _KEYWORDS: Final = frozenset(
         "externaldata",
     }
 )
-"""Words that are rejected unless they are a member of a dynamic value."""
+"""Words that are rejected, except as the name of a property of a dynamic value (``Payload.externaldata``)."""
 
 _OUTSIDE: Final = "reads data outside this workspace, which is not allowed"
 _SQL: Final = "SQL is not supported; send a KQL query"
-# The engine also ends a comment at each of these, so code after one of them could bypass the checks.
+# The engine also ends a comment at each of these characters, so code after such a character could bypass the checks.
 _LINE_END: Final = re.compile("\r(?!\n)|[\u2028\u2029]")
 # Matches lower-case ASCII text. The engine treats many non-ASCII characters as white space; each becomes `?`, which
 # matches no token.
@@ -98,6 +98,21 @@ _LITERAL: Final = re.compile(
     r"[^\w!-~]*+\(",
     re.IGNORECASE,
 )
+_LITERAL_NAMES: Final = (
+    "bool",
+    "int",
+    "long",
+    "real",
+    "double",
+    "decimal",
+    "date",
+    "time",
+    "uid",
+    "uniqueid",
+    "typeof",
+)
+"""Substrings of which each typed literal, such as ``datetime(...)``, contains at least one in lower case."""
+
 _MAX_PARAMETERS: Final = 8
 """Limit of parameters of one ``evaluate``; the reference documents three."""
 
@@ -114,9 +129,11 @@ def check_query(kql: str) -> None:
     """
     check_read_only(kql)
     if separator := _LINE_END.search(kql):
-        raise _rejection(kql, separator.start(), "has a line separator other than LF or CRLF")
+        raise _build_restriction_error(
+            kql, separator.start(), "lines must end with LF or CRLF; other line separators are not allowed"
+        )
     text = mask_literals(kql)
-    _check_literals(kql, text)
+    _check_typed_literals(kql, text)
     _check_quoted_calls(kql, text)
     _check_tokens(kql, text.encode("ascii", "replace").lower().decode("ascii"))
 
@@ -124,7 +141,7 @@ def check_query(kql: str) -> None:
 def _check_tokens(kql: str, text: str) -> None:
     tokens = _TOKEN.findall(text)
     if tokens[:2] == ["-", "-"]:
-        raise _rejection(kql, _find_position(text, 0), _SQL)
+        raise _build_restriction_error(kql, _find_token_start(text, 0), _SQL)
     # Most tokens are only compared with two sets, so that a text of maximum length takes a few milliseconds.
     pairs = zip([";", *tokens], tokens, strict=False)
     suspects = [
@@ -133,19 +150,19 @@ def _check_tokens(kql: str, text: str) -> None:
         if token in _CHECKS or (before in _BEFORE_STATEMENT and token in _STATEMENTS)
     ]
     for index in suspects:
-        if _token_at(tokens, index - 1, ";") in _BEFORE_STATEMENT and (rule := _find_statement_error(tokens, index)):
+        if _get_token(tokens, index - 1, ";") in _BEFORE_STATEMENT and (rule := _find_statement_error(tokens, index)):
             code = "QUERY_NOT_READ_ONLY" if tokens[index] == "." else "QUERY_INVALID"
-            raise _rejection(kql, _find_position(text, index), rule, code)
+            raise _build_restriction_error(kql, _find_token_start(text, index), rule, code)
         check = _CHECKS.get(tokens[index])
         if check and (rule := check(tokens, index)):
-            raise _rejection(kql, _find_position(text, index), rule)
+            raise _build_restriction_error(kql, _find_token_start(text, index), rule)
 
 
 def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
-    """Return why the statement at an index is rejected; None if it is allowed."""
-    second, rule = _token_at(tokens, index + 1), None
+    """Return why the KQL statement that starts at a token is rejected; None if the statement is allowed."""
+    second, rule = _get_token(tokens, index + 1), None
     match tokens[index]:
-        case "." if _token_at(tokens, index - 1) != "{":
+        case "." if _get_token(tokens, index - 1) != "{":
             rule = "control commands are not supported; send a query"
         case "alias" if second == "database":
             rule = f"alias database {_OUTSIDE}"
@@ -161,44 +178,44 @@ def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
 
 
 def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
-    """Return why an ``evaluate`` is rejected: an allowed plugin must follow its parameters."""
-    if _token_at(tokens, index - 1) == ".":
+    """Return why an ``evaluate`` is rejected; None if an allowed plugin follows its parameters."""
+    if _get_token(tokens, index - 1) == ".":
         return None
     at = index + 1
     for _ in range(_MAX_PARAMETERS):
         after = _skip_name(tokens, at)
-        if _token_at(tokens, after) != "=":
+        if _get_token(tokens, after) != "=":
             break
         at = _skip_name(tokens, after + 1)
-    if _token_at(tokens, at) in PLUGINS and _token_at(tokens, at + 1) == "(":
+    if _get_token(tokens, at) in PLUGINS and _get_token(tokens, at + 1) == "(":
         return None
     return f"evaluate is allowed only with these plugins: {', '.join(sorted(PLUGINS))}"
 
 
 def _skip_name(tokens: Sequence[str], at: int) -> int:
-    """Return the index after a name of one or two parts, such as ``hint.distribution``."""
-    return at + 3 if _token_at(tokens, at + 1) == "." else at + 1
+    """Return the index of the token after a name; a name has one or two parts, such as ``hint.distribution``."""
+    return at + 3 if _get_token(tokens, at + 1) == "." else at + 1
 
 
 def _find_call_error(tokens: Sequence[str], index: int) -> str | None:
-    return f"{tokens[index]}() {_OUTSIDE}" if _token_at(tokens, index + 1) == "(" else None
+    return f"{tokens[index]}() {_OUTSIDE}" if _get_token(tokens, index + 1) == "(" else None
 
 
 def _find_keyword_error(tokens: Sequence[str], index: int) -> str | None:
-    is_member = _token_at(tokens, index - 1) == "." and _token_at(tokens, index + 1) != "("
+    is_member = _get_token(tokens, index - 1) == "." and _get_token(tokens, index + 1) != "("
     return None if is_member else f"{tokens[index]} {_OUTSIDE}"
 
 
 def _find_macro_error(tokens: Sequence[str], index: int) -> str | None:
-    expands = (_token_at(tokens, index + 1), _token_at(tokens, index + 2)) == ("-", "expand")
+    expands = (_get_token(tokens, index + 1), _get_token(tokens, index + 2)) == ("-", "expand")
     return f"macro-expand {_OUTSIDE}" if expands else None
 
 
-def _report_sign(tokens: Sequence[str], index: int) -> str | None:
-    return f"{tokens[index]} has no meaning in a query"
+def _describe_forbidden_sign(tokens: Sequence[str], index: int) -> str | None:
+    return f"{tokens[index]} is not allowed outside strings and comments"
 
 
-def _report_quote(_tokens: Sequence[str], _index: int) -> str | None:
+def _describe_unclosed_string(_tokens: Sequence[str], _index: int) -> str | None:
     return "a string is not closed"
 
 
@@ -211,23 +228,28 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     **dict.fromkeys(_KEYWORDS, _find_keyword_error),
     "evaluate": _find_evaluate_error,
     "macro": _find_macro_error,
-    "#": _report_sign,
-    "@": _report_sign,
-    "'": _report_quote,
-    '"': _report_quote,
-    "`": _report_quote,
+    "#": _describe_forbidden_sign,
+    "@": _describe_forbidden_sign,
+    "'": _describe_unclosed_string,
+    '"': _describe_unclosed_string,
+    "`": _describe_unclosed_string,
 }
 
 
-def _check_literals(kql: str, text: str) -> None:
-    """Reject a typed literal that the engine and the checks could end at different positions."""
+def _check_typed_literals(kql: str, text: str) -> None:
+    """Reject a typed literal, such as ``datetime(...)``, if engine and checks could see its end at different places."""
+    lowered = text.lower()
+    # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
+    if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):
+        return
     written = seen = -1
     for literal in _LITERAL.finditer(text):
         start = literal.end()
         written = written if written >= start else kql.find(")", start)
         seen = seen if seen >= start else text.find(")", start)
         if written != seen:
-            raise _rejection(kql, literal.start(), "a typed literal has a closing bracket in a string or comment")
+            rule = 'a typed literal such as datetime(...) must not have ")" in a string or comment'
+            raise _build_restriction_error(kql, literal.start(), rule)
         if written < 0:
             return
 
@@ -240,24 +262,27 @@ def _check_quoted_calls(kql: str, text: str) -> None:
         checked = call.end()
         name = _QUOTED_NAME.fullmatch(kql, start + 1, call.start()) if start >= 0 else None
         if name is None:
-            raise _rejection(kql, call.start(), "a function call must use a plain name")
+            raise _build_restriction_error(
+                kql, call.start(), "a function must be called by its plain name, without brackets and quotes"
+            )
         plain = (name[1] or name[2] or "").strip().casefold()
         if plain in _CALLS:
-            raise _rejection(kql, start, f"{plain}() {_OUTSIDE}")
+            rule = f"{plain}() {_OUTSIDE}"
+            raise _build_restriction_error(kql, start, rule)
 
 
-def _token_at(tokens: Sequence[str], index: int, default: str = "") -> str:
+def _get_token(tokens: Sequence[str], index: int, default: str = "") -> str:
     return tokens[index] if 0 <= index < len(tokens) else default
 
 
-def _find_position(text: str, index: int) -> int:
+def _find_token_start(text: str, index: int) -> int:
     for place, token in enumerate(_TOKEN.finditer(text)):
         if place == index:
             return token.start()
     return 0
 
 
-def _rejection(kql: str, offset: int, rule: str, code: str = "QUERY_INVALID") -> WorkspaceError:
+def _build_restriction_error(kql: str, offset: int, rule: str, code: str = "QUERY_INVALID") -> WorkspaceError:
     before = kql[:offset]
     error = invalid("query", rule, code=code)
     error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))

@@ -1,4 +1,4 @@
-"""Placement of the service's own statements in a KQL text, and rejection of texts that bypass them.
+"""Insertion of the service's statements, such as time filters, into KQL queries; rejection of queries that bypass them.
 
 Only strings and comments are recognised; the engine does the full parsing.
 """
@@ -14,13 +14,13 @@ _COMMAND = re.compile(r"(?:^|;)\s*+\.")
 _DECLARE = re.compile(r"declare\s++query_parameters\s*+\(")
 _END = re.compile(r"\s*+;")
 _OUTSIDE = (
-    (re.compile(r"\b(?:database|cluster)\s*+\("), "database() and cluster()"),
-    (re.compile(r"\bexternal(?:data|_table)\s*+[\[(]"), "externaldata and external_table()"),
+    (re.compile(r"\b(?:database|cluster)\s*+\("), "database() or cluster()"),
+    (re.compile(r"\bexternal(?:data|_table)\s*+[\[(]"), "externaldata or external_table()"),
 )
 _OWN_TABLE = re.compile(r"\blet\s++(?:Telemetry\b|\[)")
 _UNION_PART = re.compile(r"\bunion\b|[*|;)]")
 _ESCAPES_TIME_RANGE = (
-    (re.compile(r"(?:^|[|;(=])\s*+(?:search|find)\b"), "search and find"),
+    (re.compile(r"(?:^|[|;(=])\s*+(?:search|find)\b"), "search or find"),
     (re.compile(r"\bmaterialized_view\s*+\("), "materialized_view()"),
     (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
     *_OUTSIDE,
@@ -30,11 +30,12 @@ _ESCAPES_TIME_RANGE = (
 
 @dataclass(frozen=True, slots=True)
 class ComposedQuery:
-    """Query with the service's statements.
+    """Query text with the service's own statements inserted.
 
     Attributes:
-        text: text for the engine.
-        lines_before: number of lines before the caller's text, to be subtracted from the engine's error positions.
+        text: KQL text for the query engine.
+        lines_before: number of inserted lines before the caller's text, to be subtracted from the line numbers of the
+            engine's errors.
     """
 
     text: str
@@ -42,7 +43,7 @@ class ComposedQuery:
 
 
 def check_read_only(kql: str) -> None:
-    """Reject control commands, as the first or as a later statement.
+    """Reject a query text that is too long, is empty, or has a control command as one of its statements.
 
     Raises:
         WorkspaceError: INVALID, ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
@@ -54,35 +55,42 @@ def check_read_only(kql: str) -> None:
         raise invalid("query", "is empty", code="QUERY_INVALID")
     if command := _COMMAND.search(text):
         rule = "control commands are not supported; send a query"
-        raise _add_position(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
+        raise _add_error_position(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
 
 
-def check_time_range(kql: str) -> None:
-    """Reject a query that would read telemetry without the filter of ``timeRange``.
+def check_time_range(kql: str, field: str = "timeRange") -> None:
+    """Reject a KQL query that could read telemetry outside the requested time range.
+
+    Args:
+        kql: text of the query.
+        field: name of the request parameter for the time range, for the error.
 
     Raises:
-        WorkspaceError: INVALID naming ``timeRange``.
+        WorkspaceError: INVALID naming the field.
     """
     text = mask_literals(kql)
     for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
-            raise _not_applicable(feature)
+            raise _build_time_range_error(field, feature)
     if _has_wildcard_union(text):
-        raise _not_applicable("a union with a wildcard")
+        raise _build_time_range_error(field, "a union with a wildcard")
 
 
-def accepts_time_filter(kql: str) -> bool:
-    """Return whether a statement can replace the table; False if the query defines ``Telemetry`` itself."""
+def can_filter_table(kql: str) -> bool:
+    """Return whether a statement that is inserted before the query can restrict the rows of the table ``Telemetry``.
+
+    False if the query itself redefines the name ``Telemetry``.
+    """
     return _OWN_TABLE.search(mask_literals(kql)) is None
 
 
 def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:
-    """Insert parameter declarations and statements before a query.
+    """Insert parameter declarations and statements of the service before a caller's KQL query.
 
     Args:
         kql: the caller's text; if it has a ``declare query_parameters``, the declarations are added to it.
-        declarations: ``name:type, ...``; empty for none.
-        statements: complete statements on one line, each ending with ``;``; empty for none.
+        declarations: declared parameters as ``name:type, ...``; empty without parameters.
+        statements: complete statements on one line, each ending with ``;``; empty without statements.
     """
     text = mask_literals(kql)
     declaration = _DECLARE.search(text)
@@ -95,8 +103,8 @@ def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery
     return ComposedQuery(kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements + kql[end:], 0)
 
 
-def _not_applicable(feature: str) -> WorkspaceError:
-    return invalid("timeRange", f"does not apply to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE")
+def _build_time_range_error(field: str, feature: str) -> WorkspaceError:
+    return invalid(field, f"cannot be applied to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE")
 
 
 def _has_wildcard_union(text: str) -> bool:
@@ -110,7 +118,7 @@ def _has_wildcard_union(text: str) -> bool:
     return False
 
 
-def _add_position(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
+def _add_error_position(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
     before = text[:offset]
     error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))
     return error
@@ -125,4 +133,4 @@ def _find_statement_end(text: str, start: int) -> int:
             if semicolon is not None:
                 return semicolon.end()
             break
-    raise invalid("query", "the declare statement is not closed", code="QUERY_INVALID")
+    raise invalid("query", "the statement declare query_parameters must end with `);`", code="QUERY_INVALID")

@@ -6,6 +6,7 @@ All checks of KQL texts use it, so that they agree on the boundaries of strings 
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 # Every repetition is possessive, and an unclosed string is a token. Otherwise, each later quote would search to the
@@ -33,7 +34,7 @@ _TOKEN = re.compile(_OPAQUE + _VISIBLE, re.VERBOSE | re.DOTALL)
 
 
 class TokenKind(StrEnum):
-    """Kind of a token."""
+    """Kind of a token in a KQL text."""
 
     NAME = "name"
     NUMBER = "number"
@@ -59,23 +60,24 @@ class KqlToken(NamedTuple):
 
 
 def tokenize(kql: str) -> Iterator[KqlToken]:
-    """Yield the tokens of a text in order, without white space and comments."""
+    """Yield the tokens of a KQL text in order, without white space and comments."""
     for found in _TOKEN.finditer(kql):
         kind = found.lastgroup
         if kind not in ("comment", "space"):
             yield KqlToken(TokenKind(kind or ""), found[0], found.start())
 
 
+@lru_cache(maxsize=4)
 def mask_literals(kql: str) -> str:
-    """Return the text with strings and comments replaced by spaces, at the same length.
+    """Return a KQL text of the same length in which spaces replace strings and comments.
 
     A string becomes a pair of quotes with spaces in between. An unclosed string is not replaced: no engine accepts it,
-    and the checks must see all text that could be code.
+    and the checks must see all text that could be code. Several checks of one text use the cached result.
     """
-    return _OPAQUE_TOKEN.sub(_mask, kql)
+    return _OPAQUE_TOKEN.sub(_mask_token, kql)
 
 
-def _mask(found: re.Match[str]) -> str:
+def _mask_token(found: re.Match[str]) -> str:
     text = found[0]
     if found.lastgroup == "unclosed":
         return text

@@ -1,4 +1,4 @@
-"""Models of the workspace document; the catalog stores items in the same form."""
+"""Pydantic models of the workspace document; the catalog stores items in the same form."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -6,7 +6,21 @@ from typing import Annotated, Any, Final
 from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
-from shared.catalog.fields import LOOKUP_PATTERN, Instant, JsonPointer, Lookup, Model, Name, PrintableText, Text
+from shared.catalog.alert_rule_models import AlertRule
+from shared.catalog.fields import (
+    LOOKUP_PATTERN,
+    Instant,
+    JsonPointer,
+    Lookup,
+    MemberId,
+    Model,
+    Name,
+    PrintableText,
+    Text,
+)
+from shared.catalog.oauth_models import OAuthClient
+from shared.catalog.signal_models import MAX_SIGNALS, SignalDefinition, SignalType
+from shared.catalog.signature_models import QuerySignature, SignaturePolicy, SignedDecision
 from shared.catalog.simulator_models import (
     ChoiceVariable,
     ConstantVariable,
@@ -25,6 +39,7 @@ from shared.catalog.simulator_models import (
 __all__ = [
     "DEFAULT_REASON_CATEGORIES",
     "LOOKUP_PATTERN",
+    "AlertRule",
     "Approval",
     "ChoiceVariable",
     "Connection",
@@ -43,6 +58,7 @@ __all__ = [
     "Model",
     "Name",
     "NormalVariable",
+    "OAuthClient",
     "ParameterType",
     "Policies",
     "ProvenancePolicy",
@@ -50,10 +66,15 @@ __all__ = [
     "Quotas",
     "RampVariable",
     "RandomWalkVariable",
+    "Rejection",
+    "SignalDefinition",
+    "SignalType",
+    "SignaturePolicy",
     "Simulator",
     "SineVariable",
     "Source",
     "SquareVariable",
+    "StoredWarmQuery",
     "Surface",
     "Text",
     "Tier",
@@ -103,7 +124,7 @@ class TierLimits(Model):
 
 
 class ProvenancePolicy(Model):
-    """Rules of the audit chains; without it, the workspace has no provenance and its operations reply 503."""
+    """Rules of the audit chains; without this policy, audit operations reply 503."""
 
     require_approval: bool = Field(False, alias="requireApproval")
     require_two_person_auth: bool = Field(False, alias="requireTwoPersonAuth")
@@ -125,17 +146,45 @@ class Quotas(Model):
     )
 
 
+_MAX_AHEAD_SECONDS: Final = 366 * 24 * 3600
+"""Largest value of the policy `maxAheadSeconds`, a year."""
+
+
+class TelemetryPolicy(Model):
+    """Rules for telemetry that is sent over HTTPS."""
+
+    require_bound_keys: bool = Field(
+        default=False,
+        alias="requireBoundKeys",
+        description="Only credentials that are bound to connections may send telemetry.",
+    )
+    max_ahead_seconds: int = Field(
+        default=300,
+        alias="maxAheadSeconds",
+        ge=0,
+        le=_MAX_AHEAD_SECONDS,
+        description="Seconds that a message's timestamp may be ahead of the service's clock.",
+    )
+    require_declared_devices: bool = Field(
+        default=False,
+        alias="requireDeclaredDevices",
+        description="A message's device must match `source.devices` of its connection, if that is not empty.",
+    )
+
+
 class Policies(Model):
     """Workspace-wide policies."""
 
     provenance: ProvenancePolicy | None = None
     quotas: Quotas = Quotas()
+    telemetry: TelemetryPolicy = TelemetryPolicy()
+    signatures: SignaturePolicy = SignaturePolicy()
 
 
 class Member(Model):
     """Principal of the workspace: a person or a service."""
 
-    id: Name
+    id: MemberId
     name: Name
     role: Role
     rights: tuple[AccessRight, ...] = ()
@@ -145,12 +194,12 @@ class Member(Model):
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
-        """Rights of the role and additional rights of the member."""
+        """All rights of the member: the rights of the role and the member's additional rights."""
         return ROLE_RIGHTS[self.role] | frozenset(self.rights)
 
 
 class ConnectionType(StrEnum):
-    """Source of a connection's telemetry."""
+    """Type of a connection's telemetry source."""
 
     CLOUD_IOT_HUB = "CLOUD_IOT_HUB"
     CLOUD_EVENT_HUB = "CLOUD_EVENT_HUB"
@@ -158,15 +207,18 @@ class ConnectionType(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """Format of the time at a connection's ``timestampPointer``."""
+    """Format of the timestamp that ``timestampPointer`` selects."""
 
     RFC3339 = "rfc3339"
     EPOCH_SECONDS = "epochSeconds"
     EPOCH_MILLISECONDS = "epochMilliseconds"
 
 
+DEFAULT_CONSUMER_GROUP: Final = "$Default"
+
+
 class Source(Model):
-    """Selection of the events that belong to a connection, and the pointers to their fields."""
+    """Selection of a connection's events, and JSON Pointers to their fields."""
 
     devices: tuple[Text, ...] = Field((), description="Patterns of the IoT Hub device id or the message's deviceId.")
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
@@ -174,11 +226,11 @@ class Source(Model):
     message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
     timestamp_format: TimestampFormat = Field(TimestampFormat.RFC3339, alias="timestampFormat")
     event_hub: PrintableText | None = Field(None, alias="eventHub")
-    consumer_group: PrintableText = Field("$Default", alias="consumerGroup")
+    consumer_group: PrintableText = Field(DEFAULT_CONSUMER_GROUP, alias="consumerGroup")
 
 
 class Connection(Model):
-    """Data connection; its id is its lookup."""
+    """Source of telemetry; `lookup` is its id."""
 
     lookup: Lookup
     name: Name
@@ -186,6 +238,7 @@ class Connection(Model):
     enabled: bool = True
     source: Source = Source()
     simulator: Simulator | None = None
+    signals: tuple[SignalDefinition, ...] = Field((), max_length=MAX_SIGNALS)
 
 
 class Surface(Model):
@@ -198,7 +251,7 @@ class Surface(Model):
 
 
 class ParameterType(StrEnum):
-    """Kusto's scalar type names."""
+    """Type of a query parameter: the name of a scalar type of Kusto."""
 
     BOOL = "bool"
     INT = "int"
@@ -213,7 +266,7 @@ class ParameterType(StrEnum):
 
 
 class QueryParameter(Model):
-    """Declared parameter; required if it has no default."""
+    """Declared parameter of a warm query; required if it has no default."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
     type: ParameterType
@@ -232,11 +285,12 @@ class QueryParameter(Model):
         return fields
 
 
-class Approval(Model):
-    """Person and time of the approval of a query."""
+class Approval(SignedDecision):
+    """Approval of a query: the person and the time."""
 
     approved_by: Name = Field(alias="approvedBy")
     approved_at: Instant = Field(alias="approvedAt")
+    signature: QuerySignature | None = None
 
 
 ApiPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,255}$")]
@@ -244,7 +298,7 @@ Kql = Annotated[str, StringConstraints(min_length=1, max_length=65536)]
 
 
 class WarmQuery(Model):
-    """Named query; a draft until it is approved."""
+    """Warm query: a named KQL query over telemetry; a draft until it is approved."""
 
     lookup: Lookup
     api_path: ApiPath | None = Field(None, alias="apiPath")
@@ -257,6 +311,28 @@ class WarmQuery(Model):
     approval: Approval | None = None
 
 
+class Rejection(SignedDecision):
+    """Person, time and reason of the rejection of a query."""
+
+    rejected_by: Name = Field(alias="rejectedBy")
+    rejected_at: Instant = Field(alias="rejectedAt")
+    comment: str
+    signature: QuerySignature | None = None
+
+
+class StoredWarmQuery(WarmQuery):
+    """Warm query as the catalog stores it; documents cannot declare a rejection."""
+
+    rejection: Rejection | None = None
+
+    @model_serializer(mode="wrap")
+    def _omit_missing_rejection(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if self.rejection is None:
+            fields.pop("rejection", None)
+        return fields
+
+
 class DataClass(StrEnum):
     """Class of the data in a container."""
 
@@ -266,7 +342,7 @@ class DataClass(StrEnum):
 
 
 class Verb(StrEnum):
-    """Operation that a table can expose."""
+    """Operation that a container can expose."""
 
     LIST = "list"
     READ = "read"
@@ -280,7 +356,7 @@ PARTITION_KEY_PATH: Final = r"/[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?"
 
 
 class Container(Model):
-    """Workspace record of a container."""
+    """Catalog entry of a Cosmos DB container."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{1,254}$")]
     partition_key_path: Annotated[str, StringConstraints(pattern=f"^{PARTITION_KEY_PATH}$")] = Field(
@@ -292,7 +368,7 @@ class Container(Model):
 
 
 class DatabaseAccess(StrEnum):
-    """Access to the documents of an account."""
+    """Access of the service to the documents of an account."""
 
     GRANTED = "granted"
     REFUSED = "refused"
@@ -307,14 +383,14 @@ class Database(Model):
 
 
 class DataStore(Model):
-    """Document-store account of the workspace."""
+    """Cosmos DB account of the workspace."""
 
     lookup: Lookup
     databases: tuple[Database, ...] = ()
 
 
 class WorkspaceDocument(Model):
-    """Complete workspace as one document."""
+    """Complete workspace configuration."""
 
     workspace: WorkspaceInfo
     tier: Tier = Tier.FREE
@@ -325,3 +401,5 @@ class WorkspaceDocument(Model):
     surfaces: tuple[Surface, ...] = ()
     warm_queries: tuple[WarmQuery, ...] = Field((), alias="warmQueries")
     data_stores: tuple[DataStore, ...] = Field((), alias="dataStores")
+    alert_rules: tuple[AlertRule, ...] = Field((), alias="alertRules")
+    oauth_clients: tuple[OAuthClient, ...] = Field((), alias="oauthClients")

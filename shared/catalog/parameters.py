@@ -1,4 +1,4 @@
-"""Validation of query parameters of Kusto's scalar types, and their conversion to Kusto literals.
+"""Validation of query parameters, and their conversion to Kusto literals.
 
 The engine receives literals separately from the query and binds them; they never become part of the query text.
 """
@@ -12,8 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import isodate
-
+from shared.catalog.durations import parse_duration
 from shared.catalog.models import ParameterType
 from shared.text_formats import strict_json
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -21,15 +20,6 @@ from shared.timestamps import parse_rfc3339, rfc3339
 MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
 MAX_TIMESPAN = timedelta(days=10_675_199)
-MAX_DURATION = 64
-"""Maximum length of a duration in characters."""
-_AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
-_DAYS = f"(?:{_AMOUNT}W(?:{_AMOUNT}D)?|{_AMOUNT}D)"
-_CLOCK = f"T(?:{_AMOUNT}H(?:{_AMOUNT}M)?(?:{_AMOUNT}S)?|{_AMOUNT}M(?:{_AMOUNT}S)?|{_AMOUNT}S)"
-DURATION_PATTERN = f"P(?:{_DAYS}(?:{_CLOCK})?|{_CLOCK})"
-"""Durations that :func:`parse_duration` accepts, without a sign, as a pattern that is also valid in JSON Schema."""
-_DURATION = re.compile(f"[+-]?{DURATION_PATTERN}")
-_CALENDAR = re.compile(r"[+-]?P[0-9.,WD]*[YM][0-9.,WDYMTHS]*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _KUSTO_CLOCK = re.compile(r"(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?")
@@ -46,14 +36,16 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 
 
 def to_literal(kind: ParameterType, value: Any) -> str:
-    """Return a value as the literal of its Kusto type; strings are not quoted. Null is valid for every type but string.
+    """Convert the value of a query parameter to the text that is sent to the query engine for it.
+
+    The text is a Kusto literal, but a string is sent unchanged, without quotes. Null is valid for all types but string.
 
     Args:
-        kind: declared type.
+        kind: declared type of the parameter.
         value: text of a query string, or a JSON value of a body.
 
     Raises:
-        ValueError: if the value does not have the type; the message is the rule.
+        ValueError: if the value does not have the type; the message states the rule.
     """
     if value is None and kind is not ParameterType.STRING:
         return f"{kind}(null)"
@@ -61,10 +53,10 @@ def to_literal(kind: ParameterType, value: Any) -> str:
 
 
 def parse_timespan(text: str) -> timedelta:
-    """Return the duration of an ISO 8601 text (``PT5M``) or Kusto text (``5m``, ``1.02:03:04``).
+    """Parse a duration in ISO 8601 (``PT5M``) or as a Kusto timespan (``5m``, ``1.02:03:04``).
 
     Raises:
-        ValueError: if the text has neither form, has years or months, which have no fixed length, or is out of range.
+        ValueError: if the text has neither form, is out of range, or has years or months, whose length is not fixed.
     """
     try:
         return _parse_timespan(text)
@@ -86,44 +78,26 @@ def _parse_timespan(text: str) -> timedelta:
     return parse_duration(text)
 
 
-def parse_duration(text: str) -> timedelta:
-    """Return an ISO 8601 duration of weeks, days, hours, minutes and seconds.
-
-    Raises:
-        ValueError: if the text is not such a duration.
-    """
-    rule = "must be an ISO 8601 duration of weeks, days, hours, minutes or seconds, such as PT15M or P7D"
-    if len(text) <= MAX_DURATION and _CALENDAR.fullmatch(text):
-        raise ValueError("years and months have no fixed length; use weeks, days, hours, minutes or seconds")
-    if len(text) > MAX_DURATION or not _DURATION.fullmatch(text):
-        raise ValueError(rule)
-    try:
-        duration: timedelta = isodate.parse_duration(text)
-    except (isodate.ISO8601Error, ValueError, OverflowError, ArithmeticError):
-        raise ValueError(rule) from None
-    return duration
-
-
-def _to_bool(value: Any) -> str:
+def _to_bool_literal(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool | str) else ""
     if text not in ("true", "false"):
         raise ValueError("must be true or false")
     return f"bool({text})"
 
 
-def _integer_converter(bits: int) -> Callable[[Any], str]:
+def _build_integer_converter(bits: int) -> Callable[[Any], str]:
     name = "int" if bits == 32 else "long"  # noqa: PLR2004  Kusto's int has 32 bits
     limit = 2 ** (bits - 1)
 
-    def convert(value: Any) -> str:
+    def to_integer_literal(value: Any) -> str:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
         if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
-            raise ValueError(f"must be a whole number of {bits} bits")
+            raise ValueError(f"must be a {bits}-bit whole number")
         return f"{name}({int(text)})"
 
-    return convert
+    return to_integer_literal
 
 
 def _to_number_text(value: Any) -> str:
@@ -133,14 +107,14 @@ def _to_number_text(value: Any) -> str:
     return text
 
 
-def _to_real(value: Any) -> str:
+def _to_real_literal(value: Any) -> str:
     number = float(_to_number_text(value))
     if math.isinf(number):
         raise ValueError("must be a number in the range of a double")
     return f"real({number!r})"
 
 
-def _to_decimal(value: Any) -> str:
+def _to_decimal_literal(value: Any) -> str:
     number = Decimal(_to_number_text(value))
     written = f"{number:f}"
     if sum(character.isdigit() for character in written) > DECIMAL_DIGITS:
@@ -148,7 +122,7 @@ def _to_decimal(value: Any) -> str:
     return f"decimal({written})"
 
 
-def _to_string(value: Any) -> str:
+def _to_string_literal(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise ValueError(f"must be text of at most {MAX_TEXT} characters")
     try:
@@ -158,13 +132,13 @@ def _to_string(value: Any) -> str:
     return value
 
 
-def _to_datetime(value: Any) -> str:
+def _to_datetime_literal(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be an RFC 3339 date-time")  # noqa: TRY004  callers catch one error
     return f"datetime({rfc3339(parse_rfc3339(value))})"
 
 
-def _to_timespan(value: Any) -> str:
+def _to_timespan_literal(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 duration or a Kusto timespan")  # noqa: TRY004  callers catch one error
     span = parse_timespan(value)
@@ -175,14 +149,14 @@ def _to_timespan(value: Any) -> str:
     return f"time({sign}{span.days}.{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{span.microseconds:06d})"
 
 
-def _to_guid(value: Any) -> str:
+def _to_guid_literal(value: Any) -> str:
     try:
         return f"guid({uuid.UUID(value)})"
     except (ValueError, TypeError, AttributeError):
         raise ValueError("must be a GUID") from None
 
 
-def _to_dynamic(value: Any) -> str:
+def _to_dynamic_literal(value: Any) -> str:
     if isinstance(value, str):
         try:
             value = strict_json.parse_json(value.encode("utf-8", "surrogatepass"))
@@ -192,14 +166,14 @@ def _to_dynamic(value: Any) -> str:
 
 
 _LITERALS: dict[ParameterType, Callable[[Any], str]] = {
-    ParameterType.BOOL: _to_bool,
-    ParameterType.INT: _integer_converter(32),
-    ParameterType.LONG: _integer_converter(64),
-    ParameterType.REAL: _to_real,
-    ParameterType.DECIMAL: _to_decimal,
-    ParameterType.STRING: _to_string,
-    ParameterType.DATETIME: _to_datetime,
-    ParameterType.TIMESPAN: _to_timespan,
-    ParameterType.GUID: _to_guid,
-    ParameterType.DYNAMIC: _to_dynamic,
+    ParameterType.BOOL: _to_bool_literal,
+    ParameterType.INT: _build_integer_converter(32),
+    ParameterType.LONG: _build_integer_converter(64),
+    ParameterType.REAL: _to_real_literal,
+    ParameterType.DECIMAL: _to_decimal_literal,
+    ParameterType.STRING: _to_string_literal,
+    ParameterType.DATETIME: _to_datetime_literal,
+    ParameterType.TIMESPAN: _to_timespan_literal,
+    ParameterType.GUID: _to_guid_literal,
+    ParameterType.DYNAMIC: _to_dynamic_literal,
 }

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class ItemOrigin(StrEnum):
-    """Origin of an item; an apply changes and removes only declared items."""
+    """Origin of a catalog item; applying a document changes and removes only declared items."""
 
     DECLARED = "declared"
     API = "api"
@@ -20,9 +20,9 @@ class CatalogItem:
 
     Attributes:
         kind: ``workspace``, ``settings`` (tier, limits, policies), ``member``, ``connection``, ``surface``,
-            ``warmQuery``, ``dataStore`` (its databases without their containers) or ``container``.
-        key: unique within the kind: lookup, member id, ``{database}/{name}`` for a container, or ``-`` for kinds
-            with a single item.
+            ``warmQuery``, ``dataStore`` (its databases without their containers), ``container`` or ``alertRule``.
+        key: unique within the kind: lookup (id in URLs), member id, ``{database}/{name}`` for a container, or ``-`` for
+            kinds with a single item.
         definition: JSON form of the item's model.
     """
 
@@ -35,15 +35,22 @@ class CatalogItem:
     edited_by: str
 
 
+CONTEXT: Final = "_context"
+"""Property of a pending event with the data that announces a changed warm query: ``editedBy`` and ``changedAt``."""
+
+UNAUDITED: Final = ""
+"""Target of a pending event that is only announced, because the workspace has no provenance."""
+
+
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """Audit event of a change whose append to the chain is not yet confirmed.
+    """Audit event of a catalog change that may not be appended to its audit chain yet.
 
     Attributes:
-        append_id: unique id; a second append with it stores nothing.
-        target: target of the chain, for instance ``PlatformConfig``.
-        user_id: the actor.
-        event: ActionType, EntityType, EntityID and the optional members.
+        append_id: unique id; a second append with the same id stores nothing.
+        target: name of the kind of audit chain, for instance ``PlatformConfig``; :data:`UNAUDITED` for no chain.
+        user_id: user who made the change.
+        event: ActionType, EntityType, EntityID and optional properties; and :data:`CONTEXT`, which is not appended.
     """
 
     append_id: str
@@ -54,21 +61,33 @@ class PendingEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredCatalog:
-    """All items of one version."""
+    """All items of the catalog, and the version in which they were read."""
 
     version: int
     items: tuple[CatalogItem, ...]
 
 
-class CatalogStore(Protocol):
-    """Storage of catalog items, and of the audit events of their changes (a transactional outbox)."""
+class PendingEventStore(Protocol):
+    """Storage of audit events whose append is not yet confirmed (a transactional outbox)."""
 
-    async def version(self) -> int:
-        """Return the current version; 0 before the first change. Called every few seconds, so it must be cheap."""
+    async def list_pending_events(self) -> Sequence[PendingEvent]:
+        """Read the audit events whose append is not yet confirmed, oldest first."""
+        ...
+
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
+        """Delete pending audit events that were appended to their chains."""
+        ...
+
+
+class CatalogStore(PendingEventStore, Protocol):
+    """Storage of catalog items, and of the audit events of their changes."""
+
+    async def read_version(self) -> int:
+        """Read the catalog's version; 0 before the first change. Called every few seconds, so it must be cheap."""
         ...
 
     async def load(self) -> StoredCatalog:
-        """Return all items and their version as a consistent snapshot."""
+        """Read all items and their version as a consistent snapshot."""
         ...
 
     async def save(
@@ -83,12 +102,4 @@ class CatalogStore(Protocol):
         Raises:
             WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if the version is not the expected one.
         """
-        ...
-
-    async def pending_events(self) -> Sequence[PendingEvent]:
-        """Return the events that are not yet settled, oldest first."""
-        ...
-
-    async def settle(self, append_ids: Sequence[str]) -> None:
-        """Delete events that were appended to their chains."""
         ...

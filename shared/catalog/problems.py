@@ -8,18 +8,20 @@ type Path = tuple[str | int, ...]
 """Path of a value in a document: field names and list indexes from the root."""
 
 MAX_LISTED: Final = 20
+MAX_PROBLEMS: Final = 1_000
+"""Maximum number of problems that are found in one document; its validation then stops."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Violation of one rule.
+    """Violation of one rule at a position of a workspace document.
 
     Attributes:
-        source: file name.
-        line: from 1.
-        column: from 1, in characters.
+        source: name of the file with the document.
+        line: line number, from 1.
+        column: column in characters, from 1.
         field: path of the field, for instance ``connections[0].name``; empty for the whole document.
-        message: the rule.
+        message: sentence that states the violated rule.
     """
 
     source: str
@@ -38,9 +40,11 @@ class DocumentError(ValueError):
 
     Args:
         problems: all problems, at least one.
+        code: code of the error over HTTPS; empty for the code of an invalid document.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], code: str = "") -> None:
+        self.code = code
         self.problems: Sequence[Problem] = sorted(problems)
         listed = [str(problem) for problem in self.problems[:MAX_LISTED]]
         remaining = len(self.problems) - len(listed)
@@ -48,5 +52,5 @@ class DocumentError(ValueError):
 
 
 def format_path(path: Path) -> str:
-    """Return a path as text, for instance ``surfaces[2].connections[0]``."""
+    """Format the path of a value in a document, for instance ``surfaces[2].connections[0]``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -1,4 +1,4 @@
-"""Rules of warm queries: names, API paths, text and declared parameters."""
+"""Rules of warm queries (saved KQL queries): names, API paths, text and declared parameters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,7 +20,7 @@ def check_api_path(api_path: str) -> str | None:
 
 
 def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield violations of API paths: each must identify one query and must not be the lookup of another."""
+    """Yield violations of API paths: a path must be valid, unique, and not the lookup (id) of another query."""
     indexed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(indexed)}
     owners: dict[str, int] = {}
@@ -31,13 +31,13 @@ def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[
         if rule := check_api_path(query.api_path):
             yield at, rule
         if query.api_path != query.lookup and query.api_path in lookups:
-            yield at, f"is the lookup of warmQueries[{lookups[query.api_path]}]"
+            yield at, f"is already the lookup of warmQueries[{lookups[query.api_path]}]"
         if owners.setdefault(query.api_path, index) != index:
             yield at, f"is already the apiPath of warmQueries[{owners[query.api_path]}]"
 
 
-def check_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield names that are the lookup or API path of another query."""
+def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+    """Yield a violation for each query whose name is the lookup (id in URLs) or API path of another query."""
     indexed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(indexed)}
     paths = {query.api_path: index for index, query in reversed(indexed)}
@@ -45,15 +45,15 @@ def check_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path
         for member, owners in (("lookup", lookups), ("apiPath", paths)):
             owner = owners.get(query.name, index)
             if owner != index:
-                yield ("warmQueries", index, "name"), f"is the {member} of warmQueries[{owner}]"
+                yield ("warmQueries", index, "name"), f"is already the {member} of warmQueries[{owner}]"
 
 
-def check_kql(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
-    """Yield violations of a query's text that can be found without an engine.
+def check_query_text(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
+    """Yield the rules that a query's text violates, as far as they can be checked without an engine.
 
     Args:
-        at: path of the query.
-        query: the query.
+        at: path of the query in the workspace document.
+        query: a query with valid fields.
     """
     try:
         check_query(query.kql)
@@ -62,19 +62,19 @@ def check_kql(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
 
 
 def format_kql_error(error: WorkspaceError) -> str:
-    """Return the rule that a query's text violates, with its position in the text if known."""
+    """Format the rule that a query's text violates, with the line and column in the text if known."""
     errors = error.members.get("errors")
     rule = str(errors[0]["message"]) if isinstance(errors, list) else error.detail
     line, column = error.members.get("line"), error.members.get("column")
     return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
-def check_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
-    """Yield violations of declared parameters: unique names, and defaults of the declared type.
+def check_declared_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
+    """Yield violations of declared parameters: duplicate names, and defaults that do not have the declared type.
 
     Args:
-        at: path of the list.
-        parameters: the declared parameters.
+        at: path of the parameter list in the workspace document.
+        parameters: declarations in the order of the document.
     """
     seen: set[str] = set()
     for index, parameter in enumerate(parameters):

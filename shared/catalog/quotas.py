@@ -1,4 +1,4 @@
-"""Quotas of a principal by tier: the defaults, and the maximum values of a workspace document."""
+"""Quotas of a principal by tier: the defaults, and the maximum values that a workspace document can declare."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class QuotaLimits:
     """Quotas that apply to each principal.
 
     Attributes:
-        streams: number of open live streams.
-        jobs: number of unfinished downloads.
-        download_bytes: total size of the stored download files.
+        streams: maximum number of open live streams.
+        jobs: maximum number of unfinished downloads.
+        download_bytes: maximum total size in bytes of the stored download files.
     """
 
     streams: int
@@ -37,7 +37,7 @@ MAXIMA: Final[Mapping[Tier, QuotaLimits]] = {
 
 
 def resolve_quotas(tier: Tier, quotas: Quotas) -> QuotaLimits:
-    """Return the quotas of a workspace: its declared values, else the tier's defaults, limited to the maxima."""
+    """Return the quotas of each principal: declared values, else the tier's defaults, limited to the tier's maxima."""
     default, maxima = DEFAULTS[tier], MAXIMA[tier]
     return QuotaLimits(
         _resolve_quota(quotas.streams_per_principal, default.streams, maxima.streams),

@@ -1,28 +1,30 @@
-"""In-memory cache of the catalog with a bounded age."""
+"""In-memory cache of the workspace catalog with a maximum age."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
 from pydantic import ValidationError
 
-from shared.auth.ports import Team
-from shared.catalog.items import SINGLETON_KEY, ItemKind, WorkspaceSettings
+from shared.auth.ports import CredentialCutoff, Team
+from shared.catalog.items import SINGLETON_KEY, ItemKind, MemberState, WorkspaceSettings
 from shared.catalog.models import (
+    AlertRule,
     Connection,
     Container,
     Database,
     DataStore,
     Member,
     Model,
+    OAuthClient,
+    StoredWarmQuery,
     Surface,
-    WarmQuery,
     WorkspaceInfo,
 )
 from shared.catalog.ports import CatalogItem, CatalogStore, StoredCatalog
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
 MAX_STALE_SECONDS: Final = 60.0
@@ -32,22 +34,31 @@ _LOG = logs.get_logger("catalog")
 
 
 class CatalogReader:
-    """Source of the catalog for requests.
+    """Reader of the catalog with a cache, for the handlers of requests.
 
     Args:
         store: storage of the catalog.
         refresh_seconds: minimum time between two checks of the store's version.
         max_stale_seconds: maximum age of the cached catalog while the store is unreachable.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self, store: CatalogStore, refresh_seconds: float, *, max_stale_seconds: float = MAX_STALE_SECONDS
+        self,
+        store: CatalogStore,
+        refresh_seconds: float,
+        *,
+        max_stale_seconds: float = MAX_STALE_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
-        self._snapshot = VersionedCache(store.version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds)
+        self._snapshot = VersionedCache(
+            store.read_version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds, runtime=runtime
+        )
+        self._runtime = runtime
 
     async def current(self) -> Catalog:
-        """Return the cached catalog if it is recent enough or the store is unreachable, else the stored one.
+        """Return the catalog: the cached one while it is recent or the store is unreachable, else the stored one.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if there is no cached catalog or it is too old.
@@ -59,33 +70,51 @@ class CatalogReader:
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
 
     def invalidate(self) -> None:
-        """Make the next call check the store, after a change by this process."""
+        """Make the next call of :meth:`current` check the store. Call this after this process changed the catalog."""
         self._snapshot.invalidate()
 
     async def _load(self) -> tuple[int, Catalog]:
         stored = await self._store.load()
-        return stored.version, await asyncio.to_thread(build_catalog, stored)
+        return stored.version, await self._runtime.run_in_thread(build_catalog, stored)
 
 
 class CatalogDirectory:
-    """Directory port of authentication over the catalog."""
+    """Directory of the team for authentication, read from the catalog."""
 
     def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
         self._cached: tuple[int, Team] | None = None
 
-    async def team(self) -> Team:
-        """Return the team of the catalog's current version."""
+    async def get_team(self) -> Team:
+        """Return the team members in the current version of the catalog."""
         catalog = await self._catalog.current()
         if self._cached is None or self._cached[0] != catalog.version:
             workspace = "" if catalog.workspace is None else catalog.workspace.id
             audited = catalog.policies.provenance is not None
-            self._cached = (catalog.version, Team(workspace, catalog.members, audited))
+            signatures = catalog.policies.signatures
+            max_age = signatures.max_age_seconds if signatures.is_required else None
+            team = Team(workspace, catalog.members, audited, _build_credential_cutoffs(catalog), max_age)
+            self._cached = (catalog.version, team)
         return self._cached[1]
 
 
+def _build_credential_cutoffs(catalog: Catalog) -> dict[str, CredentialCutoff]:
+    states = {
+        item.key: MemberState.model_validate(item.definition)
+        for item in catalog.items.values()
+        if item.kind == ItemKind.MEMBER_STATE
+    }
+    return {
+        key: CredentialCutoff(
+            keys=state.retired_at,
+            tokens=max((at for at in (state.tokens_valid_from, state.retired_at) if at is not None), default=None),
+        )
+        for key, state in states.items()
+    }
+
+
 def build_catalog(stored: StoredCatalog) -> Catalog:
-    """Return the catalog of stored items.
+    """Parse stored items and build the catalog from them.
 
     An item that this version cannot parse is skipped and logged, because a newer version may have written it.
 
@@ -107,10 +136,15 @@ def build_catalog(stored: StoredCatalog) -> Catalog:
         members={key: member.value for key, member in _parse_items(Member, by_kind, ItemKind.MEMBER).items()},
         connections=_parse_items(Connection, by_kind, ItemKind.CONNECTION),
         surfaces=_parse_items(Surface, by_kind, ItemKind.SURFACE),
-        queries=_parse_items(WarmQuery, by_kind, ItemKind.WARM_QUERY),
+        queries=_parse_items(StoredWarmQuery, by_kind, ItemKind.WARM_QUERY),
         data_stores=_add_containers(
             _parse_items(DataStore, by_kind, ItemKind.DATA_STORE), _parse_items(Container, by_kind, ItemKind.CONTAINER)
         ),
+        alert_rules=_parse_items(AlertRule, by_kind, ItemKind.ALERT_RULE),
+        oauth_clients={
+            key: client.value for key, client in _parse_items(OAuthClient, by_kind, ItemKind.OAUTH_CLIENT).items()
+        },
+        items={(item.kind, item.key): item for item in stored.items},
     )
 
 

@@ -1,4 +1,4 @@
-"""Models of simulated sources: one class for each kind of variable.
+"""Models of simulated telemetry sources: one class for each kind of variable.
 
 They are a module of their own because the simulation and its checks need no other model.
 """
@@ -11,20 +11,20 @@ from shared.catalog.fields import Model, Name
 
 
 class VariableBase(Model):
-    """Fields of every simulated variable."""
+    """Base of all simulated variables."""
 
     name: Name
 
 
 class ConstantVariable(VariableBase):
-    """Constant value."""
+    """Simulated variable with a constant value."""
 
     kind: Literal["constant"]
     value: float | str | bool
 
 
 class SineVariable(VariableBase):
-    """Sine between min and max."""
+    """Simulated variable that follows a sine between min and max."""
 
     kind: Literal["sine"]
     min: float
@@ -34,7 +34,7 @@ class SineVariable(VariableBase):
 
 
 class RampVariable(VariableBase):
-    """Sawtooth from min to max."""
+    """Simulated variable that rises from min to max in each period (sawtooth)."""
 
     kind: Literal["ramp"]
     min: float
@@ -44,7 +44,7 @@ class RampVariable(VariableBase):
 
 
 class SquareVariable(VariableBase):
-    """Square wave: min for the first part of the period, then max."""
+    """Simulated square wave: min for the first part of each period, then max."""
 
     kind: Literal["square"]
     min: float
@@ -55,7 +55,7 @@ class SquareVariable(VariableBase):
 
 
 class RandomWalkVariable(VariableBase):
-    """Random walk of normal steps, reflected at min and max, restarted each UTC day."""
+    """Simulated random walk with normally distributed steps, reflected at min and max, restarted each UTC day."""
 
     kind: Literal["random-walk"]
     min: float
@@ -65,7 +65,7 @@ class RandomWalkVariable(VariableBase):
 
 
 class UniformVariable(VariableBase):
-    """Independent values between min and max."""
+    """Simulated variable with independent, uniformly distributed values between min and max."""
 
     kind: Literal["uniform"]
     min: float
@@ -73,7 +73,7 @@ class UniformVariable(VariableBase):
 
 
 class NormalVariable(VariableBase):
-    """Independent normal values."""
+    """Simulated variable with independent, normally distributed values."""
 
     kind: Literal["normal"]
     mean: float
@@ -81,20 +81,29 @@ class NormalVariable(VariableBase):
 
 
 class ChoiceVariable(VariableBase):
-    """One of several values, by weight."""
+    """Simulated variable that takes one of several values, chosen at random by weight."""
 
     kind: Literal["choice"]
     values: tuple[float | str | bool, ...] = Field(min_length=1)
     weights: tuple[float, ...] | None = None
 
 
+WholeNumber = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+"""Whole number of 64 bits."""
+
+
 class CounterVariable(VariableBase):
-    """Number that grows by a step with each message; it restarts before it reaches its wrap, or else each UTC day."""
+    """Simulated counter that grows by a step with each message.
+
+    The counter restarts before it reaches ``wrap`` or, without ``wrap``, each UTC day.
+    """
 
     kind: Literal["counter"]
-    start: int = 0
-    step: int = 1
-    wrap: int | None = Field(None, description="The counter restarts before this value; without it, each UTC day.")
+    start: WholeNumber = 0
+    step: WholeNumber = 1
+    wrap: WholeNumber | None = Field(
+        None, description="The counter restarts before this value; without it, each UTC day."
+    )
 
 
 Variable = Annotated[
@@ -116,5 +125,5 @@ class Simulator(Model):
 
     interval_ms: int = Field(1000, alias="intervalMs", ge=100)
     devices: int = Field(1, ge=1, le=1000)
-    seed: int = 0
+    seed: WholeNumber = 0
     variables: tuple[Variable, ...] = Field(min_length=1)

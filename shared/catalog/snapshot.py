@@ -1,16 +1,19 @@
-"""Immutable catalog of one version, with the indexes that requests use."""
+"""Immutable copy of the workspace catalog in one version, with the indexes that requests use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from shared.auth.rights import Role
 from shared.catalog.models import (
+    AlertRule,
     Connection,
     Container,
     Database,
     DataStore,
     Member,
+    OAuthClient,
     Policies,
     Surface,
     Tier,
@@ -18,6 +21,7 @@ from shared.catalog.models import (
     WarmQuery,
     WorkspaceInfo,
 )
+from shared.catalog.ports import CatalogItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class CatalogEntry[T]:
     """Catalog item with its storage metadata.
 
     Attributes:
-        value: the item.
+        value: model of the item.
         created_at: time of the item's creation.
         updated_at: time of the last change.
         edited_by: principal who made the last change.
@@ -42,9 +46,8 @@ class OwnedDatabase:
     """Database with the data store that owns it.
 
     Attributes:
-        store: lookup of the data store.
-        database: the database.
-        containers: records of its containers by name.
+        store: lookup (id in URLs) of the data store.
+        containers: containers of the database by name.
     """
 
     store: str
@@ -58,7 +61,8 @@ class Catalog:
 
     Attributes:
         version: number that grows with each change.
-        workspace: None until a document is applied.
+        workspace: identity of the workspace; None until a workspace document is applied.
+        items: the items as stored, by kind and key.
     """
 
     version: int = 0
@@ -71,17 +75,25 @@ class Catalog:
     surfaces: Mapping[str, CatalogEntry[Surface]] = field(default_factory=dict)
     queries: Mapping[str, CatalogEntry[WarmQuery]] = field(default_factory=dict)
     data_stores: Mapping[str, CatalogEntry[DataStore]] = field(default_factory=dict)
+    alert_rules: Mapping[str, CatalogEntry[AlertRule]] = field(default_factory=dict)
+    oauth_clients: Mapping[str, OAuthClient] = field(default_factory=dict)
+    items: Mapping[tuple[str, str], CatalogItem] = field(default_factory=dict, repr=False)
+
+    def is_administrator(self, member_id: str) -> bool:
+        """Return whether a team member is an enabled person with the role Admin."""
+        member = self.members.get(member_id)
+        return member is not None and member.role is Role.ADMIN and member.enabled and not member.service
 
     def find_surfaces(self, connection: str) -> tuple[str, ...]:
-        """Return the sorted lookups of the surfaces that own a connection."""
+        """Return the sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain a connection."""
         return self._surfaces_by_connection.get(connection, ())
 
     def find_query(self, lookup_or_path: str) -> CatalogEntry[WarmQuery] | None:
-        """Return the query with this lookup, else with this API path; None if there is none."""
+        """Return the saved KQL query with this lookup (id in URLs), else with this API path; None if none matches."""
         return self.queries.get(lookup_or_path) or self._queries_by_path.get(lookup_or_path)
 
     def find_database(self, lookup: str) -> OwnedDatabase | None:
-        """Return the database with this lookup, which is unique in the workspace; None if there is none."""
+        """Return the database with this lookup (id in URLs, unique in the workspace); None if it does not exist."""
         return self._databases.get(lookup)
 
     @cached_property

@@ -1,9 +1,9 @@
-"""YAML 1.2 parser with size limits, which keeps the position of every value.
+"""YAML 1.2 parser with size limits that keeps the position of every value.
 
-Separate from ``document`` because it parses any YAML text and knows nothing of workspaces.
+Separate from ``document`` because it parses any YAML text, not only workspace documents. The syntax tree is built from
+parser events, so that a text that exceeds a limit is rejected before the whole tree exists.
 """
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,22 +11,19 @@ from typing import Any, Final
 import yaml
 from yaml._yaml import Mark as CMark
 
-from shared.catalog.problems import DocumentError, Path, Problem, format_path
+from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH, MAX_NODES, TOO_MANY_ALIASES, LineIndex, Node
+from shared.catalog.problems import DocumentError, Problem
 
-MAX_CHARACTERS: Final = 16 * 1024 * 1024
-MAX_NODES: Final = 2_000_000
-MAX_DEPTH: Final = 40
 MAX_ALIASES: Final = 10_000
-TAG: Final = "tag:yaml.org,2002:"
-SAFE_INTEGER: Final = 2**53 - 1
-"""Largest integer with an exact JSON number (RFC 8785 appendix D)."""
+_TAG: Final = "tag:yaml.org,2002:"
 
 
-class _Loader(yaml.CSafeLoader):
-    """Loader of YAML 1.2 core scalars: ``no`` and dates are text, and ``<<`` is an ordinary key."""
+class CoreSchema:
+    """Scalars of YAML 1.2: ``no`` and dates are text, and ``<<`` is an ordinary key."""
+
+    yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
 
-_Loader.yaml_implicit_resolvers = {}
 for _kind, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
@@ -34,203 +31,171 @@ for _kind, _pattern, _first in (
     ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
 ):
-    _Loader.add_implicit_resolver(TAG + _kind, re.compile(rf"^(?:{_pattern})$"), list(_first))
+    for _character in _first:
+        _resolver = (_TAG + _kind, re.compile(rf"^(?:{_pattern})$"))
+        CoreSchema.yaml_implicit_resolvers.setdefault(_character, []).append(_resolver)
 
 
-def parse_yaml(text: str, source: str) -> yaml.Node:
-    """Return the root node of a YAML text with one document.
+def parse_yaml(text: str, source: str) -> Node:
+    """Parse a YAML text with one document and return the root of its syntax tree.
 
     Args:
-        text: the YAML.
-        source: file name for the problems.
+        text: YAML text.
+        source: file name in the error messages.
 
     Raises:
         DocumentError: if the text is not YAML, is empty, has several documents, or exceeds a limit.
     """
     if len(text) > MAX_CHARACTERS:
-        raise _error_at_mark(source, None, f"is longer than {MAX_CHARACTERS} characters")
+        raise _build_error_at_mark(source, None, f"the document is longer than {MAX_CHARACTERS} characters")
     try:
-        _check_limits(text, source)
-        root = _Loader(text).get_single_node()
+        root = _Composer(text, source).compose_document()
     except yaml.MarkedYAMLError as error:
-        raise _error_at_mark(source, error.problem_mark or error.context_mark, _describe(error)) from None
+        raise _build_error_at_mark(
+            source, error.problem_mark or error.context_mark, _describe_yaml_error(error)
+        ) from None
     except yaml.YAMLError as error:
-        raise _error_for_character(text, source, error) from None
+        raise _build_character_error(text, source, error) from None
     except UnicodeEncodeError as error:
-        raise _error_at_index(text, source, error.start, "contains an unpaired surrogate") from None
+        raise _build_error_at_index(
+            text, source, error.start, "the text has an unpaired surrogate, which is not a character"
+        ) from None
     if root is None:
-        raise _error_at_mark(source, None, "is empty")
+        raise _build_error_at_mark(source, None, "the document is empty")
     return root
 
 
-class LocatedValues:
-    """JSON values of a YAML tree, with the position of each path.
+class _Composer:
+    """Builder of the syntax tree of one text from the events of the YAML parser.
 
     Args:
-        root: from :func:`parse_yaml`.
-        source: file name for the problems.
-
-    Attributes:
-        problems: values that are not JSON: duplicate or non-text keys, unknown tags, numbers without exact JSON form.
+        text: YAML text.
+        source: file name in the error messages.
     """
 
-    def __init__(self, root: yaml.Node, source: str) -> None:
-        self.problems: list[Problem] = []
-        self._root = root
+    def __init__(self, text: str, source: str) -> None:
+        self._next: Callable[[], Any] = yaml.CSafeLoader(text).get_event
         self._source = source
-        self._visited = 0
+        self._anchors: dict[str, Node] = {}
+        self._count = 0
+        self._aliases = 0
+        self._expanded = 0
+        """Number of values so far, if each alias is replaced with the value of its anchor."""
+        self._sizes: dict[int, int] = {}
+        """Number of expanded values in each complete value that has an anchor, by the id of its node."""
+        self._field = ""
+        """Top-level property of the document that is being parsed."""
 
-    def read(self) -> Any:
-        """Return the tree as JSON values; an invalid value becomes null.
+    def compose_document(self) -> Node | None:
+        """Return the root of the only document; None if the text has no document."""
+        self._next()
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return None
+        root = self._compose_node(self._next(), 0)
+        self._next()
+        following = self._next()
+        if not isinstance(following, yaml.StreamEndEvent):
+            raise self._build_error(following, "expected a single document, but found another document")
+        return root
 
-        Raises:
-            DocumentError: if aliases make the tree too large or too deep.
-        """
-        return self._read_value(self._root, (), 0)
+    def _compose_node(self, event: Any, depth: int) -> Node:
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise self._build_error(event, f"the document has more than {MAX_NODES} values")
+        # There is an event for each value, and `type` is faster than `isinstance`; the classes have no subclasses.
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            return self._find_anchor(event)
+        self._expanded += 1
+        if kind is yaml.ScalarEvent:
+            mark = event.start_mark
+            node = Node(_resolve_scalar(event), mark.line + 1, mark.column + 1, event.value)
+            if event.anchor is not None:
+                self._sizes[id(node)] = 1
+                self._anchors[event.anchor] = node
+            return node
+        if depth >= MAX_DEPTH:
+            raise self._build_error(event, f"the document is nested deeper than {MAX_DEPTH} levels")
+        start = self._expanded - 1
+        node = self._compose_container(event, depth + 1)
+        if event.anchor is not None:
+            self._sizes[id(node)] = self._expanded - start
+        return node
 
-    def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
-        """Return a problem at the position of a path, or of its longest existing part.
+    def _compose_container(self, event: Any, depth: int) -> Node:
+        mark = event.start_mark
+        if type(event) is yaml.SequenceStartEvent:
+            items: list[Node] = []
+            node = Node(_resolve_container(event, "seq"), mark.line + 1, mark.column + 1, items=items)
+            self._add_anchor(event, node)
+            while type(following := self._next()) is not yaml.SequenceEndEvent:
+                items.append(self._compose_node(following, depth))
+            return node
+        entries: list[tuple[Node, Node]] = []
+        node = Node(_resolve_container(event, "map"), mark.line + 1, mark.column + 1, entries=entries)
+        self._add_anchor(event, node)
+        while type(following := self._next()) is not yaml.MappingEndEvent:
+            key = self._compose_node(following, depth)
+            if depth == 1:
+                self._field = key.text or ""
+            entries.append((key, self._compose_node(self._next(), depth)))
+        return node
 
-        Args:
-            path: path from the root.
-            message: the violated rule.
-            of_name: whether the name of the field is wrong, not its value.
-        """
-        return self._problem_at(self._find_node(path, of_name=of_name), path, message)
+    def _add_anchor(self, event: Any, node: Node) -> None:
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
 
-    def resolve(self, path: Path, *, names_missing: bool = True) -> Path:
-        """Return a path without steps that are not fields of the text, such as the tag of a union member.
+    def _find_anchor(self, event: Any) -> Node:
+        self._aliases += 1
+        if self._aliases > MAX_ALIASES:
+            raise self._build_error(event, f"the document has more than {MAX_ALIASES} aliases")
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            raise self._build_error(event, f"found undefined alias {event.anchor!r}")
+        # A value that contains itself is not complete yet, so its size is unknown.
+        self._expanded += self._sizes.get(id(node), MAX_NODES)
+        if self._expanded > MAX_NODES:
+            line, column = event.start_mark.line + 1, event.start_mark.column + 1
+            raise DocumentError([Problem(self._source, line, column, self._field, TOO_MANY_ALIASES)])
+        return node
 
-        Args:
-            path: path from the root.
-            names_missing: whether the last step may be a missing field, which is then retained.
-        """
-        node, steps = self._root, []
-        for index, step in enumerate(path):
-            entry = _find_entry(node, step)
-            if entry is not None:
-                node = entry[1]
-            elif not names_missing or index < len(path) - 1 or not isinstance(node, yaml.MappingNode):
-                continue
-            steps.append(step)
-        return tuple(steps)
-
-    def _read_value(self, node: yaml.Node, path: Path, depth: int) -> Any:
-        self._visited += 1
-        if depth > MAX_DEPTH or self._visited > MAX_NODES:
-            raise DocumentError([self._problem_at(node, path[:1], "aliases make the document too large or too deep")])
-        if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
-            return self._read_mapping(node, path, depth)
-        if isinstance(node, yaml.SequenceNode) and node.tag == f"{TAG}seq":
-            return [self._read_value(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
-        read = _SCALARS.get(node.tag) if isinstance(node, yaml.ScalarNode) else None
-        try:
-            if read is not None:
-                return read(node.value)
-            self.problems.append(self._problem_at(node, path, f"the tag {node.tag.removeprefix(TAG)} is not supported"))
-        except ValueError as error:
-            self.problems.append(self._problem_at(node, path, str(error)))
-        return None
-
-    def _read_mapping(self, node: yaml.MappingNode, path: Path, depth: int) -> dict[str, Any]:
-        read: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            if key.tag != f"{TAG}str" or not isinstance(key, yaml.ScalarNode):
-                self.problems.append(self._problem_at(key, path, "keys must be text; put the key in quotes"))
-            elif key.value in read:
-                message = f"is a duplicate of line {lines[key.value]}"
-                self.problems.append(self._problem_at(key, (*path, key.value), message))
-            else:
-                lines[key.value] = key.start_mark.line + 1
-                read[key.value] = self._read_value(value, (*path, key.value), depth + 1)
-        return read
-
-    def _find_node(self, path: Path, *, of_name: bool) -> yaml.Node:
-        node = place = self._root
-        for step in path:
-            entry = _find_entry(node, step)
-            if entry is not None:
-                key, node = entry
-                place = node if isinstance(node, yaml.ScalarNode) and not of_name else key
-        return place
-
-    def _problem_at(self, node: yaml.Node, path: Path, message: str) -> Problem:
-        mark = node.start_mark
-        return Problem(self._source, mark.line + 1, mark.column + 1, format_path(path), message)
-
-
-def _check_limits(text: str, source: str) -> None:
-    """Check the limits on the parser events, before any node is built and without recursion."""
-    depth = nodes = aliases = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        nodes += isinstance(event, yaml.NodeEvent)
-        aliases += isinstance(event, yaml.AliasEvent)
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        for value, limit, rule in (
-            (depth, MAX_DEPTH, f"is nested deeper than {MAX_DEPTH} levels"),
-            (nodes, MAX_NODES, f"has more than {MAX_NODES} values"),
-            (aliases, MAX_ALIASES, f"has more than {MAX_ALIASES} aliases"),
-        ):
-            if value > limit:
-                raise _error_at_mark(source, event.start_mark, rule)
+    def _build_error(self, event: Any, message: str) -> DocumentError:
+        return _build_error_at_mark(self._source, event.start_mark, message)
 
 
-def _describe(error: yaml.MarkedYAMLError) -> str:
-    return ", ".join(part for part in (error.context, error.problem) if part) or "is not YAML"
+def _resolve_scalar(event: Any) -> str:
+    if event.tag is not None and event.tag != "!":
+        return str(event.tag).removeprefix(_TAG)
+    if event.tag is None and event.implicit[0]:
+        value = event.value
+        for tag, pattern in CoreSchema.yaml_implicit_resolvers.get(value[:1], ()):
+            if pattern.match(value):
+                return tag.removeprefix(_TAG)
+    return "str"
 
 
-def _error_at_mark(source: str, mark: yaml.Mark | CMark | None, message: str) -> DocumentError:
+def _resolve_container(event: Any, default: str) -> str:
+    return default if event.tag in (None, "!") else str(event.tag).removeprefix(_TAG)
+
+
+def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
+    return ", ".join(part for part in (error.context, error.problem) if part) or "the text is not YAML"
+
+
+def _build_error_at_mark(source: str, mark: yaml.Mark | CMark | None, message: str) -> DocumentError:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     return DocumentError([Problem(source, line, column, "", message)])
 
 
-def _error_for_character(text: str, source: str, error: yaml.YAMLError) -> DocumentError:
+def _build_character_error(text: str, source: str, error: yaml.YAMLError) -> DocumentError:
     found = next((index for index, char in enumerate(text) if not _is_printable(char)), 0)
-    reason = getattr(error, "reason", None) or "is not YAML"
-    return _error_at_index(text, source, found, str(reason))
+    reason = getattr(error, "reason", None) or "the text is not YAML"
+    return _build_error_at_index(text, source, found, str(reason))
 
 
 def _is_printable(char: str) -> bool:
     return char in "\t\n\r\x85" or "\x20" <= char <= "\x7e" or char >= "\xa0"
 
 
-def _error_at_index(text: str, source: str, index: int, message: str) -> DocumentError:
-    before = text[:index]
-    line = before.count("\n") + 1
-    return DocumentError([Problem(source, line, index - before.rfind("\n"), "", message)])
-
-
-def _find_entry(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return the key node and value node of one step; the item of a sequence is its own key."""
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step], node.value[step]
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == step), None)
-    return None
-
-
-def _integer(text: str) -> int:
-    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-    if len(text) > len("-0x") + len(str(SAFE_INTEGER)) or abs(int(text, base)) > SAFE_INTEGER:
-        raise ValueError(f"an integer beyond {SAFE_INTEGER} has no exact JSON number; use text")
-    return int(text, base)
-
-
-def _number(text: str) -> float:
-    digits = text.lower()
-    number = math.inf if digits.endswith(("inf", "nan")) else float(digits)
-    if not math.isfinite(number):
-        raise ValueError("a number must be finite")
-    if number.is_integer() and abs(number) > SAFE_INTEGER:
-        raise ValueError(f"an integer beyond {SAFE_INTEGER} has no exact JSON number; use text")
-    return number
-
-
-_SCALARS: Final[dict[str, Callable[[str], Any]]] = {
-    f"{TAG}str": str,
-    f"{TAG}null": lambda _: None,
-    f"{TAG}bool": lambda text: text.lower() == "true",
-    f"{TAG}int": _integer,
-    f"{TAG}float": _number,
-}
+def _build_error_at_index(text: str, source: str, index: int, message: str) -> DocumentError:
+    return DocumentError([Problem(source, *LineIndex(text).locate(index), "", message)])

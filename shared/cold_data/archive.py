@@ -1,4 +1,4 @@
-"""Archive writer: stores each batch of impulses as one blob per connection and hour.
+"""Archive writer: stores each batch of impulses (telemetry messages) as one blob per connection and hour.
 
 Separate from ``compaction`` because each trigger batch stores blobs, and a background job merges them later.
 """
@@ -19,12 +19,13 @@ from shared.cold_data.names import (
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_microseconds, to_parquet
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
-from shared.telemetry.impulses import decode
-from shared.telemetry.models import IMPULSES_HUB, HubEvent, Impulse
+from shared.telemetry.impulses import ImpulseTexts, read_impulse_texts, to_impulse_texts
+from shared.telemetry.models import IMPULSES_HUB, HubEvent
 
 CONCURRENT_WRITES = 4
-"""Blobs of a batch that are stored concurrently."""
+"""Maximum number of blobs of a batch that are stored concurrently."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("cold_data.archive")
@@ -32,7 +33,7 @@ _LOGGER = get_logger("cold_data.archive")
 
 @dataclass(frozen=True, slots=True)
 class _NewBlob:
-    """A blob that is about to be stored: the prefix of its hour, its name below it, its bytes and its summary."""
+    """Blob to store: the folder of its connection and hour, its name in the folder, its bytes and its summary."""
 
     folder: str
     name: str
@@ -41,19 +42,20 @@ class _NewBlob:
 
 
 class Archive:
-    """Stores impulses; safe to run again for the same events, also when the batch boundaries differ."""
+    """Stores impulses (normalised telemetry messages) as Parquet blobs; the hub may deliver an event several times."""
 
-    def __init__(self, store: BlobStore) -> None:
+    def __init__(self, store: BlobStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
+        self._runtime = runtime
 
     async def run(self, events: Sequence[HubEvent]) -> None:
-        """Store the impulses of a batch; all of them are stored when this returns.
+        """Store the telemetry messages of an event batch; return after all of them are stored.
 
-        An event that is not a valid impulse is stored under ``_unrouted`` with the reason. If an event is delivered
-        again in the same batch, nothing changes. In a different batch, its row is stored again and readers drop it.
+        An event without a valid message is stored under ``_unrouted`` with the reason. If an event is delivered
+        again in the same batch, nothing changes. In another batch, its row is stored again and readers drop the copy.
 
         Args:
-            events: the batch; in each partition, sequence numbers ascend without gaps.
+            events: batch in which the sequence numbers of each partition ascend without gaps.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; the hub must deliver the batch again.
@@ -67,7 +69,7 @@ class Archive:
                 await self._store_blob(blob)
 
         # Decoding and compressing a large batch would block the event loop.
-        await asyncio.gather(*map(store, await asyncio.to_thread(lambda: list(_build_blobs(events)))))
+        await asyncio.gather(*map(store, await self._runtime.run_in_thread(lambda: list(_build_blobs(events)))))
 
     async def _store_blob(self, blob: _NewBlob) -> None:
         if await self._store.create(blob.folder + blob.name, blob.content):
@@ -76,7 +78,7 @@ class Archive:
             stored = await read_summary(self._store, Blob(blob.folder + blob.name, len(blob.content), _EPOCH))
         except FileNotFoundError:
             return  # already merged into another blob and removed: its rows are stored there
-        if _is_same(stored, blob.summary):
+        if _is_same_batch(stored, blob.summary):
             return
         # The hub was reset and reuses sequence numbers: the name belongs to other events.
         name = blob.folder + build_batch_name_after_reset(blob.name, blob.summary.first_enqueued)
@@ -100,17 +102,18 @@ def _build_blobs(events: Sequence[HubEvent]) -> Iterator[_NewBlob]:
         )
 
 
-def _decode_event(event: HubEvent) -> Impulse:
+def _decode_event(event: HubEvent) -> ImpulseTexts:
     try:
-        return decode(event.body)
+        return read_impulse_texts(event.body)
     except (ValueError, RecursionError) as error:
         _LOGGER.warning(
             "event is not a valid impulse; stored as unrouted",
             extra=fields(partition=event.partition, sequence=event.sequence_number, reason=str(error)[:300]),
         )
         message = unrouted.parse_if_json(event.body)
-        return unrouted.build_impulse(IMPULSES_HUB, event, message, f"invalid impulse: {error}"[:500], "")
+        reason = f"the event is not a valid telemetry message: {error}"[:500]
+        return to_impulse_texts(unrouted.build_impulse(IMPULSES_HUB, event, message, reason, ""))
 
 
-def _is_same(one: BlobSummary, other: BlobSummary) -> bool:
+def _is_same_batch(one: BlobSummary, other: BlobSummary) -> bool:
     return (one.rows, one.first_enqueued, one.last_enqueued) == (other.rows, other.first_enqueued, other.last_enqueued)

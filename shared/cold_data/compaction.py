@@ -1,10 +1,10 @@
-"""Compaction of the archive: merges the blobs of past hours and deletes the merged ones.
+"""Compaction of the telemetry archive: merges the blobs of past hours and deletes the merged ones.
 
 Readers are fastest with one blob per hour and connection; the archive writes one per trigger batch. A run performs one
-of two steps for each hour and may stop at any point; a later run continues.
+of two steps for each hour. It may stop at any point; a later run continues.
 
-1. Merge: a new blob contains every row of the live blobs. It names them, and their own sources, as its sources.
-2. Sweep: blobs that another blob names as sources are deleted. The merged blob must be older than the quiet time, so
+1. Merge: a new blob contains every row of the hour's live blobs. Its summary lists them and their sources as sources.
+2. Sweep: blobs that another blob lists as sources are deleted. The merged blob must be older than the quiet time, so
    that every reader that lists the hour sees either the merged blob or its sources.
 
 Concurrent runs, late blobs and sources that reappear after deletion leave rows in two blobs. Readers recognise such
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.cold_data import long_texts
-from shared.cold_data.engine import ROW_ORDER, open_engine, parquet_source, quote_text, select_rows_once
+from shared.cold_data.engine import ROW_ORDER, build_parquet_source, build_rows_query, open_engine, quote_text
 from shared.cold_data.inventory import ArchiveHour, load_hour
 from shared.cold_data.names import HOUR, ROOT, build_merged_name, folder_from_name, hour_from_name
 from shared.cold_data.ports import Blob, BlobStore
@@ -34,12 +34,13 @@ from shared.cold_data.tables import (
     LONG,
     SUMMARY,
     BlobSummary,
-    conform_rows,
+    convert_to_archive_schema,
     open_writer,
     split_row_groups,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,22 +50,26 @@ _LOGGER = get_logger("cold_data.compaction")
 
 
 class Compaction:
-    """Merges the blobs of one archive.
+    """Merges the blobs of a telemetry archive.
 
     Args:
         store: container of the archive's blobs.
         quiet: minimum age of an hour's newest blob before it is merged, and of a merged blob before its sources are
             deleted.
         scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, store: BlobStore, quiet: timedelta, scratch: Path | None = None) -> None:
+    def __init__(
+        self, store: BlobStore, quiet: timedelta, scratch: Path | None = None, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
         self._store = store
         self._quiet = quiet
         self._scratch = scratch
+        self._runtime = runtime
 
     async def run(self, at: datetime) -> int:
-        """Perform the steps that are due at an instant; return the number of hours merged.
+        """Merge the blobs of each hour that is due, or delete merged ones; return the number of merged hours.
 
         An hour that cannot be merged is logged and remains unchanged.
 
@@ -73,7 +78,7 @@ class Compaction:
         """
         merged = 0
         async for folder, blobs in self._list_folders():
-            if len(blobs) > 1 and self._is_due(folder, blobs, at):
+            if len(blobs) > 1 and self._is_merge_due(folder, blobs, at):
                 try:
                     merged += await self._compact_hour(await load_hour(self._store, folder), at)
                 except Exception as error:
@@ -83,7 +88,7 @@ class Compaction:
         return merged
 
     async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
-        """Yield the blobs of each connection and hour; listings are sorted, so they are adjacent."""
+        """Yield the folder and the blobs of each connection and hour; a listing has the blobs of a folder together."""
         folder: str = ""
         blobs: list[Blob] = []
         async for blob in self._store.list(f"{ROOT}/"):
@@ -95,7 +100,7 @@ class Compaction:
         if blobs:
             yield folder, blobs
 
-    def _is_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
+    def _is_merge_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
         hour = hour_from_name(folder)
         # A sensor with a wrong clock sends future timestamps; such an hour is merged only after it has passed.
         return hour is not None and hour <= at - HOUR and max(blob.written_at for blob in blobs) <= at - self._quiet
@@ -106,29 +111,29 @@ class Compaction:
         if len(hour.live) <= 1:
             return 0
         if self._scratch is not None:
-            await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
+            await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="merge-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
             try:
-                await self._merge(hour, Path(folder))
+                await self._merge_hour(hour, Path(folder))
             except FileNotFoundError:
                 return 0  # another run merged this hour first
         return 1
 
-    async def _merge(self, hour: ArchiveHour, folder: Path) -> None:
+    async def _merge_hour(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
-        await asyncio.to_thread(require_space, folder, 2 * hour.size)
+        await self._runtime.run_in_thread(require_space, folder, 2 * hour.size)
         for first in range(0, len(files), _CONCURRENT_FETCHES):
             pairs = zip(
                 hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True
             )
             await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
         target = folder / "merged.parquet"
-        await asyncio.to_thread(_merge_files, hour, files, target)
+        await self._runtime.run_in_thread(_merge_files, hour, files, target)
         await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)
 
 
 def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
-    """Write the rows of several files to one file, each row once and sorted."""
+    """Merge the rows of several Parquet files to one sorted file without repeated rows."""
     summary = BlobSummary(
         rows=0,
         size=0,
@@ -140,7 +145,7 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     )
     engine = open_engine(target.parent)
     try:
-        (_merge_short_rows if long_texts.is_short(hour.longest) else _merge_long_rows)(
+        (_merge_short_rows if long_texts.fits_in_memory(hour.longest) else _merge_long_rows)(
             engine, hour, files, target, summary
         )
     finally:
@@ -150,8 +155,10 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
 def _merge_short_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge rows that are short enough for DuckDB's memory."""
-    query = f"{select_rows_once(parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+    """Merge the files of an hour whose rows are short enough for DuckDB's memory limit."""
+    query = (
+        f"{build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+    )
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
     metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.to_json())}}}"
@@ -161,14 +168,14 @@ def _merge_short_rows(
 def _merge_long_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge rows that are too long for DuckDB's memory; DuckDB only sorts references to them."""
+    """Merge the files of an hour with rows too long for DuckDB's memory limit; DuckDB only sorts references to them."""
     columns_in_table = long_texts.UNSPILLED_COLUMNS
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
         for file in files:
-            spill.add(file, hour.longest)
-        columns = [*columns_in_table, *long_texts.reference_columns(LONG)]
-        query = f"{select_rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+            spill.add_blob(file, hour.longest)
+        columns = [*columns_in_table, *long_texts.list_reference_columns(LONG)]
+        query = f"{build_rows_query(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
         with open_writer(target, replace(summary, longest=spill.longest)) as blob:
-            for rows in spill.rows(query):
-                for group in split_row_groups(conform_rows(rows)):
+            for rows in spill.read_rows(query):
+                for group in split_row_groups(convert_to_archive_schema(rows)):
                     blob.write_batch(group, row_group_size=group.num_rows)

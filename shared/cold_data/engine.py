@@ -1,4 +1,4 @@
-"""DuckDB engine of the archive and its SQL: bounded memory and spill space, no network."""
+"""DuckDB engine for reading the telemetry archive, with limited memory and disk space, and its SQL texts."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MOST_THREADS = 4
 
 
 def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
-    """Return an engine that reads and writes the Parquet files of one folder; the caller closes it.
+    """Return a DuckDB engine that can access only the Parquet files of one folder; the caller closes the engine.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
@@ -40,44 +40,44 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
 
 
 IDENTITY = '"partition", "sequence", enqueued_at'
-"""Columns that identify an event of the hub; includes the time because a reset hub reuses sequence numbers."""
+"""Columns that identify a hub event; the time is included, because a reset hub reuses sequence numbers."""
 
 ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
-def select_rows_once(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Return a query for the rows of a source; overlapping sources are deduplicated."""
+def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
+    """Build the SQL query for columns of all rows; if the blobs overlap, repeated rows are returned once."""
     named = ", ".join(f'"{name}"' for name in columns)
     query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
 
 
-def select_repeated_ids(files: Sequence[Path]) -> str:
-    """Return a query for hashes of message ids that occur, or may occur, in more than one row."""
-    found = f"SELECT hash(message_id) AS h FROM {parquet_source(files)}"  # noqa: S608  constant names
+def build_repeated_ids_query(files: Sequence[Path]) -> str:
+    """Build the SQL query for the hashes of message ids that occur in more than one row of the files."""
+    found = f"SELECT hash(message_id) AS h FROM {build_parquet_source(files)}"  # noqa: S608  constant names
     return f"SELECT h FROM ({found}) GROUP BY h HAVING count(*) > 1"  # noqa: S608  as above
 
 
-def select_rows_with_ids(files: Sequence[Path], table: str) -> str:
-    """Return a query for the rows whose message id has its hash in a table."""
+def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
+    """Build the SQL query for the rows whose message id has one of the hashes in column ``h`` of a table."""
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (
         f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  constant names
-        f"FROM {parquet_source(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
+        f"FROM {build_parquet_source(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
     )
 
 
-def exclude_rows(query: str, table: str) -> str:
-    """Return a query for the rows of a query that are not in a table of partition, sequence and enqueued time."""
+def build_exclusion_query(query: str, table: str) -> str:
+    """Build SQL for the rows of a query except those in a table of partition, sequence number and enqueued time."""
     places = 'r."partition" = c."partition" AND r."sequence" = c."sequence" AND epoch_us(r.enqueued_at) = c.enqueued'
     return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  constant names
 
 
 def quote_text(value: str) -> str:
-    """Return a text as a SQL literal."""
+    """Quote a text as an SQL string literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
-def parquet_source(files: Sequence[Path]) -> str:
-    """Return the SQL table function that reads some Parquet files."""
+def build_parquet_source(files: Sequence[Path]) -> str:
+    """Return the SQL table function that reads the given Parquet files."""
     return f"read_parquet([{', '.join(quote_text(str(file)) for file in files)}])"

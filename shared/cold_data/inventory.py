@@ -1,4 +1,4 @@
-"""Inventory of the archive: the blobs that contain the rows of each hour."""
+"""Inventory of the telemetry archive: the blobs that contain the rows of each connection and hour."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class ArchiveBlob:
-    """A blob of the archive with its summary; ``name`` is relative to the folder of its hour."""
+    """Blob of the telemetry archive with the summary of its rows; ``name`` is relative to the folder of its hour."""
 
     name: str
     blob: Blob
@@ -25,18 +25,18 @@ class ArchiveBlob:
 
     @property
     def identity(self) -> str:
-        """Name that stays unique when a reset hub reuses blob names."""
+        """Unique name of the blob, even if a hub is reset and its sequence numbers lead to the same blob names."""
         return f"{self.name}@{self.summary.first_enqueued}"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveHour:
-    """The blobs of one connection and hour.
+    """Archive blobs of one connection and hour.
 
     Attributes:
-        folder: prefix of the blobs.
+        folder: prefix of the blobs' names.
         hour: start of the hour, UTC.
-        live: blobs that together contain every row; some rows may occur twice.
+        live: blobs that together contain every row of the hour; some rows may occur twice.
         replaced: blobs whose rows were merged into a live blob.
         inherited: identities of the replaced blobs.
     """
@@ -49,33 +49,33 @@ class ArchiveHour:
 
     @property
     def rows(self) -> int:
-        """Maximum number of rows."""
-        return sum(load_blob.summary.rows for load_blob in self.live)
+        """Maximum number of rows in the hour; rows that are stored twice count twice."""
+        return sum(each.summary.rows for each in self.live)
 
     @property
     def size(self) -> int:
         """Total size of the live blobs in bytes."""
-        return sum(load_blob.blob.size for load_blob in self.live)
+        return sum(each.blob.size for each in self.live)
 
     @property
     def unpacked(self) -> int:
         """Approximate size of the rows in memory, in bytes."""
-        return sum(load_blob.summary.unpacked for load_blob in self.live)
+        return sum(each.summary.unpacked for each in self.live)
 
     @property
     def longest(self) -> int | None:
-        """Largest total of a row's long texts in bytes; None if a blob does not record it."""
-        found = [load_blob.summary.longest for load_blob in self.live]
+        """Maximum size in bytes of a row's texts in the columns ``LONG``; None if a blob lacks its maximum."""
+        found = [each.summary.longest for each in self.live]
         return None if None in found else max(filter(None, found), default=0)
 
     @property
     def overlapping(self) -> bool:
         """True if a row may occur in more than one blob."""
-        return len(self.live) > 1 and not _are_disjoint(load_blob.name for load_blob in self.live)
+        return len(self.live) > 1 and not _have_disjoint_rows(each.name for each in self.live)
 
 
 async def list_hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
-    """Return the hours of a connection that overlap a range and have blobs.
+    """Return the hours of a connection that start in a time range and have archive blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -86,23 +86,23 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
             hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:
                 folders.setdefault(folder_from_name(blob.name), []).append(blob)
-    return [await _load_with_retry(store, folder, blobs) for folder, blobs in folders.items()]
+    return [await _load_hour_with_retry(store, folder, blobs) for folder, blobs in folders.items()]
 
 
 async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
-    """Return the current state of an hour's folder; ``live`` is empty if there are no blobs.
+    """Read the inventory of one hour's folder; ``live`` is empty if the folder has no blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
-    return await _load_with_retry(store, folder, [blob async for blob in store.list(folder)])
+    return await _load_hour_with_retry(store, folder, [blob async for blob in store.list(folder)])
 
 
-async def _load_with_retry(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
-    """Return the hour of some blobs; list it again if one of them was deleted meanwhile."""
+async def _load_hour_with_retry(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
+    """Read the summaries of an hour's blobs; list the blobs again if one of them was deleted meanwhile."""
     for _ in range(_MAX_ATTEMPTS):
         try:
-            return await _load(store, folder, blobs)
+            return await _load_blobs_of_hour(store, folder, blobs)
         except FileNotFoundError:
             blobs = [blob async for blob in store.list(folder)]
     raise WorkspaceError(
@@ -110,7 +110,7 @@ async def _load_with_retry(store: BlobStore, folder: str, blobs: Sequence[Blob])
     )
 
 
-async def _load(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
+async def _load_blobs_of_hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
     semaphore = asyncio.Semaphore(CONCURRENT_READS)
 
     async def load_blob(blob: Blob) -> ArchiveBlob:
@@ -131,7 +131,7 @@ async def _load(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Archive
 
 
 async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
-    """Return the summary from a blob's footer.
+    """Read the summary in the footer of an archive blob.
 
     Raises:
         FileNotFoundError: the blob does not exist.
@@ -142,8 +142,8 @@ async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
     return parse_summary(end, blob.size)
 
 
-def _are_disjoint(names: Iterable[str]) -> bool:
-    """Return whether all blobs are batches and no two of them share a row."""
+def _have_disjoint_rows(names: Iterable[str]) -> bool:
+    """Return whether blob names prove that no two blobs share a row: unmerged, with disjoint sequence ranges."""
     ends: dict[str, int] = {}
     for name in sorted(names):
         run = range_from_name(name)

@@ -1,7 +1,7 @@
-"""Rows with long texts in bounded memory.
+"""Sorting of archived rows with long texts in limited memory.
 
 DuckDB processes 2,048 rows at a time and allocates several such vectors per thread: gigabytes, if texts have 256 KiB.
-Therefore long texts are spilled to a file, and the engine sorts short rows that refer to them.
+Therefore long texts are written (spilled) to a file, and the engine sorts short rows that refer to these texts.
 """
 
 import os
@@ -18,52 +18,55 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_SHORT_BYTES: Final = 1024
-"""Maximum size of a row's long texts that DuckDB may process; a vector of such rows takes 2 MiB."""
+"""Maximum size of a row's texts (columns ``LONG``) that DuckDB may process; a vector of such rows takes 2 MiB."""
 TABLE: Final = "short_rows"
-"""Temporary table of short rows: the columns that are not spilled, ``place``, and a length per spilled text."""
+"""Temporary table of short rows: the columns that are not spilled, ``place`` (offset in the file), and text lengths."""
 ROWS: Final = 16_384
-"""Short rows per insert."""
+"""Number of short rows that are inserted into the table together."""
 ROWS_OF_UNKNOWN_SIZE: Final = 32
-"""Rows per read if the size of a row group is unknown."""
+"""Number of rows that are read together if the size of a row group is unknown."""
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def is_short(length: int | None) -> bool:
-    """Return whether DuckDB may process rows whose longest texts have this length."""
+def fits_in_memory(length: int | None) -> bool:
+    """Return whether DuckDB has enough memory for rows with texts of at most this many bytes; False if None."""
     return length is not None and length <= MAX_SHORT_BYTES
 
 
-def reference_columns(spilled: Sequence[str]) -> list[str]:
-    """Return the columns that replace the spilled columns in the table."""
+def list_reference_columns(spilled: Sequence[str]) -> list[str]:
+    """Return the names of the columns that replace the spilled columns: the offset in the file, and text lengths."""
     return ["place", *(f"{name}_length" for name in spilled)]
 
 
 def stream_rows(file: Path, columns: Sequence[str], length: int | None) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of a blob in stored order, in batches of bounded size.
+    """Yield the rows of an archive blob in stored order, in batches of limited size.
 
     Args:
-        file: the blob.
+        file: local copy of the blob.
         columns: columns to read.
-        length: size of the longest row from the blob's summary; if known, the row groups are bounded.
+        length: size of the longest row from the blob's summary; if None, large row groups are read in small batches.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     with pq.ParquetFile(file, pre_buffer=False) as blob:
         for number in range(blob.num_row_groups):
             group = blob.metadata.row_group(number)
-            rows = group.num_rows if length is not None or _is_bounded(group) else ROWS_OF_UNKNOWN_SIZE
+            rows = group.num_rows if length is not None or _fits_row_group_in_memory(group) else ROWS_OF_UNKNOWN_SIZE
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
 
 
-def _is_bounded(group: Any) -> bool:
-    """Return whether a row group of unknown origin is small; a dictionary may share a payload among many rows."""
+def _fits_row_group_in_memory(group: Any) -> bool:
+    """Return whether a Parquet row group fits into memory if the length of its longest text is unknown.
+
+    The encoded size is no bound if a dictionary encodes the payloads, because many rows can then share one payload.
+    """
     columns = [group.column(number) for number in range(group.num_columns)]
     long = [column.encodings for column in columns if column.path_in_schema == "payload"]
     return group.total_byte_size <= GROUP_BYTES and not any("DICTIONARY" in name for names in long for name in names)
 
 
 class LongTextSpill:
-    """Long texts of some blobs in a file, and their other columns in a table of a DuckDB engine.
+    """Storage for rows of blobs: long texts in a file, the other columns in a table of a DuckDB engine.
 
     Args:
         engine: DuckDB engine in which the table is created.
@@ -94,8 +97,8 @@ class LongTextSpill:
         self._file.close()
         self._path.unlink(missing_ok=True)
 
-    def add(self, file: Path, length: int | None) -> None:
-        """Add the rows of a blob.
+    def add_blob(self, file: Path, length: int | None) -> None:
+        """Add the rows of an archive blob.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
@@ -103,20 +106,20 @@ class LongTextSpill:
         for rows in stream_rows(file, [*self._others, *self._spilled], length):
             self._pending.append(self._spill_texts(rows))
             if sum(each.num_rows for each in self._pending) >= ROWS:
-                self._insert()
+                self._insert_rows()
 
-    def rows(self, query: str) -> Iterator["pa.RecordBatch"]:
-        """Yield the rows of a query over the table with their texts restored, in batches of bounded size.
+    def read_rows(self, query: str) -> Iterator["pa.RecordBatch"]:
+        """Run a query over the table of short rows; yield its rows with their long texts, in batches of limited size.
 
         Args:
-            query: selects ``place`` and the lengths as its last columns.
+            query: SQL that selects ``place`` and the text lengths as its last columns.
         """
-        self._insert()
+        self._insert_rows()
         if not self._has_table:
             return
         self._file.flush()
         for batch in self._engine.sql(query).to_arrow_reader(ROWS):
-            for first, last in self._split(batch):
+            for first, last in self._split_batch(batch):
                 yield self._restore_texts(batch.slice(first, last - first))
 
     def _spill_texts(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
@@ -133,10 +136,10 @@ class LongTextSpill:
         places = pc.add(offsets.cast(pa.int64())[:-1], self._size)
         self._size += self._file.write(memoryview(joined.buffers()[2])[: offsets[-1].as_py()])
         others = [rows.column(name) for name in self._others]
-        names = [*self._others, *reference_columns(self._spilled)]
+        names = [*self._others, *list_reference_columns(self._spilled)]
         return pa.RecordBatch.from_arrays([*others, places, *sizes], names=names)
 
-    def _insert(self) -> None:
+    def _insert_rows(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
         if not self._pending:
@@ -148,26 +151,26 @@ class LongTextSpill:
         self._pending.clear()
         self._has_table = True
 
-    def _split(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows whose texts have a bounded total size; a single row may exceed it."""
+    def _split_batch(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows whose texts have a limited total size; a single long row may exceed the limit."""
         first, size = 0, 0
-        for number, its in enumerate(self._sizes(batch)):
+        for number, its in enumerate(self._measure_sizes(batch)):
             if size + its > BATCH_BYTES and number > first:
                 yield first, number
                 first, size = number, 0
             size += its
         yield first, batch.num_rows
 
-    def _sizes(self, batch: "pa.RecordBatch") -> list[int]:
+    def _measure_sizes(self, batch: "pa.RecordBatch") -> list[int]:
         columns = [batch.column(f"{name}_length").to_pylist() for name in self._spilled]
         return [sum(row) for row in zip(*columns, strict=True)]
 
     def _restore_texts(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-        found = self._read_texts(batch.column("place").to_pylist(), self._sizes(batch))
+        found = self._read_texts(batch.column("place").to_pylist(), self._measure_sizes(batch))
         columns = {
-            name: batch.column(name) for name in batch.schema.names if name not in reference_columns(self._spilled)
+            name: batch.column(name) for name in batch.schema.names if name not in list_reference_columns(self._spilled)
         }
         begins = [0] * batch.num_rows
         for name in self._spilled:
@@ -181,7 +184,7 @@ class LongTextSpill:
         return pa.RecordBatch.from_pydict(columns)
 
     def _read_texts(self, places: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        """Return the texts at some positions; adjacent texts are read together."""
+        """Read the texts at the given positions of the spill file; adjacent texts are read together."""
         found: list[bytes] = []
         first = 0
         for number in range(1, len(places) + 1):
@@ -194,4 +197,4 @@ class LongTextSpill:
 
 
 UNSPILLED_COLUMNS: Final = tuple(name for name in COLUMNS if name not in LONG)
-"""All columns except the long ones."""
+"""All archive columns except those with long texts."""

@@ -1,4 +1,4 @@
-"""Blob names of the archive: connection, hour, and sequence numbers of the rows."""
+"""Blob names of the telemetry archive: connection, hour, and sequence numbers of the rows."""
 
 import hashlib
 import re
@@ -19,7 +19,10 @@ _MERGED = re.compile(r"merged-\d{6}-[0-9a-f]{32}\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class SequenceRange:
-    """A range of sequence numbers of one partition; a blob contains all its rows of one connection and hour."""
+    """Range of Event Hubs sequence numbers in one partition.
+
+    A blob contains those messages of the range that have the same connection and the same hour.
+    """
 
     partition: str
     first: int
@@ -27,23 +30,23 @@ class SequenceRange:
 
 
 def floor_to_hour(instant: datetime) -> datetime:
-    """Return the start of the hour, UTC, that contains an instant."""
+    """Return the start of the UTC hour that contains an instant."""
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def build_connection_folder(connection: str) -> str:
-    """Return the prefix of a connection's blobs; it is unique to the connection."""
+    """Return the blob name prefix of a connection; no other connection has the same prefix."""
     return f"{ROOT}/{_escape_connection(connection)}/"
 
 
 def build_hour_folder(connection: str, hour: datetime) -> str:
-    """Return the prefix of the blobs of a connection and hour."""
+    """Return the blob name prefix of a connection and hour."""
     # strftime omits leading zeros of years before 1000.
     return f"{build_connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
 
 
 def hour_from_name(name: str) -> datetime | None:
-    """Return the hour that a blob belongs to; None if the name has another format."""
+    """Parse the hour from the name of an archive blob; None if the name has another format."""
     match = _HOUR.search(name)
     if match is None:
         return None
@@ -52,17 +55,17 @@ def hour_from_name(name: str) -> datetime | None:
 
 
 def folder_from_name(name: str) -> str:
-    """Return the prefix of the connection and hour that a blob belongs to."""
+    """Return the part of a blob's name that identifies its connection and hour."""
     return name[: name.rindex("/") + 1]
 
 
 def build_batch_name(run: SequenceRange) -> str:
-    """Return the name of a trigger batch's blob, relative to its hour; it is the same on every delivery."""
+    """Return the blob name for a batch of events, relative to its hour; a redelivered batch has the same name."""
     return f"{_escape_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
 
 
 def build_batch_name_after_reset(name: str, enqueued: int) -> str:
-    """Return the alternative name of a batch whose name is taken because the hub was reset."""
+    """Return the blob name for a batch whose usual name exists already, because the hub was reset."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
 
@@ -79,13 +82,13 @@ def is_merged(name: str) -> bool:
 
 
 def range_from_name(name: str) -> SequenceRange | None:
-    """Return the rows that a batch's blob contains; None for a merged blob."""
+    """Parse the range of sequence numbers from the name of a batch's blob; None for a merged blob."""
     match = _RAW.fullmatch(name)
     return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None
 
 
 def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
-    """Yield prefixes that cover every blob of a time range, in ascending order."""
+    """Yield blob name prefixes that together cover a connection's time range, in ascending order."""
     folder = build_connection_folder(connection)
     day = floor_to_hour(start).replace(hour=0)
     by_month = end - start > 31 * DAY
@@ -104,7 +107,8 @@ def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[s
 def _escape_connection(connection: str) -> str:
     if _SAFE.fullmatch(connection):
         return connection
-    # The service never creates such lookups; foreign events on the hub must not escape the archive's folder.
+    # The service never creates such lookups (ids of connections); foreign events on the hub must not escape the
+    # archive's folder.
     return "~" + hashlib.sha256(connection.encode(errors="surrogatepass")).hexdigest()
 
 

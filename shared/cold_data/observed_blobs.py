@@ -1,4 +1,4 @@
-"""Tracing of blob store calls."""
+"""Tracing of blob store calls with OpenTelemetry spans."""
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractContextManager
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from shared.cold_data.ports import Blob, BlobStore
 from shared.errors import WorkspaceError
-from shared.observability.tracing import call_span
+from shared.observability.tracing import open_call_span
 
 
 def open_blob_span(operation: str, container: str) -> AbstractContextManager[None]:
-    """Return the span of a call to a container; a missing blob is not an error."""
+    """Open the trace span of a call to a blob container; a missing blob does not mark the span as failed."""
     attributes = {"workspace.blobs.operation": operation, "workspace.blobs.container": container}
-    return call_span(f"{operation} {container}", attributes, (WorkspaceError,))
+    return open_call_span(f"{operation} {container}", attributes, (WorkspaceError,))
 
 
 class ObservedBlobs:
-    """BlobStore that wraps another store in spans; spans carry the container's name, never the blob's.
+    """BlobStore that records a span for each call of another store; spans name the container, never the blob.
 
     Args:
         store: the wrapped store.
@@ -29,27 +29,32 @@ class ObservedBlobs:
         self._container = container
 
     async def create(self, name: str, content: bytes) -> bool:
-        """Store a blob in a span."""
+        """Store a blob, with a trace span."""
         with self._open_span("create"):
             return await self._store.create(name, content)
 
     async def upload(self, name: str, source: Path) -> None:
-        """Upload a file in a span."""
+        """Upload a file, with a trace span."""
         with self._open_span("upload"):
             await self._store.upload(name, source)
 
     async def read(self, name: str) -> bytes:
-        """Read a blob in a span."""
+        """Read a blob, with a trace span."""
         with self._open_span("read"):
             return await self._store.read(name)
 
     async def read_end(self, name: str, size: int) -> bytes:
-        """Read the end of a blob in a span."""
+        """Read the end of a blob, with a trace span."""
         with self._open_span("read"):
             return await self._store.read_end(name, size)
 
+    async def read_range(self, name: str, start: int, size: int) -> bytes:
+        """Read a range of a blob, with a trace span."""
+        with self._open_span("read"):
+            return await self._store.read_range(name, start, size)
+
     async def fetch(self, name: str, target: Path) -> None:
-        """Download a blob to a file in a span."""
+        """Download a blob to a file, with a trace span."""
         with self._open_span("fetch"):
             await self._store.fetch(name, target)
 
@@ -58,17 +63,22 @@ class ObservedBlobs:
         return self._store.list(prefix)
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete blobs in a span."""
+        """Delete blobs, with a trace span."""
         with self._open_span("delete"):
             await self._store.delete(names)
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        """Create a link in a span."""
+        """Create a link, with a trace span."""
         with self._open_span("link"):
             return await self._store.link(name, file_name, expires_at)
 
+    async def upload_link(self, name: str, expires_at: datetime) -> str:
+        """Create an upload link, with a trace span."""
+        with self._open_span("link"):
+            return await self._store.upload_link(name, expires_at)
+
     async def check(self) -> None:
-        """Check the store in a span."""
+        """Check the store, with a trace span."""
         with self._open_span("check"):
             await self._store.check()
 

@@ -1,21 +1,21 @@
-"""Port of blob containers for cold data and for the files made of it."""
+"""Port of blob containers for archived telemetry and for download files."""
 
 import re
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A stored blob.
+    """Name, size and time of a stored blob.
 
     Attributes:
         name: slash-separated path within its container.
-        size: in bytes.
+        size: size in bytes.
         written_at: time of the last write, UTC.
     """
 
@@ -24,14 +24,18 @@ class Blob:
     written_at: datetime
 
 
-class BlobStore(Protocol):
-    """One container of blobs. Writes are atomic: a blob exists completely or not at all, also after a crash.
+UPLOAD_HEADERS: Final = {"x-ms-blob-type": "BlockBlob"}
+"""Headers of a request that uploads a whole file to an upload link."""
 
-    Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not answer.
+
+class BlobStore(Protocol):
+    """Container of blobs. Writes are atomic: a blob exists completely or not at all, also after a crash.
+
+    Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not respond.
     """
 
     async def create(self, name: str, content: bytes) -> bool:
-        """Store a blob unless the name exists; return whether it was stored."""
+        """Store a blob unless a blob with this name exists; return whether the blob was stored."""
         ...
 
     async def upload(self, name: str, source: Path) -> None:
@@ -48,6 +52,14 @@ class BlobStore(Protocol):
 
     async def read_end(self, name: str, size: int) -> bytes:
         """Return the last ``size`` bytes of a blob, or the whole blob if it is shorter.
+
+        Raises:
+            FileNotFoundError: the blob does not exist.
+        """
+        ...
+
+    async def read_range(self, name: str, start: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of a blob from a position on; fewer at the end of the blob, none after it.
 
         Raises:
             FileNotFoundError: the blob does not exist.
@@ -76,6 +88,18 @@ class BlobStore(Protocol):
         Args:
             name: name of the blob.
             file_name: name under which a browser saves the file.
+            expires_at: end of the link's validity, UTC.
+        """
+        ...
+
+    async def upload_link(self, name: str, expires_at: datetime) -> str:
+        """Return a URL to which anyone can upload the blob until it expires.
+
+        The URL takes requests of Azure Blob Storage: Put Blob, or Put Block, Get Block List and Put Block List.
+        A request that uploads a whole file has the headers :data:`UPLOAD_HEADERS`.
+
+        Args:
+            name: name of the blob.
             expires_at: end of the link's validity, UTC.
         """
         ...

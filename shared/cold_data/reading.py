@@ -1,10 +1,10 @@
-"""Archive reader: the hours of a connection, and its rows in order, each message once.
+"""Reader of archived telemetry: the hours of a connection, and its rows in order, each message once.
 
-Reads are complete while compaction changes blobs. A merged blob names its sources, and readers ignore those. Sources
+Reads are complete while compaction changes blobs. A merged blob lists its sources, and readers ignore those. Sources
 are deleted long after the merge. If a blob disappears during a read, its hour is listed again. A row in several blobs
 is returned once, identified by partition and sequence number.
 
-A message that was sent again within a day is a duplicate, as in the query table, and is returned once, too.
+A message that was sent again within a day is a duplicate and is returned once; the query table has the same rule.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 from shared.cold_data import long_texts
 from shared.cold_data.engine import (
     ROW_ORDER,
-    exclude_rows,
+    build_exclusion_query,
+    build_parquet_source,
+    build_repeated_ids_query,
+    build_rows_query,
+    build_rows_with_ids_query,
     open_engine,
-    parquet_source,
     quote_text,
-    select_repeated_ids,
-    select_rows_once,
-    select_rows_with_ids,
 )
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
@@ -35,18 +35,19 @@ from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_space, translate_resource_errors
 from shared.cold_data.tables import COLUMNS
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
 DUPLICATE_WINDOW = 24 * 3600 * 1_000_000
-"""In microseconds."""
+"""Microseconds after the first arrival of a message id in which further arrivals are duplicates."""
 TABLE = "copies"
 """Temporary table of duplicate rows: partition, sequence and enqueued time in microseconds."""
 BATCH_ROWS = 50_000
 BATCH_BYTES = 16 * 1024 * 1024
-"""Maximum size of a batch's long texts, estimated from the longest row; a single row may exceed it."""
+"""Maximum size of a batch's texts in the columns ``LONG``, estimated from the longest row; one row may exceed it."""
 BLOCK_HOURS = 24
 AROUND = timedelta(hours=24)
 """Hours before and after an hour that are searched for duplicates of its messages."""
@@ -61,7 +62,7 @@ _SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence
 
 
 class DuplicateFinder:
-    """Finds duplicates with one DuckDB engine, in ascending blocks of hours.
+    """Finds duplicate messages with one DuckDB engine, block by block of ascending hours.
 
     Of the messages with one id, the first that the hub received is original; those within a day of an original are
     duplicates. Only ids that occur more than once are examined individually.
@@ -71,19 +72,19 @@ class DuplicateFinder:
         self._engine = engine
         self._execute(f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)')
 
-    def add(self, files: Sequence[Path], until: int) -> int:
-        """Add the duplicates among rows to the table; return the number of duplicates so far.
+    def find_duplicates(self, files: Sequence[Path], until: int) -> int:
+        """Add the duplicate rows of a block of hours to the table of duplicates; return the table's number of rows.
 
         Args:
             files: Parquet files of a block of hours and of the adjacent hours.
-            until: end of the block, microseconds since 1970; later rows are decided with later blocks.
+            until: end of the block, microseconds since 1970; later rows are examined with later blocks.
         """
         if files:
-            self._execute(f"CREATE OR REPLACE TEMP TABLE repeated AS {select_repeated_ids(files)}")
+            self._execute(f"CREATE OR REPLACE TEMP TABLE repeated AS {build_repeated_ids_query(files)}")
             # A duplicate from an earlier block must not count as an original here, where its own original is missing.
             unknown = f'ANTI JOIN {TABLE} USING ("partition", "sequence", enqueued)'
             self._execute(
-                f"CREATE OR REPLACE TEMP TABLE suspects AS {select_rows_with_ids(files, 'repeated')} {unknown}"
+                f"CREATE OR REPLACE TEMP TABLE suspects AS {build_rows_with_ids_query(files, 'repeated')} {unknown}"
             )
             self._add_within_a_day(until)
             self._add_beyond_a_day(until)
@@ -91,7 +92,7 @@ class DuplicateFinder:
         return int(count)
 
     def _add_within_a_day(self, until: int) -> None:
-        """Add duplicates of ids whose arrivals are all within a day: all rows but the first."""
+        """Add the duplicates of message ids whose rows all arrived within a day: all rows except the first row."""
         self._execute(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '
@@ -101,7 +102,7 @@ class DuplicateFinder:
         )
 
     def _add_beyond_a_day(self, until: int) -> None:
-        """Add duplicates of ids whose arrivals span more than a day."""
+        """Add the duplicates of message ids that arrived over more than a day: rows within a day of an original row."""
         rows = self._execute(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
@@ -124,7 +125,7 @@ class DuplicateFinder:
 
 @dataclass(frozen=True, slots=True)
 class HourSummary:
-    """An hour with archived rows of a connection.
+    """Hour in which a connection has archived rows.
 
     Attributes:
         start: start of the hour, UTC.
@@ -140,24 +141,26 @@ class HourSummary:
 
 
 class ColdReader:
-    """Reads one archive.
+    """Reader of archived rows of connections that returns each message once.
 
     Args:
         store: container of the archive's blobs.
         scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, store: BlobStore, scratch: Path | None = None) -> None:
+    def __init__(self, store: BlobStore, scratch: Path | None = None, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
         self._scratch = scratch
+        self._runtime = runtime
 
     async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
-        """Return the hours of a range that have rows, in order; reads only the footers of blobs.
+        """Return the hours of a time range that have rows, in order; only the footers of blobs are read.
 
         Args:
-            connection: lookup, or ``_unrouted``.
-            start: inclusive start, aware.
-            end: exclusive end, aware.
+            connection: lookup (id in URLs) of the connection, or ``_unrouted`` for messages without a connection.
+            start: start of the time range, inclusive, with time zone.
+            end: end of the time range, exclusive, with time zone.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -167,29 +170,29 @@ class ColdReader:
         return [HourSummary(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
-        """Yield a connection's rows in a range, in order of timestamp, partition and sequence number.
+        """Yield a connection's rows in a time range, in order of timestamp, partition and sequence number.
 
-        Rows satisfy ``start <= timestamp < end``. Duplicates within 24 hours of the first arrival are dropped, as in
-        the query table, also if they are in other hours. Memory is bounded; blobs of up to three days are copied to the
-        scratch folder.
+        The rows satisfy ``start <= timestamp < end``. Duplicates within 24 hours of the first arrival are dropped, as
+        in the query table, also if they are in other hours. Memory is limited; blobs of up to three days are copied to
+        the scratch folder.
 
         The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 
         Args:
-            connection: lookup, or ``_unrouted``.
-            start: inclusive start, aware.
-            end: exclusive end, aware.
+            connection: lookup (id in URLs) of the connection, or ``_unrouted`` for messages without a connection.
+            start: start of the time range, inclusive, with time zone.
+            end: end of the time range, exclusive, with time zone.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL`` or
                 ``DOWNLOAD_OUT_OF_MEMORY``.
         """
         if self._scratch is not None:
-            await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
+            await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="cold-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
-            engine = await asyncio.to_thread(open_engine, Path(folder))
+            engine = await self._runtime.run_in_thread(open_engine, Path(folder))
             try:
-                reading = _RangeReader(self._store, connection, start, end, engine, Path(folder))
+                reading = _RangeReader(self._store, connection, start, end, engine, Path(folder), runtime=self._runtime)
                 with translate_resource_errors(Path(folder)):
                     async for batch in reading.read_batches():
                         yield batch
@@ -199,14 +202,14 @@ class ColdReader:
 
 @dataclass(frozen=True, slots=True)
 class _FetchedHour:
-    """An hour whose blobs are in the scratch folder."""
+    """Hour whose blobs were copied to the scratch folder."""
 
     hour: ArchiveHour
     files: tuple[Path, ...]
 
 
 class _RangeReader:
-    """Reader of one range of one connection."""
+    """Reader of the archived rows of one connection in a time range."""
 
     def __init__(
         self,
@@ -216,6 +219,8 @@ class _RangeReader:
         end: datetime,
         engine: "duckdb.DuckDBPyConnection",
         folder: Path,
+        *,
+        runtime: Runtime,
     ) -> None:
         self._store = store
         self._connection = connection
@@ -225,40 +230,45 @@ class _RangeReader:
         self._folder = folder
         self._local: dict[datetime, _FetchedHour] = {}
         self._fetched = 0
+        self._runtime = runtime
 
     async def read_batches(self) -> AsyncIterator["pa.RecordBatch"]:
         first = floor_to_hour(self._start)
-        listed = await list_hours(self._store, self._connection, _shift(first, -AROUND), _shift(self._end, AROUND))
+        listed = await list_hours(
+            self._store, self._connection, _shift_instant(first, -AROUND), _shift_instant(self._end, AROUND)
+        )
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
-        copies = await asyncio.to_thread(DuplicateFinder, self._engine)
+        copies = await self._runtime.run_in_thread(DuplicateFinder, self._engine)
         while wanted:
             block = [hour for hour in wanted if hour - wanted[0] < BLOCK_HOURS * HOUR]
             wanted = wanted[len(block) :]
-            await self._fetch_around(block, known)
+            await self._fetch_block_and_adjacent_hours(block, known)
             files = [file for local in self._local.values() for file in local.files]
             until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
-            found = await asyncio.to_thread(copies.add, files, until)
+            found = await self._runtime.run_in_thread(copies.find_duplicates, files, until)
             for hour in block:
                 async for batch in self._read_hour(self._local[hour], copies=found > 0):
                     yield batch
 
-    async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]) -> None:
-        """Fetch the blobs of some hours and the adjacent ones to the scratch folder; delete all others."""
-        first, last = _shift(block[0], -AROUND), _shift(block[-1], AROUND)
+    async def _fetch_block_and_adjacent_hours(
+        self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]
+    ) -> None:
+        """Download the blobs of a block of hours and of adjacent hours; delete local copies of other hours."""
+        first, last = _shift_instant(block[0], -AROUND), _shift_instant(block[-1], AROUND)
         for hour in [hour for hour in self._local if hour < first]:
             for file in self._local.pop(hour).files:
                 file.unlink()
         for hour in sorted(known):
             if first <= hour <= last and hour not in self._local:
-                self._local[hour] = await self._fetch(known[hour])
+                self._local[hour] = await self._fetch_hour(known[hour])
 
-    async def _fetch(self, hour: ArchiveHour) -> _FetchedHour:
+    async def _fetch_hour(self, hour: ArchiveHour) -> _FetchedHour:
         for _ in range(_MAX_ATTEMPTS):
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             folder.mkdir()
-            await asyncio.to_thread(require_space, folder, hour.size)
+            await self._runtime.run_in_thread(require_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
                 for first in range(0, len(files), _CONCURRENT_FETCHES):
@@ -281,47 +291,47 @@ class _RangeReader:
     async def _read_hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not local.files:
             return
-        read = self._read_short if long_texts.is_short(local.hour.longest) else self._read_long
+        read = self._read_short_rows if long_texts.fits_in_memory(local.hour.longest) else self._read_long_rows
         rows = read(local, copies=copies)
         try:
-            while (batch := await asyncio.to_thread(next, rows, None)) is not None:
+            while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
                 yield batch
         finally:
             # After a cancellation a thread may still execute the generator; closing the engine ends it.
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _read_short(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield rows that are short enough for DuckDB's memory."""
-        query = self._build_query(local, parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
+    def _read_short_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield the rows of an hour whose rows are short enough for DuckDB's memory limit."""
+        query = self._build_query(local, build_parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
         most = BATCH_BYTES // max(1, local.hour.longest or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _read_long(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield rows that are too long for DuckDB's memory; DuckDB only sorts references to them."""
+    def _read_long_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield the rows of an hour with rows too long for DuckDB's memory; DuckDB only sorts references to them."""
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in local.files:
-                spill.add(file, local.hour.longest)
-            references = long_texts.reference_columns(spilled)
-            yield from spill.rows(
+                spill.add_blob(file, local.hour.longest)
+            references = long_texts.list_reference_columns(spilled)
+            yield from spill.read_rows(
                 self._build_query(local, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies)
             )
 
     def _build_query(
         self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
-        """Return the query for the downloadable columns of a source."""
-        rows = select_rows_once(source, columns, overlapping=local.hour.overlapping)
+        """Build the SQL query for the columns that downloads contain, within the time range and without duplicates."""
+        rows = build_rows_query(source, columns, overlapping=local.hour.overlapping)
         if copies:
-            rows = exclude_rows(rows, TABLE)
+            rows = build_exclusion_query(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
         query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(local.hour.hour)}"  # noqa: S608  constant names
         # A single blob is already sorted, but a join loses the order.
         return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
 
     def _build_range_condition(self, hour: datetime) -> str:
-        """Return the SQL condition for rows of an hour within the range; most hours need none."""
+        """Return an SQL condition for the rows of an hour that lie in the requested time range."""
         since = f"timestamp >= {_format_instant(self._start)}" if self._start > hour else "true"
         until = f"timestamp < {_format_instant(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
@@ -331,7 +341,7 @@ def _format_instant(instant: datetime) -> str:
     return f"TIMESTAMPTZ {quote_text(instant.astimezone(UTC).isoformat())}"
 
 
-def _shift(instant: datetime, by: timedelta) -> datetime:
+def _shift_instant(instant: datetime, by: timedelta) -> datetime:
     try:
         return instant + by
     except OverflowError:

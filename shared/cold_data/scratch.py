@@ -1,4 +1,4 @@
-"""Scratch folders: their space limits, and the removal of abandoned files."""
+"""Scratch folders (temporary files on disk): their space limits, and the removal of abandoned files."""
 
 import errno
 import shutil
@@ -10,14 +10,14 @@ from pathlib import Path
 from shared.errors import Kind, WorkspaceError
 
 RESERVED_BYTES = 1_000_000_000
-"""Bytes of the disk reserved for other uses; on a small disk, a tenth of it."""
+"""Bytes of the disk that scratch files must leave free; on a small disk, a tenth of the disk."""
 NEARLY_FULL_BYTES = 64_000_000
-"""Free bytes below which an out-of-memory error of the engine counts as a full disk."""
+"""Number of free bytes below which an out-of-memory error of DuckDB is reported as a full disk."""
 _SMALLER = "request a shorter range"
 
 
 def count_free_bytes(folder: Path) -> int:
-    """Return the number of bytes that scratch files may still use.
+    """Return the number of bytes that scratch files in a folder may still use.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
@@ -25,26 +25,26 @@ def count_free_bytes(folder: Path) -> int:
     disk = shutil.disk_usage(folder)
     free = disk.free - min(RESERVED_BYTES, disk.total // 10)
     if free <= 0:
-        raise _build_scratch_full()
+        raise _build_scratch_full_error()
     return free
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Check that the scratch disk has room for a number of bytes.
+    """Check that the scratch disk has room for ``size`` bytes.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
     if size > count_free_bytes(folder):
-        raise _build_scratch_full()
+        raise _build_scratch_full_error()
 
 
 @contextmanager
 def translate_resource_errors(folder: Path) -> Iterator[None]:
-    """Translate errors of a full disk or exhausted memory; retrying would fail again.
+    """Context manager: translate errors of a full disk or exhausted memory; a retry would fail again.
 
     Args:
-        folder: folder of the scratch files, still including the engine's spill files.
+        folder: folder of the scratch files; its disk is examined while the engine's temporary files still exist.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` or ``DOWNLOAD_OUT_OF_MEMORY``.
@@ -55,17 +55,17 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         # The engine raises the same error for a full disk and for exhausted memory.
-        raise (_build_scratch_full() if _is_nearly_full(folder) else _build_out_of_memory()) from error
+        raise (_build_scratch_full_error() if _is_nearly_full(folder) else _build_out_of_memory_error()) from error
     except MemoryError as error:
-        raise _build_out_of_memory() from error
+        raise _build_out_of_memory_error() from error
     except (OSError, duckdb.IOException) as error:
         if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
             raise
-        raise _build_scratch_full() from error
+        raise _build_scratch_full_error() from error
 
 
-def remove_abandoned(scratch: Path, made_before: datetime) -> None:
-    """Remove entries of a scratch folder that have not changed since an instant."""
+def remove_abandoned_files(scratch: Path, made_before: datetime) -> None:
+    """Remove entries of a scratch folder that were last changed before ``made_before``."""
     for entry in scratch.glob("*"):
         try:
             is_abandoned = entry.stat().st_mtime < made_before.timestamp()
@@ -82,12 +82,12 @@ def _is_nearly_full(folder: Path) -> bool:
         return True
 
 
-def _build_scratch_full() -> WorkspaceError:
+def _build_scratch_full_error() -> WorkspaceError:
     detail = f"The service's scratch disk has no space for this download; {_SMALLER}, or try again later."
     return WorkspaceError(Kind.UNPROCESSABLE, "SCRATCH_FULL", detail)
 
 
-def _build_out_of_memory() -> WorkspaceError:
+def _build_out_of_memory_error() -> WorkspaceError:
     detail = (
         f"The rows need more memory than a download may use; {_SMALLER}, or use format jsonl, which needs the least."
     )

@@ -1,4 +1,4 @@
-"""Parquet files of impulses: columns, row groups, and the summary in the footer."""
+"""Parquet files of archived telemetry: columns, row groups, and the summary in the footer."""
 
 import functools
 import io
@@ -11,16 +11,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.telemetry.json_text import serialise
-from shared.telemetry.models import HubEvent, Impulse
+from shared.telemetry.impulses import ImpulseTexts
+from shared.telemetry.models import HubEvent
 
 SUMMARY = "oi"
-"""Key of the summary in a Parquet file's key-value metadata."""
+"""Key of the blob's summary in the key-value metadata of its Parquet file."""
 GROUP_BYTES = 16 * 1024 * 1024
 """Maximum size of a row group with several rows; readers load a row group completely."""
 GROUP_ROWS = 122_880
 LONG = ("payload", "headers", "surfaces")
-"""Columns with long texts; ids have at most 256 characters."""
+"""Columns that can have long texts; the ids in other columns have at most 256 characters."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -40,15 +40,15 @@ COLUMNS = (
 
 
 class ReceivedImpulse(NamedTuple):
-    """An impulse with the event that carried it."""
+    """Impulse (normalised telemetry message) with the hub event that contained it."""
 
-    impulse: Impulse
+    impulse: ImpulseTexts
     event: HubEvent
 
 
 @dataclass(frozen=True, slots=True)
 class BlobSummary:
-    """Summary of a blob, stored in its footer.
+    """Summary of an archive blob, stored in the footer of its Parquet file.
 
     Attributes:
         rows: number of rows.
@@ -56,8 +56,8 @@ class BlobSummary:
         first_enqueued: enqueued time of the earliest event, microseconds since 1970.
         last_enqueued: enqueued time of the latest event.
         sources: identities of the blobs that were merged into this one.
-        longest: size of the longest row's long texts in bytes; the row groups then have at most ``GROUP_BYTES``. None
-            if unknown.
+        longest: maximum size in bytes of a row's texts in the columns ``LONG``; None if unknown. If it is known, row
+            groups have at most ``GROUP_BYTES``.
         unpacked: approximate size of the rows in memory, in bytes.
     """
 
@@ -70,15 +70,16 @@ class BlobSummary:
     unpacked: int = 0
 
     def to_json(self) -> str:
-        """Return the JSON text for the metadata."""
+        """Serialise the summary as JSON for the metadata of the Parquet file."""
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
 def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
-    """Return the Parquet file of some rows, sorted by timestamp; its summary includes the longest row."""
+    """Convert telemetry messages to a Parquet file in memory, sorted by timestamp, with a summary in the footer."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    rows = pa.RecordBatch.from_arrays([*_build_columns(sorted(received, key=_sort_key))], schema=_build_schema())
+    columns = [*_build_columns(sorted(received, key=_build_sort_key))]
+    rows = pa.RecordBatch.from_arrays(columns, schema=build_archive_schema())
     target = io.BytesIO()
     with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
         for group in split_row_groups(rows):
@@ -87,32 +88,35 @@ def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> byt
 
 
 def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
-    """Return a Parquet writer for the archive's columns; pass it one row group at a time, from ``split_row_groups``."""
+    """Return a Parquet writer for archive rows; write one row group from ``split_row_groups`` at a time."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     # Values of the two excluded columns rarely repeat; a dictionary would be discarded.
     repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
-    schema = _build_schema().with_metadata({SUMMARY: summary.to_json()})
+    schema = build_archive_schema().with_metadata({SUMMARY: summary.to_json()})
     return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
 
 
 def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
-    """Return the size in bytes of the longest row's long texts; 0 without rows."""
+    """Return the maximum of the rows' sizes in bytes; 0 if there are no rows.
+
+    The size of a row is the total length of the texts in ``columns``, by default those that can have long texts.
+    """
     import pyarrow.compute as pc  # noqa: PLC0415  loading it takes long
 
     lengths = (pc.binary_length(rows.column(name)) for name in columns)
     return pc.max(functools.reduce(pc.add, lengths)).as_py() or 0
 
 
-def conform_rows(rows: Any) -> Any:
-    """Return the rows with the archive's schema: column order, no nulls."""
+def convert_to_archive_schema(rows: Any) -> Any:
+    """Convert rows to the schema of the archive: its column order, and no nulls."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_build_schema())
+    return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=build_archive_schema())
 
 
 def split_row_groups(rows: Any) -> Iterator[Any]:
-    """Yield the rows in row groups of bounded length and size; a single row may exceed it."""
+    """Split rows into row groups of limited row count and size; a single long row may exceed the size."""
     if rows.num_rows > GROUP_ROWS or (rows.nbytes > GROUP_BYTES and rows.num_rows > 1):
         middle = rows.num_rows // 2
         yield from split_row_groups(rows.slice(0, middle))
@@ -122,15 +126,15 @@ def split_row_groups(rows: Any) -> Iterator[Any]:
 
 
 def to_microseconds(instant: datetime) -> int:
-    """Return an aware instant as to_microseconds since 1970."""
+    """Convert a time with time zone to microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def parse_summary(end: bytes, size: int) -> BlobSummary:
-    """Return the summary in a blob's footer.
+    """Parse the summary from the footer of an archive blob.
 
     Args:
-        end: last bytes of the blob, at least ``footer_size``.
+        end: last bytes of the blob, at least as many as :func:`read_footer_size` returns.
         size: size of the whole blob in bytes.
 
     Raises:
@@ -153,20 +157,21 @@ def read_footer_size(end: bytes) -> int:
     return int.from_bytes(end[-8:-4], "little") + 8
 
 
-def _build_schema() -> Any:
+def build_archive_schema() -> Any:
+    """Return the Arrow schema of the archive's columns."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    types = {"timestamp": _instant(), "enqueued_at": _instant(), "sequence": pa.int64()}
+    types = {"timestamp": _build_instant_type(), "enqueued_at": _build_instant_type(), "sequence": pa.int64()}
     return pa.schema([pa.field(name, types.get(name, pa.string()), nullable=False) for name in COLUMNS])
 
 
-def _instant() -> Any:
+def _build_instant_type() -> Any:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.timestamp("us", "UTC")
 
 
-def _sort_key(received: ReceivedImpulse) -> tuple[datetime, int]:
+def _build_sort_key(received: ReceivedImpulse) -> tuple[datetime, int]:
     return received.impulse.timestamp, received.event.sequence_number
 
 
@@ -178,16 +183,16 @@ def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     yield to_text_array([each.connection.encode() for each in impulses])
     yield to_text_array([each.device_id.encode() for each in impulses])
     yield to_text_array([each.message_id.encode() for each in impulses])
-    yield to_text_array([serialise(each.payload) for each in impulses])
-    yield to_text_array([serialise(each.headers) for each in impulses])
-    yield to_text_array([serialise(each.surfaces) for each in impulses])
+    yield to_text_array([each.payload for each in impulses])
+    yield to_text_array([each.headers for each in impulses])
+    yield to_text_array([each.surfaces for each in impulses])
     yield to_text_array([each.partition.encode() for each in events])
     yield _to_int64_array([each.sequence_number for each in events])
     yield _to_instant_array([each.enqueued_at for each in events])
 
 
 def to_text_array(values: Sequence[bytes]) -> Any:
-    """Return an Arrow array of UTF-8 texts, at most 2 GiB in total."""
+    """Build an Arrow string array from UTF-8 texts of at most 2 GiB in total."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     ends = array("i", accumulate(map(len, values), initial=0))
@@ -195,7 +200,7 @@ def to_text_array(values: Sequence[bytes]) -> Any:
 
 
 def _to_instant_array(values: Sequence[datetime]) -> Any:
-    return _to_int64_array([to_microseconds(value) for value in values]).view(_instant())
+    return _to_int64_array([to_microseconds(value) for value in values]).view(_build_instant_type())
 
 
 def _to_int64_array(values: Sequence[int]) -> Any:

@@ -1,7 +1,7 @@
-"""Command ``python -m shared.commands.workspace validate|diff|apply FILE`` for workspace documents.
+"""Command ``python -m shared.commands.workspace validate|diff|apply FILE`` and ``export`` for workspace documents.
 
-Exit codes: 0 success; 1 the document has problems or is rejected; 2 wrong usage, unreadable file, or unavailable
-stores.
+The command uses the stores of the service, or with ``--url`` a running service over HTTPS. Exit codes: 0 success; 1 the
+document has problems or is rejected; 2 wrong usage, unreadable file, or unavailable stores or service.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from shared.errors import Kind, WorkspaceError
 
 if TYPE_CHECKING:
     from shared.catalog.diff import CatalogPlan, ItemChange
+    from shared.catalog.document import LoadedDocument
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -29,12 +30,19 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
 
     Args:
         arguments: command-line arguments without the program's name.
-        services: returns the services of the app, or a replacement with the same members that this command uses; None
-            uses the services of the process.
+        services: returns the services of the app, or an object with the attributes that this command uses; None for
+            the services of the process.
     """
-    options = _build_parser().parse_args(arguments)
+    parser = _build_parser()
+    options = parser.parse_args(arguments)
+    if options.url and (options.actor or options.issue_key):
+        parser.error("--as and --issue-key need the stores; with --url, the owner of the API key applies")
     try:
-        return asyncio.run(_run(options, services or _load_services))
+        if options.url:
+            return _run_remote(options)
+        if options.verb == "export":
+            return asyncio.run(_export_document(options, services or _load_services))
+        return asyncio.run(_run_command(options, services or _load_services))
     except WorkspaceError as error:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
         return FAILED if error.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.THROTTLED} else REFUSED
@@ -50,10 +58,16 @@ def _build_parser() -> argparse.ArgumentParser:
         ("validate", "check a document; needs no stores"),
         ("diff", "show what apply would change"),
         ("apply", "make the workspace as the document declares it"),
+        ("export", "print the whole workspace as a document"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
-        command.add_argument("file", type=Path, help="the workspace document, YAML")
         command.set_defaults(actor=None, issue_key=None)
+        command.add_argument("--url", help="use the service at this URL, with the API key in OI_KEY")
+        command.add_argument("--key-file", type=Path, metavar="FILE", help="file with the API key for --url")
+        if verb == "export":
+            command.add_argument("--format", choices=("yaml", "json"), default="yaml", help="default: yaml")
+            continue
+        command.add_argument("file", type=Path, help="the workspace document, YAML")
         if verb == "apply":
             command.add_argument("--as", dest="actor", metavar="PRINCIPAL", help="the member who applies it")
             command.add_argument(
@@ -62,16 +76,19 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
-    from shared.catalog.document import load_document  # noqa: PLC0415  avoids slow imports for --help
+async def _run_command(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+    from shared.catalog.document import decode_document, load_located_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
-        text = _read_text(options.file)
-        document = load_document(text, str(options.file))
+        source = str(options.file)
+        text = decode_document(options.file.read_bytes(), source)
+        # Approvals that are stored already stay valid when their approver can no longer approve.
+        loaded = load_located_document(text, source, checks_approvers=options.verb == "validate")
     except DocumentError as error:
         return _print_problems(error)
-    _print_warnings(document, text, options.file)
+    _print_warnings(loaded)
+    document = loaded.document
     if options.verb == "validate":
         return DONE
     for principal in filter(None, (options.actor, options.issue_key)):
@@ -80,11 +97,12 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
             return REFUSED
     running = services()
     try:
+        await _check_approvers(loaded, running)
         if options.verb == "diff":
             _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
-            await _check_queries(document, text, options.file, running)
-            await _apply(document, options, running)
+            await _check_queries(loaded, running)
+            await _apply_document(document, options, running)
     except DocumentError as error:
         return _print_problems(error)
     finally:
@@ -92,12 +110,11 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     return DONE
 
 
-def _print_warnings(document: Any, text: str, file: Path) -> None:
+def _print_warnings(loaded: "LoadedDocument") -> None:
     from shared.catalog.checks import find_warnings  # noqa: PLC0415  avoids slow imports for --help
-    from shared.catalog.document import locate_findings  # noqa: PLC0415  as above
 
-    if found := list(find_warnings(document)):
-        for problem in locate_findings(text, str(file), found).problems:
+    if found := list(find_warnings(loaded.document)):
+        for problem in loaded.locate(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
 
@@ -107,16 +124,16 @@ def _print_problems(error: Any) -> int:
     return REFUSED
 
 
-async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
+async def _check_queries(loaded: "LoadedDocument", services: Any) -> None:
     from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  avoids a slow import
 
-    outage = await check_document_queries(document, text, str(file), services.queries.columns)
+    outage = await check_document_queries(loaded, services.queries.columns, runtime=services.runtime)
     if outage is not None:
         warning = "warning: the queries are applied without validation by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
 
 
-async def _apply(document: Any, options: argparse.Namespace, services: Any) -> None:
+async def _apply_document(document: Any, options: argparse.Namespace, services: Any) -> None:
     actor = options.actor or "apply"
     plan = await services.provenance.catalog_service.apply(document, actor)
     _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
@@ -125,22 +142,58 @@ async def _apply(document: Any, options: argparse.Namespace, services: Any) -> N
         print(issued.api_key)
 
 
-def _read_text(path: Path) -> str:
-    """Return the text of a file.
+async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
+    """Check that every new approval in a document was given by a person with the right to approve.
 
     Raises:
-        DocumentError: if the file is not UTF-8.
-        OSError: if the file cannot be read.
+        DocumentError: a new approval was not given by such a person; the error lists each of them.
     """
-    from shared.catalog.problems import DocumentError, Problem  # noqa: PLC0415  avoids a slow import
+    from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.document_plans import find_stored_approvals  # noqa: PLC0415  as above
+    from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
-    content = path.read_bytes()
+    stored = find_stored_approvals(loaded.document, await services.provenance.catalog_service.load())
+    if found := list(check_approvers(Sections.from_document(loaded.document), stored)):
+        raise loaded.locate(found)
+
+
+async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+    from shared.catalog.export import export_document  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.yaml_writer import write_yaml  # noqa: PLC0415  as above
+
+    running = services()
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - content.rfind(b"\n", 0, error.start)
-        raise DocumentError([Problem(str(path), line, column, "", "is not UTF-8")]) from None
+        document = export_document(await running.provenance.catalog_service.load())
+    finally:
+        await running.close()
+    if options.format == "yaml":
+        sys.stdout.writelines(write_yaml(document))
+    else:
+        print(json.dumps(document, ensure_ascii=False, indent=2))
+    return DONE
+
+
+def _run_remote(options: argparse.Namespace) -> int:
+    """Run the command (``diff``, ``apply`` or ``export``) on a running service over HTTPS."""
+    from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
+    from shared.commands import remote_workspace  # noqa: PLC0415  as above
+
+    workspace = remote_workspace.RemoteWorkspace(options.url, remote_workspace.read_api_key(options.key_file))
+    if options.verb == "export":
+        sys.stdout.write(workspace.export(f"application/{options.format}").decode())
+        return DONE
+    content = options.file.read_bytes()
+    try:
+        planned = workspace.plan(content, options.file)
+        if options.verb == "apply":
+            planned = workspace.apply(content, options.file, planned["planTag"])
+    except DocumentError as error:
+        return _print_problems(error)
+    for warning in planned["warnings"]:
+        print(f"warning: {options.file}: {warning['field']}: {warning['message']}", file=sys.stderr)
+    if options.verb != "validate":
+        _print_plan(remote_workspace.plan_from_json(planned), sys.stdout)
+    return DONE
 
 
 def _print_plan(plan: Any, stream: TextIO) -> None:
@@ -158,30 +211,33 @@ MISSING: Final = object()
 
 
 def format_plan(plan: "CatalogPlan") -> Iterator[str]:
-    """Yield a plan's lines: ``+`` added, ``~`` changed, ``-`` removed, ``=`` kept, ``!`` conflict; then a summary."""
+    """Yield lines of text that show the changes of a plan, and a summary.
+
+    Items begin with ``+`` if added, ``~`` if changed, ``-`` if removed, ``=`` if kept, and ``!`` in a conflict.
+    """
     for change in plan.changes:
         yield from _format_change(change)
     for item in plan.retained:
         yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, unchanged"
-    counts = {sign: sum(_change_sign(change) == sign for change in plan.changes) for sign in "+~-"}
+    counts = {sign: sum(_get_change_sign(change) == sign for change in plan.changes) for sign in "+~-"}
     yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.retained)} kept"
 
 
-def _change_sign(change: "ItemChange") -> str:
+def _get_change_sign(change: "ItemChange") -> str:
     if change.before is None:
         return "+"
     return "-" if change.after is None else "~"
 
 
 def _format_change(change: "ItemChange") -> Iterator[str]:
-    yield f"{_change_sign(change)} {change.kind} {change.key}"
+    yield f"{_get_change_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
         for field, before, after in _find_differences("", change.before, change.after):
             yield from _format_field(field, before, after)
 
 
 def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields that differ, by dotted name, at any depth of mappings."""
+    """Yield the dotted name, the old and the new value of each field that differs, at any depth."""
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             yield at, before, after

@@ -1,1 +1,1 @@
-"""Document-store accounts of the workspace: their containers, and the documents that containers expose as tables."""
+"""Cosmos DB accounts of the workspace (data stores): containers, and documents that the API exposes as tables."""

@@ -1,42 +1,40 @@
-"""Containers of databases: those of the account, and the workspace's records of them."""
+"""Cosmos DB containers: those that exist in the account, and those that the workspace catalog declares (records)."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from shared.auth.principals import Principal
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, becomes_evidence
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, build_container_key, to_definition
-from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore
+from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore, Verb
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.data_stores.errors import container_exists
+from shared.data_stores.errors import build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
-from shared.data_stores.tables import database_not_found
+from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.observability import logs
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
 PATH: Final = re.compile(PARTITION_KEY_PATH)
-EVIDENCE_REASON: Final = (
-    "Evidence belongs in the audit chains: a container's documents can be replaced and deleted without a trace."
-)
 _LOG = logs.get_logger("data_stores")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerSummary:
-    """Container of the account, record of the workspace, or both.
+    """Container that exists in the Cosmos DB account, has a record in the workspace catalog, or both.
 
     Attributes:
         name: name of the container and of the record.
-        partition_key_path: path of the container, else of the record.
-        data_class: None without a record.
-        declared: whether the workspace has a record.
-        provisioned: whether the account has the container.
+        partition_key_path: partition key path of the container, or of the record if the container does not exist.
+        data_class: data class, such as ``operational``; None without a record.
+        declared: True if the workspace catalog has a record.
+        provisioned: True if the container exists in the account.
     """
 
     name: str
@@ -46,13 +44,28 @@ class ContainerSummary:
     provisioned: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerChange:
+    """Requested change of a container's record in the catalog; attributes that are None stay unchanged.
+
+    Attributes:
+        data_class: new class of the data.
+        expose: document operations that the API offers on the container.
+        partition_key_path: must equal the current path, which cannot change.
+    """
+
+    data_class: DataClass | None = None
+    expose: frozenset[Verb] | None = None
+    partition_key_path: str | None = None
+
+
 class Containers:
-    """Service that lists and creates containers and removes records; creations and removals are audit events.
+    """Service that lists and creates Cosmos DB containers and removes their catalog records, with audit events.
 
     Args:
-        catalog: returns the current catalog.
+        catalog: function that returns the current workspace catalog.
         changes: commits changes to the catalog.
-        account: containers of the accounts.
+        account: gives access to the containers in the Cosmos DB accounts.
     """
 
     def __init__(
@@ -63,18 +76,18 @@ class Containers:
         self._account = account
 
     async def list(self, database: str) -> Sequence[ContainerSummary]:
-        """Return the containers of a database, and the records without a container, by name.
+        """List the containers of a database, and catalog records whose container does not exist, sorted by name.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``.
         """
         owned = await self._get_database(database)
-        found = {container.name: container for container in await self._account.list(_get_place(owned))}
+        found = {container.name: container for container in await self._account.list(_get_database_place(owned))}
         names = sorted({*found, *owned.containers})
         return [_to_summary(name, found.get(name), owned.containers.get(name)) for name in names]
 
     async def create(self, caller: Principal, database: str, container: Container) -> ContainerSummary:
-        """Create a container with its record.
+        """Create a container in the Cosmos DB account, and its record in the workspace catalog.
 
         The record is stored first and removed if the account rejects the container. An interruption in between leaves a
         record without a container, which the list shows and which can be deleted.
@@ -87,27 +100,27 @@ class Containers:
         check_container(faults, container.name, container.partition_key_path, container.data_class)
         faults.raise_all()
         owned = await self._get_database(database)
-        place = _get_place(owned)
+        place = _get_database_place(owned)
         if container.name in owned.containers or await self._account.find(place, container.name) is not None:
-            raise container_exists()
+            raise build_container_exists_error()
         key, definition = build_container_key(database, container.name), to_definition(container)
 
-        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
+        def build_creation_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
-                raise container_exists()
+                raise build_container_exists_error()
             return [ItemChange(ItemKind.CONTAINER, key, None, definition)]
 
-        await self._changes.change(decide, caller.member_id)
+        await self._changes.change(build_creation_changes, caller.member_id)
         created = AccountContainer(container.name, container.partition_key_path)
         try:
             await self._account.create(place, created)
         except WorkspaceError:
-            await self._try_remove(caller, key)
+            await self._try_remove_record(caller, key)
             raise
         return _to_summary(container.name, created, container)
 
     async def delete(self, caller: Principal, database: str, name: str) -> None:
-        """Remove the record of a container that the account does not have.
+        """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``; CONFLICT
@@ -115,11 +128,11 @@ class Containers:
         """
         owned = await self._get_database(database)
         declared = name in owned.containers
-        if await self._account.find(_get_place(owned), name) is not None:
-            raise _provisioned(owned, name) if declared else _not_declared(owned, name)
+        if await self._account.find(_get_database_place(owned), name) is not None:
+            raise _build_provisioned_error(owned, name) if declared else _build_not_declared_error(owned, name)
         await self._remove_record(caller, build_container_key(database, name))
 
-    async def _try_remove(self, caller: Principal, key: str) -> None:
+    async def _try_remove_record(self, caller: Principal, key: str) -> None:
         try:
             await self._remove_record(caller, key)
         except WorkspaceError:
@@ -128,33 +141,32 @@ class Containers:
             )
 
     async def _remove_record(self, caller: Principal, key: str) -> None:
-        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
+        def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not records:
-                detail = "The database has neither a container nor a record of this name."
-                raise WorkspaceError(Kind.NOT_FOUND, "CONTAINER_NOT_FOUND", detail)
+                raise build_container_not_found_error()
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 
-        await self._changes.change(decide, caller.member_id)
+        await self._changes.change(build_removal_changes, caller.member_id)
 
     async def _get_database(self, lookup: str) -> OwnedDatabase:
         catalog = await self._catalog()
         owned = catalog.find_database(lookup)
         if owned is None:
             store = catalog.data_stores.get(lookup)
-            raise database_not_found() if store is None else _store_instead_of_database(store.value)
+            raise build_database_not_found_error() if store is None else _build_not_a_database_error(store.value)
         return owned
 
 
-def _store_instead_of_database(store: DataStore) -> WorkspaceError:
-    """Return the error for the lookup of a data store in place of a database's lookup."""
+def _build_not_a_database_error(store: DataStore) -> WorkspaceError:
+    """Build the error for a URL with the id of a data store where the id of a database is required."""
     databases = sorted(database.lookup for database in store.databases)
     detail = f"`{store.lookup}` is a data store; this route requires the lookup of a database. "
     detail += f"Its databases: {', '.join(databases)}." if databases else "It has no databases."
     return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail, databases=databases)
 
 
-def _get_place(owned: OwnedDatabase) -> DatabasePlace:
+def _get_database_place(owned: OwnedDatabase) -> DatabasePlace:
     return DatabasePlace(owned.store, owned.database.lookup)
 
 
@@ -167,7 +179,10 @@ def _to_summary(name: str, found: AccountContainer | None, record: Container | N
 
 
 def check_container(faults: ValidationErrors, name: str, partition_key_path: str, data_class: DataClass) -> None:
-    """Add the violations of a new container; evidence is rejected with ``DATA_CLASS_REFUSED`` and ``reason``."""
+    """Check name, partition key path and data class of a new container; add violations to ``faults``.
+
+    The data class ``evidence`` is rejected with ``DATA_CLASS_REFUSED`` and a ``reason``.
+    """
     if faults.has_valid("name") and not NAME.fullmatch(name):
         rule = "must be 2 to 255 letters, digits, _ and -, beginning with a letter or digit"
         faults.add(invalid("name", rule))
@@ -175,17 +190,61 @@ def check_container(faults: ValidationErrors, name: str, partition_key_path: str
         rule = "must be a path such as /line or /plant/line, of letters, digits, _, . and -"
         faults.add(invalid("partitionKeyPath", rule))
     if faults.has_valid("dataClass") and data_class is DataClass.EVIDENCE:
-        rejection = WorkspaceError(
-            Kind.INVALID,
-            "DATA_CLASS_REFUSED",
-            EVIDENCE_REASON,
-            errors=[{"field": "dataClass", "message": EVIDENCE_REASON}],
-            reason=EVIDENCE_REASON,
-        )
-        faults.add(rejection)
+        faults.add(_build_evidence_error())
 
 
-def _provisioned(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def check_data_class_change(
+    faults: ValidationErrors, before: Mapping[str, Any] | None, data_class: DataClass | None
+) -> None:
+    """Add an error if a change gives a container the data class ``evidence``; a container that has it may keep it.
+
+    Args:
+        faults: collects the errors of the request.
+        before: stored definition of the container; None if it does not exist.
+        data_class: the requested class; None keeps the class.
+    """
+    if becomes_evidence(before, data_class):
+        faults.add(_build_evidence_error())
+
+
+def apply_container_change(change: ContainerChange, before: Mapping[str, Any] | None) -> Container:
+    """Return the catalog record of a container after a change, without a check of the partition key path.
+
+    Args:
+        change: the requested change.
+        before: stored definition of the container; None if it does not exist.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``CONTAINER_NOT_FOUND``.
+    """
+    if before is None:
+        raise build_container_not_found_error()
+    container = Container.model_validate(before)
+    changes = {
+        "data_class": change.data_class,
+        "expose": change.expose,
+        "partition_key_path": change.partition_key_path,
+    }
+    return container.model_copy(update={name: value for name, value in changes.items() if value is not None})
+
+
+def build_container_not_found_error() -> WorkspaceError:
+    """Return the error for a container that does not exist."""
+    detail = "The database has neither a container nor a record of this name."
+    return WorkspaceError(Kind.NOT_FOUND, "CONTAINER_NOT_FOUND", detail)
+
+
+def _build_evidence_error() -> WorkspaceError:
+    return WorkspaceError(
+        Kind.INVALID,
+        DATA_CLASS_REFUSED,
+        EVIDENCE_REASON,
+        errors=[{"field": "dataClass", "message": EVIDENCE_REASON}],
+        reason=EVIDENCE_REASON,
+    )
+
+
+def _build_provisioned_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
     detail = (
         f"Container {name} exists in database {owned.database.lookup} of store {owned.store}. Delete it in the Azure "
         "portal (the account's Data Explorer) first, then its record here."
@@ -193,7 +252,7 @@ def _provisioned(owned: OwnedDatabase, name: str) -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_PROVISIONED", detail)
 
 
-def _not_declared(owned: OwnedDatabase, name: str) -> WorkspaceError:
+def _build_not_declared_error(owned: OwnedDatabase, name: str) -> WorkspaceError:
     detail = (
         f"Container {name} exists in database {owned.database.lookup} of store {owned.store}, but the workspace has no "
         "record of it to remove. Delete it in the Azure portal (the account's Data Explorer)."

@@ -1,4 +1,4 @@
-"""Continuation tokens: opaque and signed, each valid for one table and one partition filter."""
+"""Continuation tokens for lists of documents: opaque and signed, valid for one table and one partition filter."""
 
 import base64
 import binascii
@@ -29,47 +29,49 @@ def derive_secret(text: str) -> Secret:
     The function raises UNAVAILABLE ``STORE_NOT_AVAILABLE`` if the secret is too short.
     """
 
-    async def secret() -> bytes:
+    async def derive_signing_key() -> bytes:
         if len(text) < _MIN_SECRET_LENGTH:
             detail = f"CONTINUATION_SECRET must have at least {_MIN_SECRET_LENGTH} characters."
             raise WorkspaceError(Kind.UNAVAILABLE, "STORE_NOT_AVAILABLE", detail)
         return HKDF(hashes.SHA256(), _KEY_BYTES, salt=None, info=b"oi-continuation/v1").derive(text.encode())
 
-    return secret
+    return derive_signing_key
 
 
 class ContinuationTokens:
-    """Writer and reader of continuation tokens.
+    """Creates and verifies the signed continuation tokens of document lists.
 
     Args:
-        secret: returns the signing key, which is the same on all instances.
+        secret: function that returns the signing key, which is the same on all instances.
     """
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
 
     async def create(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> str:
-        """Return the token of a position in a list."""
-        signature = await self._sign(table, partition, position, all_partitions=all_partitions)
+        """Create the continuation token for a position in a list of documents."""
+        signature = await self._sign_position(table, partition, position, all_partitions=all_partitions)
         return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
 
     async def read(self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool) -> str:
-        """Return the position of a token.
+        """Verify a continuation token; return the position in the list at which the next page starts.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken`` if the token is forged or belongs to another list.
         """
-        content = _decode(token)
+        content = _decode_token(token)
         try:
             position = content[_SIGNATURE_BYTES:].decode()
         except UnicodeDecodeError:
-            raise _rejection() from None
-        signature = await self._sign(table, partition, position, all_partitions=all_partitions)
+            raise _build_invalid_token_error() from None
+        signature = await self._sign_position(table, partition, position, all_partitions=all_partitions)
         if not hmac.compare_digest(signature, content[:_SIGNATURE_BYTES]):
-            raise _rejection()
+            raise _build_invalid_token_error()
         return position
 
-    async def _sign(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> bytes:
+    async def _sign_position(
+        self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool
+    ) -> bytes:
         place = table.place
         partition_filter = "" if all_partitions else f"={format_partition_key(partition)}"
         parts = (place.store, place.database, table.container.name, partition_filter, position)
@@ -78,18 +80,18 @@ class ContinuationTokens:
         return hmac.digest(await self._secret(), text.encode(), hashlib.sha256)[:_SIGNATURE_BYTES]
 
 
-def _decode(token: str) -> bytes:
+def _decode_token(token: str) -> bytes:
     if not token.isascii() or len(token) > _MAX_LENGTH:
-        raise _rejection()
+        raise _build_invalid_token_error()
     try:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise _rejection() from None
+        raise _build_invalid_token_error() from None
     # Reject unused bits, because they would give one token several spellings.
     if base64.urlsafe_b64encode(content).rstrip(b"=").decode() != token:
-        raise _rejection()
+        raise _build_invalid_token_error()
     return content
 
 
-def _rejection() -> Exception:
-    return invalid(FIELD, "does not belong to this list")
+def _build_invalid_token_error() -> Exception:
+    return invalid(FIELD, "does not belong to this list; send the token of the previous page")

@@ -1,6 +1,5 @@
 """Validation of documents by the rules of Cosmos DB, for every document store."""
 
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,13 +8,14 @@ import orjson
 
 from shared.data_stores.models import DocumentKey, PartitionValue
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.runtime import Runtime
 
 MAX_ID_BYTES: Final = 1023
 MAX_DOCUMENT_BYTES: Final = 2_000_000
-"""Maximum size as UTF-8 JSON without white space; the account needs the rest for its own members."""
+"""Maximum size of a document as UTF-8 JSON without white space; Cosmos DB needs the rest for its own properties."""
 
 WRITE_MARK: Final = "_oiWrite"
-"""Member in which an account stores the id of the write that produced the item."""
+"""Property in which this service stores the id of the write that produced the document."""
 
 SYSTEM_MEMBERS: Final = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts", WRITE_MARK})
 LARGEST_WHOLE: Final = 2**53 - 1
@@ -25,19 +25,19 @@ _RELATIVE: Final = frozenset({".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class DocumentDraft:
-    """Validated document before it is stored.
+    """Validated document that is ready to be stored.
 
     Attributes:
-        key: key of the document.
-        text: its JSON.
+        key: id and partition key of the document.
+        text: JSON text of the document.
     """
 
     key: DocumentKey
     text: bytes
 
 
-def check_id(document_id: Any, field: str) -> str:
-    """Return a valid document id.
+def check_document_id(document_id: Any, field: str) -> str:
+    """Check that a value is a valid document id, and return the id.
 
     Raises:
         WorkspaceError: INVALID naming the field.
@@ -60,44 +60,44 @@ def _find_id_error(document_id: Any) -> str | None:
     return None
 
 
-def prepare_document(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a new document with a valid id and without system members; an id is generated if it is missing.
+def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
+    """Build the document to store from a request body: with an id, generated if missing, without system properties.
 
     Raises:
-        WorkspaceError: INVALID naming ``id`` and each member with a number that accounts cannot store.
+        WorkspaceError: INVALID naming ``id`` and each property with a number that Cosmos DB cannot store exactly.
     """
-    document = {"id": body["id"] if "id" in body else str(uuid.uuid4())}
+    document = {"id": body["id"] if "id" in body else str(runtime.new_uuid())}
     document |= {name: value for name, value in body.items() if name not in SYSTEM_MEMBERS}
     rule = _find_id_error(document["id"])
     errors = [FieldError("id", rule)] if rule else []
-    # A numeric id is already reported.
+    # An error for a numeric id is already reported.
     errors += _find_large_numbers({name: value for name, value in document.items() if name != "id"})
     if errors:
         raise invalid_fields(errors)
     return document
 
 
-def build_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
-    """Return a validated document as a draft.
+def serialise_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
+    """Serialise a validated document, and check its size.
 
     Raises:
         WorkspaceError: TOO_LARGE ``DOCUMENT_TOO_LARGE``.
     """
     text = orjson.dumps(document)
     if len(text) > MAX_DOCUMENT_BYTES:
-        raise document_too_large()
+        raise build_document_too_large_error()
     return DocumentDraft(DocumentKey(document["id"], partition), text)
 
 
-def document_too_large() -> WorkspaceError:
-    """Return the error for a document over the size limit."""
+def build_document_too_large_error() -> WorkspaceError:
+    """Build the error for a document over the size limit."""
     detail = f"The document is larger than {MAX_DOCUMENT_BYTES} bytes."
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
 def _find_large_numbers(document: dict[str, Any]) -> Sequence[FieldError]:
     """Return errors for whole numbers beyond the precision of a double, which Cosmos DB would change silently."""
-    rule = f"contains a whole number beyond {LARGEST_WHOLE}; send it as text"
+    rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
     return [FieldError(name, rule) for name, value in document.items() if _has_large_number(value)]
 
 

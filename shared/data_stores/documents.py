@@ -1,4 +1,4 @@
-"""Operations on the documents of exposed tables."""
+"""Operations on documents in the Cosmos DB containers that the API exposes as tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from typing import Any
 from shared.catalog.models import Verb
 from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
-from shared.data_stores.document_rules import DocumentDraft, build_draft, check_id, prepare_document
-from shared.data_stores.errors import document_not_found
+from shared.data_stores.document_rules import DocumentDraft, build_document, check_document_id, serialise_draft
+from shared.data_stores.errors import build_document_not_found_error
 from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, StoredDocument, Table
 from shared.data_stores.partition_keys import ID_PATH, format_partition_key, read_partition_key
 from shared.data_stores.ports import DocumentStore
 from shared.data_stores.tables import ExposedTable, TableAddress, TableFinder
 from shared.errors import invalid
-from shared.worker_threads import run_in_worker
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentListing:
-    """Page of a table.
+    """Page of the documents in a table (exposed container).
 
     Attributes:
-        texts: JSON of the documents.
-        continuation: token of the next page; None on the last page.
+        texts: documents as JSON texts.
+        continuation: continuation token for the next page; None on the last page.
     """
 
     texts: tuple[bytes, ...]
@@ -32,12 +32,12 @@ class DocumentListing:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """Document after a write.
+    """Document as it is stored after a write.
 
     Attributes:
-        key: key of the document.
-        stored: the stored document.
-        partition_path: partition key path of its table.
+        key: id and partition key of the document.
+        stored: document as stored, with its entity tag.
+        partition_path: partition key path of the document's table, such as ``/line``.
     """
 
     key: DocumentKey
@@ -46,27 +46,36 @@ class WrittenDocument:
 
 
 class Documents:
-    """Service that reads and writes documents under the rules of their tables.
+    """Service that reads and writes documents, as far as their tables (Cosmos DB containers) expose the operation.
 
     Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed`, then INVALID
     ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then the errors of the store. A partition key
     is ``MISSING`` if the caller sends none.
 
     Args:
-        tables: finds tables.
+        tables: finds tables, and checks that they expose an operation.
         store: storage of documents.
-        continuations: continuation tokens of lists.
+        continuations: creates and verifies the continuation tokens of lists.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, tables: TableFinder, store: DocumentStore, continuations: ContinuationTokens) -> None:
+    def __init__(
+        self,
+        tables: TableFinder,
+        store: DocumentStore,
+        continuations: ContinuationTokens,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
         self._tables = tables
         self._store = store
         self._continuations = continuations
+        self._runtime = runtime
 
     async def list(
         self, address: TableAddress, partition: PartitionValue, limit: int, token: str | None
     ) -> DocumentListing:
-        """Return a page of a table or of one of its partitions.
+        """Return a page of the documents of a table, or of one of its partitions.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``.
@@ -88,14 +97,14 @@ class Documents:
     async def read(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
     ) -> tuple[StoredDocument, bool]:
-        """Return a document, and whether If-None-Match says that the caller already has it.
+        """Return a document, and True if the caller already has this version (If-None-Match).
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_id(document_id, "documentId")
+        check_document_id(document_id, "documentId")
         found = await self._tables.find_exposed(address, Verb.READ)
-        stored = await self._read_existing(found.table, _build_key(found, document_id, partition))
+        stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
         condition.check_match(stored.etag)
         return stored, condition.is_known(stored.etag)
 
@@ -104,18 +113,18 @@ class Documents:
 
         Args:
             address: address of the table.
-            body: the document.
-            size: size of its text in bytes; a large document is validated in a worker thread.
+            body: the document as JSON object.
+            size: size of the request body in bytes; a large document is validated in a worker thread.
 
         Raises:
-            WorkspaceError: INVALID naming invalid members; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
+            WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document, draft = await run_in_worker(size, _prepare, body)
+        document, draft = await self._runtime.run_in_worker(size, _prepare_draft, self._runtime, body)
         found = await self._tables.find_exposed(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
-            raise _partition_key_required(found.path)
+            raise _build_missing_partition_key_error(found.path)
         found.check_granted()
         key = DocumentKey(draft.key.id, partition)
         etag = await self._store.create(found.table, key, draft.text)
@@ -133,19 +142,21 @@ class Documents:
     ) -> StoredDocument:
         """Replace a document.
 
-        The partition key is the caller's, else that of the body; if both exist, they must be equal. ``size`` is as on
-        ``create``.
+        The partition key is taken from the caller's parameter, or else from the body; if both contain a key, the keys
+        must be equal. ``size`` is the size of the request body in bytes.
 
         Raises:
-            WorkspaceError: INVALID naming invalid members; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
+            WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_id(document_id, "documentId")
-        document, draft = await run_in_worker(size, _prepare, {"id": document_id, **body}, document_id)
+        check_document_id(document_id, "documentId")
+        document, draft = await self._runtime.run_in_worker(
+            size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
+        )
         found = await self._tables.find_exposed(address, Verb.REPLACE)
         written = _check_replacement(found, draft, read_partition_key(document, found.path), partition)
         found.check_granted()
-        etag = await self._resolve_condition(found.table, written.key, condition)
+        etag = await self._resolve_write_condition(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
     async def delete(
@@ -156,38 +167,40 @@ class Documents:
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
-        check_id(document_id, "documentId")
+        check_document_id(document_id, "documentId")
         found = await self._tables.find_exposed(address, Verb.DELETE)
-        key = _build_key(found, document_id, partition)
-        etag = await self._resolve_condition(found.table, key, condition)
+        key = _build_document_key(found, document_id, partition)
+        etag = await self._resolve_write_condition(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
 
-    async def _resolve_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
-        """Return the ETag that a write must replace to meet its condition; None for any."""
+    async def _resolve_write_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
+        """Return the ETag of the version that a conditional write may replace; None if it may replace any version."""
         if condition.is_empty or condition.single_etag is not None:
             return condition.single_etag
-        stored = await self._read_existing(table, key)
+        stored = await self._read_existing_document(table, key)
         condition.check_write(stored.etag)
         return stored.etag
 
-    async def _read_existing(self, table: Table, key: DocumentKey) -> StoredDocument:
+    async def _read_existing_document(self, table: Table, key: DocumentKey) -> StoredDocument:
         stored = await self._store.read(table, key)
         if stored is None:
-            raise document_not_found()
+            raise build_document_not_found_error()
         return stored
 
 
-def _prepare(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], DocumentDraft]:
-    document = prepare_document(body)
+def _prepare_draft(
+    runtime: Runtime, body: dict[str, Any], document_id: str | None = None
+) -> tuple[dict[str, Any], DocumentDraft]:
+    document = build_document(body, runtime)
     if document_id is not None and document["id"] != document_id:
         raise invalid("id", "differs from the document id in the URL")
-    return document, build_draft(document, MISSING)
+    return document, serialise_draft(document, MISSING)
 
 
-def _build_key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
+def _build_document_key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
     if isinstance(partition, Missing):
         if found.path != ID_PATH:
-            raise _partition_key_required(found.path)
+            raise _build_missing_partition_key_error(found.path)
         partition = document_id
     found.check_granted()
     return DocumentKey(document_id, partition)
@@ -199,13 +212,13 @@ def _check_replacement(
     field = found.path[1:].replace("/", ".")
     if isinstance(body_value, Missing):
         if isinstance(query_value, Missing):
-            raise _partition_key_required(found.path)
+            raise _build_missing_partition_key_error(found.path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
     if not isinstance(query_value, Missing) and format_partition_key(query_value) != format_partition_key(body_value):
         raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
     return DocumentDraft(DocumentKey(draft.key.id, body_value), draft.text)
 
 
-def _partition_key_required(path: str) -> Exception:
+def _build_missing_partition_key_error(path: str) -> Exception:
     rule = f"is required; the table is partitioned on {path}"
     return invalid("partitionKey", rule, code="PARTITION_KEY_REQUIRED")

@@ -3,50 +3,55 @@
 from shared.errors import Kind, WorkspaceError
 
 
-def document_not_found() -> WorkspaceError:
-    """Return the error for a missing document."""
+def build_document_not_found_error() -> WorkspaceError:
+    """Build the error for a document that does not exist."""
     return WorkspaceError(Kind.NOT_FOUND, "DOCUMENT_NOT_FOUND", "No document has this id and partition key.")
 
 
-def document_exists() -> WorkspaceError:
-    """Return the error for a document id that is already used."""
+def build_document_exists_error() -> WorkspaceError:
+    """Build the error for a new document whose id and partition key are already used."""
     return WorkspaceError(Kind.CONFLICT, "DOCUMENT_EXISTS", "A document with this id and partition key already exists.")
 
 
-def container_exists() -> WorkspaceError:
-    """Return the error for a container name that is already used."""
+def build_container_exists_error() -> WorkspaceError:
+    """Build the error for a container name that is already used."""
     return WorkspaceError(
         Kind.CONFLICT, "CONTAINER_EXISTS", "The database already has a container or a record with this name."
     )
 
 
-def table_not_found() -> WorkspaceError:
-    """Return the error for an unknown table."""
+def build_table_not_found_error() -> WorkspaceError:
+    """Build the error for a URL that names an unknown table (exposed container)."""
     return WorkspaceError(Kind.NOT_FOUND, "TABLE_NOT_FOUND", "The database has no table with this name.")
 
 
-def data_plane_forbidden() -> WorkspaceError:
-    """Return the error for an account that grants no access to documents."""
+def build_data_plane_forbidden_error() -> WorkspaceError:
+    """Build the error for a Cosmos DB account that grants the service no access to documents."""
     return WorkspaceError(
-        Kind.FORBIDDEN, "DATA_PLANE_FORBIDDEN", "The account exists, but access to its documents was not granted."
+        Kind.FORBIDDEN,
+        "DATA_PLANE_FORBIDDEN",
+        "The Cosmos DB account exists, but the service has no access to its documents.",
     )
 
 
-def throttled(seconds: float) -> WorkspaceError:
-    """Return the error for an account that requests a pause of this many seconds."""
+def build_throttled_error(seconds: float) -> WorkspaceError:
+    """Build the error for a Cosmos DB account that requests a pause of this many seconds."""
     whole = max(1, -int(-seconds // 1))
     return WorkspaceError(
-        Kind.THROTTLED, "THROTTLED", "The account is throttling requests; try again later.", retryAfter=whole
+        Kind.THROTTLED,
+        "THROTTLED",
+        "The Cosmos DB account of this data store is throttling requests; try again later.",
+        retryAfter=whole,
     )
 
 
-def unavailable() -> WorkspaceError:
-    """Return the error for an unreachable account; nothing was changed."""
+def build_store_unavailable_error() -> WorkspaceError:
+    """Build the error for an unreachable Cosmos DB account; the request has changed nothing."""
     detail = "The data store is temporarily unavailable; try again."
     return WorkspaceError(Kind.UNAVAILABLE, "DATA_STORE_UNAVAILABLE", detail)
 
 
-def outcome_unknown() -> WorkspaceError:
-    """Return the error for a write whose result could not be determined."""
+def build_outcome_unknown_error() -> WorkspaceError:
+    """Build the error for a write of a document whose result could not be determined."""
     detail = "It is unknown whether the document was written; read it before you write it again."
     return WorkspaceError(Kind.UNAVAILABLE, "DOCUMENT_OUTCOME_UNKNOWN", detail)

@@ -1,4 +1,4 @@
-"""Places of documents, and the results of document stores."""
+"""Models of Cosmos DB databases, tables (exposed containers), document keys, and results of document stores."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Missing(Enum):
-    """Partition key value of a document without the partition member; null is a different value."""
+    """Marker for the partition key of a document without the partition key property; null is another value."""
 
     MISSING = "missing"
 
@@ -19,7 +19,7 @@ type PartitionValue = str | int | float | bool | Missing | None
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlace:
-    """Database, identified by the lookups of its store and itself."""
+    """Identification of a database: its lookup (id in URLs) and that of its data store."""
 
     store: str
     database: str
@@ -27,11 +27,11 @@ class DatabasePlace:
 
 @dataclass(frozen=True, slots=True)
 class AccountContainer:
-    """Container of the account.
+    """Container that exists in the Cosmos DB account.
 
     Attributes:
-        name: unique in its database, case-sensitive.
-        partition_key_path: for instance ``/line``; ``/a/b`` is a nested member.
+        name: name of the container, unique in its database, case-sensitive.
+        partition_key_path: path of the partition key property, such as ``/line``, or ``/a/b`` if nested.
     """
 
     name: str
@@ -40,7 +40,7 @@ class AccountContainer:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Container that holds documents, with its database."""
+    """Container whose documents the API exposes, with its database."""
 
     place: DatabasePlace
     container: AccountContainer
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """Key of a document in its table."""
+    """Key of a document in its table: id and partition key value."""
 
     id: str
     partition: PartitionValue
@@ -56,10 +56,10 @@ class DocumentKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """Stored document.
+    """Document as stored, with its entity tag.
 
     Attributes:
-        text: its JSON, without the store's own members.
+        text: JSON text of the document, without the store's own properties.
         etag: strong entity tag with quotes; it changes with each write.
     """
 
@@ -69,10 +69,10 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """Page of a list.
+    """Page of a list of documents, as a document store returns it.
 
     Attributes:
-        texts: JSON of the documents.
+        texts: documents as JSON texts.
         position: start of the next page, in a form private to the store; None on the last page.
     """
 

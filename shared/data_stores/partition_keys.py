@@ -1,4 +1,4 @@
-"""Partition keys of documents and requests, by the same rules for every store."""
+"""Partition key values of documents and requests: reading, validation, and a comparable text form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,20 +10,20 @@ from shared.data_stores.models import MISSING, Missing, PartitionValue
 from shared.errors import invalid
 
 MAX_VALUE_BYTES: Final = 2048
-"""Maximum size of a text; the limit of Cosmos DB."""
+"""Maximum size of a partition key text in bytes; a limit of Cosmos DB."""
 
 ID_PATH: Final = "/id"
 
 
 def read_partition_key(document: Mapping[str, Any], path: str) -> PartitionValue:
-    """Return the partition key value of a document.
+    """Return the partition key value of a document; ``MISSING`` if the document lacks the property.
 
     Args:
-        document: the document.
-        path: ``/a``, or ``/a/b`` for a nested member.
+        document: document as JSON object.
+        path: partition key path of the table: ``/a``, or ``/a/b`` for a nested property.
 
     Raises:
-        WorkspaceError: INVALID naming the member if it is an object, an array, or a text over 2,048 bytes.
+        WorkspaceError: INVALID naming the property if it is an object, an array, or a text over 2,048 bytes.
     """
     value: Any = document
     for name in path.split("/")[1:]:
@@ -34,7 +34,7 @@ def read_partition_key(document: Mapping[str, Any], path: str) -> PartitionValue
 
 
 def validate_partition_key(value: Any, field: str) -> PartitionValue:
-    """Return a JSON value as a partition key value.
+    """Check that a JSON value can be a partition key, and return the value.
 
     Raises:
         WorkspaceError: INVALID naming the field.
@@ -44,13 +44,15 @@ def validate_partition_key(value: Any, field: str) -> PartitionValue:
     if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
         raise invalid(field, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-        raise invalid(field, f"the partition key must not be a whole number beyond {LARGEST_WHOLE}")
+        raise invalid(
+            field, f"a whole number must be between -{LARGEST_WHOLE} and {LARGEST_WHOLE}; send larger ones as text"
+        )
     result: PartitionValue = value
     return result
 
 
 def format_partition_key(value: PartitionValue) -> str:
-    """Return a text that is equal only for equal values; empty for the missing value."""
+    """Format a partition key value as text; equal values, and only these, have equal texts. ``MISSING`` is empty."""
     if isinstance(value, Missing):
         return ""
     if isinstance(value, int | float) and not isinstance(value, bool):

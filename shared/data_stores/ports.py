@@ -1,4 +1,4 @@
-"""Ports of document-store accounts."""
+"""Ports of document-store accounts (Cosmos DB): their containers and their documents."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,18 +15,18 @@ from shared.data_stores.models import (
 
 
 class ContainerStore(Protocol):
-    """Containers of databases.
+    """Access to the containers of document-store accounts.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` if the account is unreachable, and THROTTLED
     ``THROTTLED`` with ``retryAfter`` if it throttles requests.
     """
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        """Return all containers of a database, sorted by name."""
+        """Return all containers of a database, sorted by name; none if the account does not have the database."""
         ...
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        """Return a container; None if there is none with this name."""
+        """Return the container with this name; None if the database has no such container."""
         ...
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
@@ -39,7 +39,7 @@ class ContainerStore(Protocol):
 
 
 class DocumentStore(Protocol):
-    """Documents of tables.
+    """Access to documents in tables, the Cosmos DB containers that the API exposes.
 
     A write is done once or not at all, even if the account's reply is lost. Methods raise ``WorkspaceError``:
     UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` if nothing was written; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the
@@ -98,7 +98,7 @@ class DocumentStore(Protocol):
             partition: partition of the documents; ignored if ``all_partitions``.
             limit: maximum number of documents; a page of large documents can have fewer.
             after: ``position`` of the previous page; None for the first.
-            all_partitions: whether to list every partition.
+            all_partitions: True to list the documents of every partition.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken`` if the position is unknown.

@@ -1,11 +1,11 @@
-"""Resolution of table addresses, with the errors in their documented order."""
+"""Resolution of URLs to tables (Cosmos DB containers that the API exposes), with errors in their documented order."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from shared.catalog.models import Container, DatabaseAccess, Verb
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.data_stores.errors import data_plane_forbidden, table_not_found
+from shared.data_stores.errors import build_data_plane_forbidden_error, build_table_not_found_error
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 from shared.data_stores.ports import ContainerStore
 from shared.errors import Kind, WorkspaceError
@@ -13,7 +13,7 @@ from shared.errors import Kind, WorkspaceError
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """Store, database and table of a URL path."""
+    """Parts of a URL path that identify a table: lookups (ids) of data store and database, and name of the table."""
 
     store: str
     database: str
@@ -25,8 +25,8 @@ class ExposedTable:
     """Table that exposes the requested operation.
 
     Attributes:
-        table: the table.
-        granted: whether the account grants access to its documents.
+        table: container with its database.
+        granted: True if the Cosmos DB account grants the service access to documents.
     """
 
     table: Table
@@ -34,30 +34,32 @@ class ExposedTable:
 
     @property
     def path(self) -> str:
-        """Partition key path."""
+        """Partition key path of the table, such as ``/line``."""
         return self.table.container.partition_key_path
 
     def check_granted(self) -> None:
-        """Check that the account grants access to documents.
+        """Check that the Cosmos DB account grants access to documents.
 
         Raises:
             WorkspaceError: FORBIDDEN ``DATA_PLANE_FORBIDDEN``.
         """
         if not self.granted:
-            raise data_plane_forbidden()
+            raise build_data_plane_forbidden_error()
 
 
-def database_not_found() -> WorkspaceError:
-    """Return the error for an unknown database."""
-    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "No database has this lookup.")
+def build_database_not_found_error() -> WorkspaceError:
+    """Build the error for a URL that names an unknown database."""
+    return WorkspaceError(
+        Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "No database of the data store has this lookup (short name in URLs)."
+    )
 
 
 class TableFinder:
-    """Finder of tables by address.
+    """Finds the table (exposed container) that a URL names.
 
     Args:
-        catalog: returns the current catalog.
-        containers: containers of the accounts.
+        catalog: function that returns the current workspace catalog.
+        containers: gives access to the containers in the Cosmos DB accounts.
     """
 
     def __init__(self, catalog: Callable[[], Awaitable[Catalog]], containers: ContainerStore) -> None:
@@ -65,21 +67,22 @@ class TableFinder:
         self._containers = containers
 
     async def find_exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
-        """Return the table of an address, for one operation.
+        """Find the table that a URL names, and check that it exposes an operation.
 
         Raises:
-            WorkspaceError: the first that applies of NOT_FOUND ``DATABASE_NOT_FOUND``, ``DATABASE_NOT_IN_STORE``,
-                ``TABLE_NOT_FOUND``, ``TABLE_NOT_EXPOSED``, and FORBIDDEN ``OPERATION_NOT_EXPOSED``.
+            WorkspaceError: the first of these errors that applies: NOT_FOUND ``DATABASE_NOT_FOUND``,
+                ``DATABASE_NOT_IN_STORE``, ``TABLE_NOT_FOUND``, ``TABLE_NOT_EXPOSED``, and FORBIDDEN
+                ``OPERATION_NOT_EXPOSED``.
         """
         owned = (await self._catalog()).find_database(address.database)
         if owned is None:
-            raise database_not_found()
+            raise build_database_not_found_error()
         if owned.store != address.store:
             detail = "The database is not in this store."
             raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)
         record = await self._find_record(owned, address.table)
         if not record.expose:
-            raise _not_exposed()
+            raise _build_not_exposed_error()
         if verb not in record.expose:
             detail = f"The table does not expose the operation {verb}."
             raise WorkspaceError(Kind.FORBIDDEN, "OPERATION_NOT_EXPOSED", detail, exposed=sorted(record.expose))
@@ -88,7 +91,7 @@ class TableFinder:
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
     async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
-        """Return a container's record; query the account if the record is missing or not provisioned.
+        """Return the catalog record of a container; query the account if the record is missing or not provisioned.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.
@@ -98,11 +101,13 @@ class TableFinder:
             return record
         place = DatabasePlace(owned.store, owned.database.lookup)
         if await self._containers.find(place, name) is None:
-            raise table_not_found()
+            raise build_table_not_found_error()
         if record is None:
-            raise _not_exposed()
+            raise _build_not_exposed_error()
         return record
 
 
-def _not_exposed() -> WorkspaceError:
-    return WorkspaceError(Kind.NOT_FOUND, "TABLE_NOT_EXPOSED", "The container exposes no operation.")
+def _build_not_exposed_error() -> WorkspaceError:
+    return WorkspaceError(
+        Kind.NOT_FOUND, "TABLE_NOT_EXPOSED", "The container exposes no operation; add `expose` to its declaration."
+    )

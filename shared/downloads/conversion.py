@@ -3,8 +3,8 @@
 Rows are record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 Equal batches produce equal bytes.
 
-CSV (RFC 4180) has a header and a column per leaf of the payload, named by its keys joined with dots. Column names and
-text cells that a spreadsheet would run as a formula get a leading apostrophe. Numbers remain unchanged, including
+CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. Names and
+cells with text that a spreadsheet would run as a formula get a leading apostrophe. Numbers remain unchanged, including
 negative ones.
 
 Separate from ``work`` because it converts rows and knows nothing of jobs, quotas or blobs.
@@ -22,20 +22,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shared.downloads.flattening import Flattener, KeyPath, check_column_count
-from shared.downloads.models import Format
+from shared.downloads.models import DownloadFormat
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
 from shared.downloads.row_feed import FIXED_COLUMNS, format_timestamps, map_in_order, slice_batches
 from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
-"""Function that reads the rows from the beginning at each call."""
+"""Function that reads all rows from the beginning at each call."""
 
 CSV_CELLS_PER_BATCH: int = 2_000_000
-"""Cells of a CSV file that are converted together."""
+"""Maximum number of cells of a CSV file that are converted together."""
 LINE_END: Final = "\r\n"
 COLLISION_PREFIX: Final = "payload."
 _NEEDS_QUOTES: Final = '^$|[",\r\n]'
-"""Also matches empty text: an unquoted empty cell means null."""
+"""Pattern of CSV cells that need quotes; it matches empty text, because an unquoted empty cell means null."""
 _FORMULA_BYTES: Final = pa.array([start.encode() for start in FORMULA_STARTS], pa.binary())
 _NEGATIVE_NUMBER: Final = r"^-(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """Negative JSON numbers; other JSON numbers start with a digit."""
@@ -43,14 +43,14 @@ _SPECIAL_CHARACTERS: Final = (b'"', b",", b"\r", b"\n")
 
 
 def write_files(
-    file_format: Format, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
+    file_format: DownloadFormat, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
-    """Write the files of a connection; return them with the payload paths that have their own columns.
+    """Write the download files of a connection; return the files and the payload paths that have CSV columns.
 
     Args:
         file_format: format of the files.
-        connection: lookup of the connection.
-        rows: reads the rows.
+        connection: lookup (id in URLs) of the connection.
+        rows: reads the archived rows of the connection.
         folder: target folder.
         known: payload paths that always get columns.
 
@@ -59,11 +59,11 @@ def write_files(
     """
     try:
         match file_format:
-            case Format.CSV:
+            case DownloadFormat.CSV:
                 return write_csv(connection, rows, folder, known)
-            case Format.JSONL:
+            case DownloadFormat.JSONL:
                 return write_jsonl(connection, rows, folder), frozenset()
-            case Format.PARQUET:
+            case DownloadFormat.PARQUET:
                 return write_parquet(connection, rows, folder), frozenset()
     finally:
         pa.default_memory_pool().release_unused()
@@ -72,21 +72,21 @@ def write_files(
 def write_csv(
     connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath], limit: int = FILE_BYTES
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
-    """Write CSV files with columns for the known leaves and those of the rows; return files and leaves.
+    """Write CSV files with a column for each known payload path and each path in the rows; return files and paths.
 
-    One pass suffices if all rows have the leaves of the first rows, which is usual. Otherwise all rows are scanned for
-    leaves before a second pass.
+    Usually all rows have the paths of the first rows, and one pass suffices. Otherwise all rows are scanned for paths
+    before a second pass.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     with FlattenerPool() as flatteners:
         first = next(slice_batches(rows()), None)
-        leaves = known if first is None else known | flatteners.leaves(first)
+        leaves = known if first is None else known | flatteners.find_leaves(first)
         check_column_count(leaves)
         files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
         if files is None:
-            for found in map_in_order(flatteners.leaves, slice_batches(rows())):
+            for found in map_in_order(flatteners.find_leaves, slice_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
             files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
@@ -95,7 +95,7 @@ def write_csv(
 
 
 def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
-    """Write files with one JSON object per line."""
+    """Write the rows of a connection to files with one JSON object per line; return the files."""
     files = RollingFiles(folder, lambda _: None, limit=limit)
     try:
         for lines in map_in_order(
@@ -108,7 +108,7 @@ def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE
 
 
 def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
-    """Write Parquet files."""
+    """Write the rows of a connection to Parquet files of limited size; return the files."""
     files = ParquetFiles(connection, folder, limit)
     try:
         for batch in slice_batches(rows()):
@@ -120,20 +120,20 @@ def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FI
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Encoded text of encoded rows."""
+    """Rows of telemetry as bytes in the format of a download file, and their number."""
 
     data: memoryview
     rows: int
 
     def append_to(self, files: RollingFiles) -> None:
-        """Append the text to the current file."""
+        """Append the rows to the current file of a download."""
         file = files.select_file(len(self.data))
         file.write(self.data)
         file.rows += self.rows
 
 
 class FlattenerPool:
-    """Pool with one flattener per concurrent thread."""
+    """Pool of ``Flattener`` objects (JSON payloads to columns): one for each concurrent thread."""
 
     def __init__(self) -> None:
         self._idle: SimpleQueue[Flattener] = SimpleQueue()
@@ -145,14 +145,14 @@ class FlattenerPool:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def leaves(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
-        """Return the leaves of encoded rows."""
-        with self.borrow() as flattener:
-            return flattener.leaves(rows.column("payload"))
+    def find_leaves(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
+        """Return the paths of all leaves (values that are not objects) in the JSON payloads of rows."""
+        with self.borrow_flattener() as flattener:
+            return flattener.find_leaves(rows.column("payload"))
 
     @contextmanager
-    def borrow(self) -> Iterator[Flattener]:
-        """Lend an idle or new flattener."""
+    def borrow_flattener(self) -> Iterator[Flattener]:
+        """Context manager: yield an idle or new flattener, and return it to the pool afterwards."""
         try:
             flattener = self._idle.get_nowait()
         except Empty:
@@ -166,22 +166,22 @@ class FlattenerPool:
 def _try_write_csv(
     flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[KeyPath], limit: int
 ) -> tuple[WrittenFile, ...] | None:
-    """Write the files; return None if a row has a leaf without a column."""
+    """Write the CSV files; return None if a payload has a value without a column."""
     columns = name_columns(leaves)
     head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
 
-    def lines(batch: pa.RecordBatch) -> EncodedRows | None:
+    def encode_batch(batch: pa.RecordBatch) -> EncodedRows | None:
         payloads = batch.column("payload")
-        with flatteners.borrow() as flattener:
-            values = flattener.values(payloads, paths)
+        with flatteners.borrow_flattener() as flattener:
+            values = flattener.extract_values(payloads, paths)
         if values is None:
             return None
         return EncodedRows(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
 
     files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=limit)
     try:
-        for encoded in map_in_order(lines, _limit_cells(slice_batches(rows()), len(paths))):
+        for encoded in map_in_order(encode_batch, _split_by_cells(slice_batches(rows()), len(paths))):
             if encoded is None:
                 return None
             encoded.append_to(files)
@@ -190,7 +190,7 @@ def _try_write_csv(
         files.abandon()
 
 
-def _limit_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
+def _split_by_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
     rows = max(1, CSV_CELLS_PER_BATCH // max(1, columns))
     for batch in batches:
         for first in range(0, batch.num_rows, rows):
@@ -202,7 +202,7 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
 
 
 def name_columns(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
-    """Return the names and paths of the payload's columns in order; names are unique."""
+    """Return unique column names for payload paths, each with its path, in the order of the columns."""
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
         name = escape_formula(".".join(path))
@@ -213,7 +213,7 @@ def name_columns(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
 
 
 def format_header(names: Sequence[str]) -> bytes:
-    """Return the header line."""
+    """Return the CSV header: the fixed columns and the given payload columns."""
     cells = _format_cells(pa.array([*FIXED_COLUMNS, *names], pa.string()))
     return (",".join(cells.to_pylist()) + LINE_END).encode()
 
@@ -222,7 +222,7 @@ def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | N
     """Return the CSV lines of some rows.
 
     Args:
-        connection: lookup of the connection.
+        connection: lookup (id in URLs) of the connection.
         rows: batch with ``timestamp``, ``deviceId`` and ``messageId``.
         values: list of payload values per row, in the order of the columns; None without columns.
     """
@@ -256,7 +256,7 @@ def _format_cells(texts: pa.Array) -> pa.Array:
 
 
 def _escape_formulas(texts: pa.Array) -> pa.Array:
-    """Return the cells with an apostrophe before each text that starts like a formula and is not a number."""
+    """Put an apostrophe before each cell that a spreadsheet would run as a formula; leave numbers unchanged."""
     suspects = pc.is_in(pc.binary_slice(texts.cast(pa.binary()), 0, 1), _FORMULA_BYTES)
     # Nearly all suspects are negative numbers; checking only the suspects is fast.
     if pc.all(pc.match_substring_regex(texts.filter(suspects), _NEGATIVE_NUMBER), min_count=0).as_py():
@@ -266,7 +266,7 @@ def _escape_formulas(texts: pa.Array) -> pa.Array:
 
 
 def _may_need_quotes(texts: pa.Array) -> bool:
-    """Return whether a text contains a special character or is empty; checking all bytes together is fast."""
+    """Return whether any cell is empty or contains a special character; checking all bytes together is fast."""
     data = bytes(concatenate_texts(texts))
     return any(mark in data for mark in _SPECIAL_CHARACTERS) or pc.min(pc.binary_length(texts)).as_py() == 0
 

@@ -1,68 +1,61 @@
 """Deletion of expired downloads and their files."""
 
-import asyncio
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import remove_abandoned
+from shared.cold_data.scratch import remove_abandoned_files
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.ports import JobStore
 from shared.observability import logs
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DELETE_BATCH: Final = 200
 ORPHAN_AGE: Final = timedelta(hours=48)
-"""Age at which files without a job are deleted; no job that writes them can still run."""
+"""Age at which files without a job are deleted; a job that wrote them can no longer be running."""
 
 _LOG = logs.get_logger("downloads")
 
 
 class DownloadExpiry:
-    """Deletes expired jobs with their files.
+    """Deletes expired download jobs with their files.
 
     Args:
-        jobs: store of the jobs.
-        blobs: store of the files.
-        quota: quota of each principal.
+        jobs: store of background jobs.
+        blobs: blob container with the files of jobs.
+        quota: counts the jobs and bytes of each principal.
         scratch: folder of temporary files.
-        clock: returns the current instant.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self,
-        jobs: JobStore,
-        blobs: BlobStore,
-        quota: JobQuota,
-        scratch: Path,
-        clock: Callable[[], datetime] = now,
+        self, jobs: JobStore, blobs: BlobStore, quota: JobQuota, scratch: Path, *, runtime: Runtime = SYSTEM_RUNTIME
     ) -> None:
         self._jobs = jobs
         self._blobs = blobs
         self._quota = quota
         self._scratch = scratch
-        self._clock = clock
+        self._runtime = runtime
 
     async def run(self) -> None:
-        """Delete expired jobs; files are deleted first, so that a failure leaves the job for the next run."""
-        at = self._clock()
+        """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion."""
+        at = self._runtime.now()
         expired = await self._jobs.list_expired(at)
         for job_id in expired:
             job = await self._jobs.get(job_id)
             await remove_files(self._blobs, job_id)
             if job is not None:
-                await self._quota.free(job.owner, job_id)
+                await self._quota.release_job(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
-        await asyncio.to_thread(remove_abandoned, self._scratch, at - ORPHAN_AGE)
+        await self._runtime.run_in_thread(remove_abandoned_files, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
 
 def build_job_prefix(job_id: str) -> str:
-    """Return the prefix of the names of a job's files."""
+    """Return the prefix of the blob names of a job's files."""
     return f"{job_id}/"
 
 

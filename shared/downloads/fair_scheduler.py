@@ -1,4 +1,4 @@
-"""Fair scheduling of principals for work of limited concurrency.
+"""Fair scheduling of work with limited concurrency: principals (users and services) take turns.
 
 Separate from ``work`` because it schedules any work and knows nothing of downloads.
 """
@@ -13,7 +13,7 @@ _MAX_REMEMBERED: Final = 10_000
 
 
 class FairScheduler:
-    """Assigns slots to principals in turn and limits the slots and waiting tasks of each principal.
+    """Assigns slots to principals in turn; limits the number of running and waiting tasks of each principal.
 
     A principal with many tasks delays another principal by at most the tasks that are running.
 
@@ -36,7 +36,7 @@ class FairScheduler:
 
     @asynccontextmanager
     async def turn(self, principal: str) -> AsyncIterator[None]:
-        """Wait for a slot and occupy it."""
+        """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
         self._active[principal] += 1
         try:
             await self._acquire(principal)
@@ -78,7 +78,7 @@ class FairScheduler:
         self._free_slots += 1
 
     def _record_turn(self, principal: str) -> None:
-        """Record the turn of a principal."""
+        """Record that a principal had a turn, so that other waiting principals are served first next time."""
         if len(self._last_turn) >= _MAX_REMEMBERED:
             self._last_turn.clear()
         self._turns += 1

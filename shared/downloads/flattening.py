@@ -1,7 +1,7 @@
-"""Flattening of JSON payloads to the values at their leaves, a column of rows at a time.
+"""Flattening of JSON payloads to the values at their leaves, for many rows at a time.
 
-A leaf is a path whose value is not an object with members: a scalar, null, an empty object, or an array, which is not
-divided further.
+A leaf is a path whose value is not an object with properties: a scalar, null, an empty object, or an array. Arrays are
+not divided further.
 
 Separate from ``conversion`` because it splits payloads and knows nothing of file formats.
 """
@@ -19,12 +19,12 @@ from shared.telemetry.json_text import parse, serialise
 
 MAX_LEAVES: Final = 5_000
 MAX_DEPTH: Final = 32
-"""Objects nested deeper remain JSON text."""
+"""Maximum nesting of flattened objects; objects nested deeper remain JSON text."""
 
 ROOT: Final[tuple[str, ...]] = ()
 
 type KeyPath = tuple[str, ...]
-"""Keys from the payload to a value."""
+"""Keys that lead from the root of a payload to a value."""
 
 
 def check_column_count(paths: Collection[KeyPath]) -> None:
@@ -39,15 +39,15 @@ def check_column_count(paths: Collection[KeyPath]) -> None:
 
 
 def find_parent_objects(paths: Iterable[KeyPath]) -> set[KeyPath]:
-    """Return the paths of the objects that contain some leaves."""
+    """Return the paths of all objects on the way to the given leaves, including the root."""
     return {ROOT} | {path[:length] for path in paths for length in range(1, len(path))}
 
 
 MAX_ENGINE_PATHS: Final = 256
-"""Number of paths above which parsing payloads one by one is faster."""
+"""Number of paths above which parsing payloads one by one in Python is faster than DuckDB."""
 
 ENGINE_CHUNK_BYTES: Final = 1024 * 1024
-"""Bytes of payloads that DuckDB parses at a time; a list of short numbers needs 24 times its text per function."""
+"""Bytes of payloads that DuckDB parses at a time; for a list of short numbers, a function needs 24 times its size."""
 
 _UNADDRESSABLE: Final = {"": "\ufdd0", "*": "\ufdd1"}
 """Keys that DuckDB's paths cannot name, and the Unicode noncharacters that replace them internally."""
@@ -74,8 +74,8 @@ class Flattener:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._engine.close()
 
-    def leaves(self, payloads: pa.Array) -> frozenset[KeyPath]:
-        """Return the paths of all leaves in some payloads.
+    def find_leaves(self, payloads: pa.Array) -> frozenset[KeyPath]:
+        """Return the paths of all leaves that occur in any of the payloads.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -83,18 +83,18 @@ class Flattener:
         found: set[KeyPath] = set()
         objects: set[KeyPath] = {ROOT}
         for _ in range(MAX_DEPTH):
-            inside = self._list_members(payloads, sorted(objects))
+            inside = self._list_child_paths(payloads, sorted(objects))
             if not inside:
                 return frozenset(found)
             if len(inside) > MAX_ENGINE_PATHS:
                 return find_leaves_singly(payloads)
-            leaves, objects = self._classify(payloads, sorted(inside))
+            leaves, objects = self._classify_paths(payloads, sorted(inside))
             found |= leaves
             check_column_count(found | objects)
         return frozenset(found | objects)
 
-    def values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-        """Return a list of texts at some leaves for each payload; None if a payload has other leaves.
+    def extract_values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+        """Return the texts at the given leaves, a list per payload; None if a payload has a leaf not in ``paths``.
 
         Strings are unquoted, null and missing values are null, all other values are JSON text.
 
@@ -110,7 +110,7 @@ class Flattener:
         values = self._extract_texts(payloads, paths)
         # Either an object in position of a scalar, or a string that looks like an object.
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
-        return values if not braced or self.leaves(payloads) <= known else None
+        return values if not braced or self.find_leaves(payloads) <= known else None
 
     def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
         in_order = sorted(objects)
@@ -118,21 +118,21 @@ class Flattener:
             for path, keys in zip(in_order, lists, strict=True):
                 if keys == [] and path != ROOT and path not in paths:
                     return False
-                if not _child_paths(path, keys) <= paths | objects:
+                if not _build_child_paths(path, keys) <= paths | objects:
                     return False
         return True
 
-    def _list_members(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
+    def _list_child_paths(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
         rows = self._select_distinct(payloads, "json_keys(payload, $1)", objects)
         return {
             member
             for [lists] in rows
             for path, keys in zip(objects, lists, strict=True)
-            for member in _child_paths(path, keys)
+            for member in _build_child_paths(path, keys)
         }
 
-    def _classify(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> tuple[set[KeyPath], set[KeyPath]]:
-        """Return the paths that are leaves in some payload, and those that are objects with members."""
+    def _classify_paths(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> tuple[set[KeyPath], set[KeyPath]]:
+        """Return the paths that are leaves in any payload, and the paths that are objects with properties."""
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
         for types, lists in self._select_distinct(payloads, "json_type(payload, $1), json_keys(payload, $1)", paths):
@@ -142,13 +142,13 @@ class Flattener:
         return leaves, objects
 
     def _select_distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _to_table(payloads, renamed=_needs_renaming(paths)))
+        self._engine.register("rows", _build_payload_table(payloads, renamed=_needs_renaming(paths)))
         addresses = [_to_engine_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
     def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
         renamed = _needs_renaming(paths)
-        self._engine.register("rows", _to_table(payloads, renamed=renamed))
+        self._engine.register("rows", _build_payload_table(payloads, renamed=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
         addresses = [_to_engine_path(path) for path in paths]
         lists = self._engine.sql(query, params=[addresses]).to_arrow_table().column(0).combine_chunks()
@@ -160,7 +160,7 @@ def _needs_renaming(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
-def _to_table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
+def _build_payload_table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
     texts = _rename_keys(payloads, _UNADDRESSABLE) if renamed else payloads
     return pa.table({"payload": pa.chunked_array(_split_chunks(texts), pa.string())})
 
@@ -181,12 +181,12 @@ def _rename_keys(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
     return texts
 
 
-def _child_paths(path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
+def _build_child_paths(path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
     return {(*path, _RESTORED.get(key, key)) for key in keys or ()}
 
 
 def _to_engine_path(path: KeyPath) -> str:
-    """Return a path in DuckDB's syntax."""
+    """Convert a key path to a JSON path in DuckDB's syntax, such as ``$."a"."b"``."""
     keys = (_UNADDRESSABLE.get(key, key).replace("\\", "\\\\").replace('"', '\\"') for key in path)
     return "$" + "".join(f'."{key}"' for key in keys)
 
@@ -198,14 +198,14 @@ def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     found: set[KeyPath] = set()
-    for members in _list_members(payloads):
+    for members in _iter_leaf_values(payloads):
         found.update(members)
         check_column_count(found)
     return frozenset(found)
 
 
 def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-    """Return a list of texts at some leaves, parsing payloads one by one; None if one has other leaves.
+    """Parse payloads one by one; return the texts at given leaves, or None if a payload has a leaf not in ``paths``.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
 
@@ -215,35 +215,35 @@ def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array
     """
     positions: Final = {path: position for position, path in enumerate(paths)}
     cells: list[str | None] = []
-    for members in _list_members(payloads):
+    for members in _iter_leaf_values(payloads):
         row: list[str | None] = [None] * len(paths)
         for path, value in members.items():
             position = positions.get(path)
             if position is None:
                 return None
-            row[position] = _to_text(value)
+            row[position] = _to_cell_text(value)
         cells += row
     offsets = pa.array(range(0, len(cells) + 1, len(paths)) if paths else [0] * (len(payloads) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
 
 
-def _list_members(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
+def _iter_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
     for payload in payloads:
         members: dict[KeyPath, Any] = {}
-        _collect(parse(payload.as_buffer().to_pybytes()), (), members)
+        _collect_leaves(parse(payload.as_buffer().to_pybytes()), (), members)
         yield members
 
 
-def _collect(value: Mapping[str, Any], at: KeyPath, members: dict[KeyPath, Any]) -> None:
+def _collect_leaves(value: Mapping[str, Any], at: KeyPath, members: dict[KeyPath, Any]) -> None:
     for key, member in value.items():
         path = (*at, key)
         if member and isinstance(member, dict) and len(path) < MAX_DEPTH:
-            _collect(member, path, members)
+            _collect_leaves(member, path, members)
         else:
             members[path] = member
 
 
-def _to_text(value: Any) -> str | None:
+def _to_cell_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return str(value) if type(value) is int else serialise(value).decode()

@@ -1,7 +1,7 @@
-"""Quotas of downloads: unfinished jobs and stored bytes of each principal, over all instances."""
+"""Quotas of background jobs: unfinished jobs and stored bytes of each principal, across all instances."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from shared.catalog.quotas import QuotaLimits, resolve_quotas
@@ -11,24 +11,24 @@ from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
 from shared.observability.metrics import count
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CREATION_TIME: Final = timedelta(minutes=1)
-"""Longest time between the place of a job and its record; an older place without a record is a leftover."""
+"""Longest time between reserving quota for a job and storing the job; older reservations without a job are stale."""
 RETRY_AFTER_SECONDS: Final = 30
 
 
 class JobQuota:
     """Enforces the limits of unfinished downloads and of stored bytes for each principal.
 
-    When a quota is reached, the places of the principal are compared with its jobs. This frees places that a crashed
-    process has not freed.
+    A job reserves a place in the quota. When the quota is reached, the principal's reservations are compared with its
+    jobs, to release places that a crashed process has not released.
 
     Args:
-        places: counter shared by all instances.
+        places: store of the reservations, shared by all instances.
         jobs: stores the jobs.
-        catalog: returns the current catalog.
-        clock: returns the current instant.
+        catalog: function that returns the current workspace catalog.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -36,100 +36,106 @@ class JobQuota:
         places: QuotaStore,
         jobs: JobStore,
         catalog: Callable[[], Awaitable[Catalog]],
-        clock: Callable[[], datetime] = now,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._places = places
         self._jobs = jobs
         self._catalog = catalog
-        self._clock = clock
+        self._runtime = runtime
 
-    async def admit(self, owner: str, job_id: str) -> None:
-        """Reserve a place for a job that is about to be created.
+    async def reserve_job(self, owner: str, job_id: str, *, makes_files: bool = True) -> None:
+        """Reserve a quota place for a job that is about to be created.
+
+        Args:
+            owner: member id of the requester.
+            job_id: id of the job.
+            makes_files: True if the job creates download files, so that the limit of stored bytes applies.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
                 the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         quota = await self._load_quota()
-        if await self._count_stored_bytes(owner) >= quota.download_bytes:
-            await self._release_ended(owner)
+        if makes_files and await self._count_stored_bytes(owner) >= quota.download_bytes:
+            await self._release_ended_jobs(owner)
             if await self._count_stored_bytes(owner) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")
-                raise _build_quota_exceeded(quota.download_bytes)
-        is_taken = await self._try_take(owner, job_id, quota.jobs)
+                raise _build_quota_exceeded_error(quota.download_bytes)
+        is_taken = await self._try_reserve_place(owner, job_id, quota.jobs)
         if not is_taken:
-            await self._release_ended(owner)
-            is_taken = await self._try_take(owner, job_id, quota.jobs)
+            await self._release_ended_jobs(owner)
+            is_taken = await self._try_reserve_place(owner, job_id, quota.jobs)
         if not is_taken:
             count("workspace.downloads.quota_refusals")
-            raise _build_too_many_jobs(quota.jobs)
+            raise _build_too_many_jobs_error(quota.jobs)
 
-    async def grow(self, job: Job, size: int) -> None:
-        """Add the bytes of a job's files before they are stored.
+    async def reserve_bytes(self, job: Job, size: int) -> None:
+        """Reserve quota for the bytes of a job's files before the files are stored.
 
         Args:
-            job: owner of the files.
-            size: total bytes of its files, including the new ones.
+            job: job that the files belong to.
+            size: total bytes of the job's files, including the new files.
 
         Raises:
             WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         limit = (await self._load_quota()).download_bytes
-        if await self._try_grow(job, size, limit):
+        if await self._try_reserve_bytes(job, size, limit):
             return
-        await self._release_ended(job.owner)
-        if not await self._try_grow(job, size, limit):
+        await self._release_ended_jobs(job.owner)
+        if not await self._try_reserve_bytes(job, size, limit):
             count("workspace.downloads.quota_refusals")
-            raise _build_quota_exceeded(limit)
+            raise _build_quota_exceeded_error(limit)
 
-    async def finish(self, job: Job) -> None:
-        """Free the place of a completed job; its bytes count until its files are deleted."""
+    async def release_completed_job(self, job: Job) -> None:
+        """Release the quota place of a completed job; the bytes of its files count until they are deleted."""
         await self._places.finish(job.owner, Purpose.JOBS, job.id)
 
-    async def free(self, owner: str, job_id: str) -> None:
-        """Free the place and the bytes of a job whose files are deleted."""
-        await self._places.free(owner, Purpose.JOBS, [job_id])
+    async def release_job(self, owner: str, job_id: str) -> None:
+        """Release the quota place and the bytes of a job whose files are deleted."""
+        await self._places.release(owner, Purpose.JOBS, [job_id])
 
     async def _load_quota(self) -> QuotaLimits:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
-    async def _try_take(self, owner: str, job_id: str, limit: int) -> bool:
-        at = self._clock().timestamp()
-        return await self._places.take(owner, Purpose.JOBS, job_id, at=at, limit=limit)
+    async def _try_reserve_place(self, owner: str, job_id: str, limit: int) -> bool:
+        at = self._runtime.now().timestamp()
+        return await self._places.reserve(owner, Purpose.JOBS, job_id, at=at, limit=limit)
 
-    async def _try_grow(self, job: Job, size: int, limit: int) -> bool:
-        at = self._clock().timestamp()
-        return await self._places.grow(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
+    async def _try_reserve_bytes(self, job: Job, size: int, limit: int) -> bool:
+        at = self._runtime.now().timestamp()
+        return await self._places.raise_size(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
 
     async def _count_stored_bytes(self, owner: str) -> int:
         return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
 
-    async def _release_ended(self, owner: str) -> None:
-        """Free the places of jobs that are missing, expired or ended."""
+    async def _release_ended_jobs(self, owner: str) -> None:
+        """Release the quota places of jobs that are missing, expired or ended."""
         for place in await self._places.list_reservations(owner, Purpose.JOBS):
             job = await self._jobs.get(place.id)
-            if self._is_obsolete(place, job):
-                await self.free(owner, place.id)
+            if self._is_reservation_obsolete(place, job):
+                await self.release_job(owner, place.id)
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
-                await self.finish(job)
+                await self.release_completed_job(job)
 
-    def _is_obsolete(self, place: QuotaReservation, job: Job | None) -> bool:
-        at = self._clock()
+    def _is_reservation_obsolete(self, place: QuotaReservation, job: Job | None) -> bool:
+        at = self._runtime.now()
         if job is None:
             return place.taken_at < (at - CREATION_TIME).timestamp()
         return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 
-def _build_too_many_jobs(limit: int) -> WorkspaceError:
+def _build_too_many_jobs_error(limit: int) -> WorkspaceError:
     detail = (
-        f"You have {limit} unfinished downloads, the most allowed (policies.quotas.jobsPerPrincipal); "
-        "wait until one has ended or cancel one, then try again."
+        f"You have {limit} unfinished downloads, imports and bundles, the most allowed "
+        "(policies.quotas.jobsPerPrincipal); wait until one has ended or cancel one, then try again."
     )
     return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)
 
 
-def _build_quota_exceeded(limit: int) -> WorkspaceError:
+def _build_quota_exceeded_error(limit: int) -> WorkspaceError:
     detail = (
         f"The files of your downloads may take {limit} bytes together (policies.quotas.downloadBytes); "
         "wait until older downloads expire, or request less data."

@@ -1,4 +1,4 @@
-"""Download jobs: request, progress and files."""
+"""Models of background jobs (downloads, audit bundles, imports): request, progress and files."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,11 +7,20 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from shared.downloads.import_request import ImportMapping, ImportRequest, ImportStep, UploadedFile, add_step_result
 from shared.errors import Kind, WorkspaceError
 
 
-class Format(StrEnum):
-    """File format of a download."""
+class JobKind(StrEnum):
+    """Kind of a background job, as error messages name it."""
+
+    DOWNLOAD = "download"
+    BUNDLE = "bundle"
+    IMPORT = "import"
+
+
+class DownloadFormat(StrEnum):
+    """Format of a download's files."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -19,7 +28,7 @@ class Format(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """State of a job."""
+    """State of a background job."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -28,15 +37,19 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class JobEndedError(Exception):
+    """Raised when a job was cancelled or has expired while a process works on it."""
+
+
 UNFINISHED: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 
 
-class _Record(BaseModel):
+class _JobRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class StoredFile(_Record):
-    """A file of a download.
+class StoredFile(_JobRecord):
+    """File of a download in the blob store.
 
     Attributes:
         blob: name of the blob.
@@ -51,17 +64,17 @@ class StoredFile(_Record):
     sha256: str
 
 
-class Part(_Record):
-    """A time range of one connection that one activity converts.
+class Part(_JobRecord):
+    """Part of a download: a time range of one connection, which one step of the job converts to files.
 
     Attributes:
-        connection: lookup of the connection.
-        start: inclusive start.
-        end: exclusive end.
-        size: minimum size of its files in bytes.
-        unpacked: approximate size of its rows in memory, in bytes.
-        files: None until it is converted.
-        columns: number of payload columns in its CSV files.
+        connection: lookup (id in URLs) of the connection.
+        start: start of the time range, inclusive.
+        end: end of the time range, exclusive.
+        size: minimum size of the part's files in bytes.
+        unpacked: approximate size of the part's rows in memory, in bytes.
+        files: files of the part; None until the part is converted.
+        columns: number of payload columns in the part's CSV files.
     """
 
     connection: str
@@ -78,28 +91,64 @@ class Part(_Record):
         return sum(file.rows for file in self.files or ())
 
 
-class Job(_Record):
-    """A download job.
+class BundledChain(_JobRecord):
+    """Audit chain that an audit bundle contains.
 
     Attributes:
-        id: also the id of the orchestration.
+        target: type of the chain, such as ``PlatformConfig``.
+        scope_key: scope of the records, if the type has one chain for each scope; empty for a workspace chain.
+    """
+
+    target: str
+    scope_key: str = ""
+
+
+class BundleRequest(_JobRecord):
+    """Request for an audit bundle (ZIP file of audit records with proofs), and its progress.
+
+    Attributes:
+        chains: chains of the bundle, in the order of the bundle's files.
+        start_date: earliest time of a record, in the format of records; empty for no limit.
+        end_date: latest time of a record; empty for no limit.
+        entity_id: only records about this entity; empty for all.
+        receipts: True if the bundle contains a receipt (RFC 9942) of each record.
+        chains_done: number of chains that are written.
+        records: number of records that are written.
+    """
+
+    chains: tuple[BundledChain, ...]
+    start_date: str = ""
+    end_date: str = ""
+    entity_id: str = ""
+    receipts: bool = False
+    chains_done: int = 0
+    records: int = 0
+
+
+class Job(_JobRecord):
+    """Background job: a download, an audit bundle, or an import of earlier telemetry.
+
+    Attributes:
+        id: unique id; also the id of the orchestration (durable function) that runs the job.
         owner: member id of the requester.
         format: format of the files.
-        start: inclusive start of the range.
-        end: exclusive end of the range.
-        connections: lookups of the connections, in the order of the files.
+        start: start of the time range, inclusive.
+        end: end of the time range, exclusive.
+        connections: lookups (ids in URLs) of the connections, in the order of the files.
         created_at: time of the request.
         expires_at: time at which the job and its files are deleted.
         status: state of the job.
         error: reason of a failure, for the caller.
-        parts: None until the job is planned; sorted by connection and time.
+        parts: parts of the download, sorted by connection and time; None until the job is planned.
         leaves: payload paths with columns in the CSV files, by connection.
+        bundle: request for an audit bundle; None for a download. A bundle has no connections and no range.
+        import_request: request for an import; None for other jobs. An import has no range.
         complete_up_to: events accepted before this instant were archived when the work started; None if unknown.
     """
 
     id: str
     owner: str
-    format: Format
+    format: DownloadFormat
     start: datetime
     end: datetime
     connections: tuple[str, ...]
@@ -110,6 +159,15 @@ class Job(_Record):
     parts: tuple[Part, ...] | None = None
     leaves: Mapping[str, tuple[tuple[str, ...], ...]] = {}
     complete_up_to: datetime | None = None
+    bundle: BundleRequest | None = None
+    import_request: ImportRequest | None = None
+
+    @property
+    def kind(self) -> JobKind:
+        """Kind of the job, derived from its request."""
+        if self.import_request is not None:
+            return JobKind.IMPORT
+        return JobKind.DOWNLOAD if self.bundle is None else JobKind.BUNDLE
 
     @property
     def unfinished(self) -> bool:
@@ -123,7 +181,7 @@ class Job(_Record):
 
     @property
     def stored_bytes(self) -> int:
-        """Total size of its files so far, in bytes."""
+        """Total size of the job's files so far, in bytes."""
         return sum(file.size for part in self.parts or () for file in part.files or ())
 
     @property
@@ -135,23 +193,23 @@ class Job(_Record):
         return len(set(self.connections) - waiting)
 
     def list_pending_parts(self) -> list[int]:
-        """Return the numbers of parts to convert: new ones first, then those whose CSV header lacks a column."""
+        """Return the numbers of the parts to convert: new parts; if none, parts whose CSV files lack a column."""
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
-        if new or self.format is not Format.CSV:
+        if new or self.format is not DownloadFormat.CSV:
             return new
         return [number for number, part in parts if part.columns != len(self.leaves.get(part.connection, ()))]
 
     def files(self) -> list[tuple[str, StoredFile]]:
-        """Return the files with their connections, in order."""
+        """Return the job's files in order, each with its connection (``audit-bundle`` for a bundle)."""
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
     def plan(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
-        """Return the job with its parts; unchanged if it is planned or has ended.
+        """Return the job with the parts to convert; return the job unchanged if it has parts already or has ended.
 
         Args:
             parts: parts to convert.
-            complete: whether all events accepted before the job's creation are archived.
+            complete: True if all events that were accepted before the job's creation are archived.
         """
         if self.parts is not None or not self.unfinished:
             return self
@@ -159,7 +217,7 @@ class Job(_Record):
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
-        """Return the job with a part's files; unchanged if the job has ended."""
+        """Return the job with the files of a converted part; return the job unchanged if it has ended."""
         if not self.unfinished or self.parts is None:
             return self
         part = self.parts[number].model_copy(update={"files": files, "columns": len(leaves)})
@@ -169,21 +227,87 @@ class Job(_Record):
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
     def finish(self, status: JobStatus, error: str | None = None) -> "Job":
-        """Return the job with a final state; unchanged if it has ended."""
+        """Return the job with a final status; return the job unchanged if it has already ended."""
         return self.model_copy(update={"status": status, "error": error}) if self.unfinished else self
 
+    def add_bundle_progress(self, chains_done: int, records: int) -> "Job":
+        """Return the job with new progress of its audit bundle.
+
+        A job that has ended, or that does not build an audit bundle, is returned unchanged.
+        """
+        if self.bundle is None or not self.unfinished:
+            return self
+        bundle = self.bundle.model_copy(update={"chains_done": chains_done, "records": records})
+        return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
+
+    def add_bundle_file(self, file: StoredFile) -> "Job":
+        """Return the job with the file of its bundle; return the job unchanged if it has ended."""
+        part = Part(connection="audit-bundle", start=self.start, end=self.end, files=(file,))
+        return self.model_copy(update={"parts": (part,)}) if self.unfinished else self
+
+    def start_import(
+        self, at: datetime, expires_at: datetime, file: UploadedFile, mapping: ImportMapping | None
+    ) -> "Job":
+        """Return the job as a started import; return the job unchanged if it was started before or is no import.
+
+        Args:
+            at: time of the start.
+            expires_at: time at which the import and its files are deleted.
+            file: the uploaded file.
+            mapping: replaces the column mapping of the import; None to leave the mapping.
+        """
+        if self.import_request is None or self.import_request.started_at is not None or not self.unfinished:
+            return self
+        replaced = {} if mapping is None else {"mapping": mapping}
+        request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
+        return self.model_copy(update={"import_request": request, "expires_at": expires_at})
+
+    def add_import_step(self, number: int, step: ImportStep) -> "Job":
+        """Return the job with the result of an import step; return the job unchanged if ended or already included."""
+        if self.import_request is None or not self.unfinished:
+            return self
+        request = add_step_result(self.import_request, number, step)
+        return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
+
+    def add_rejected_file(self, file: StoredFile) -> "Job":
+        """Return the job with the file of an import's rejected rows; return the job unchanged if it has ended."""
+        part = Part(connection=self.connections[0], start=self.start, end=self.end, files=(file,))
+        return self.model_copy(update={"parts": (part,)}) if self.unfinished else self
+
     def cancel(self) -> "Job":
-        """Return the cancelled job.
+        """Return the job with the status ``cancelled``.
 
         Raises:
-            WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``.
+            WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
         """
         if not self.unfinished:
-            detail = f"The download has already ended with status {self.status}."
-            raise WorkspaceError(Kind.CONFLICT, "DOWNLOAD_ENDED", detail, currentStatus=self.status)
+            raise build_job_ended_error(self)
         return self.finish(JobStatus.CANCELLED)
 
 
-def build_download_not_found() -> WorkspaceError:
-    """Return the error for a job that does not exist, has expired, or belongs to another member."""
-    return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", "The download does not exist or has expired.")
+def build_job_ended_error(job: Job) -> WorkspaceError:
+    """Return the error for an attempt to change a job that has ended."""
+    detail = f"The {job.kind} has already ended with status {job.status}."
+    match job.kind:
+        case JobKind.DOWNLOAD:
+            return WorkspaceError(Kind.CONFLICT, "DOWNLOAD_ENDED", detail, currentStatus=job.status)
+        case JobKind.BUNDLE:
+            return WorkspaceError(Kind.CONFLICT, "BUNDLE_ENDED", detail, currentStatus=job.status)
+        case JobKind.IMPORT:
+            return WorkspaceError(Kind.CONFLICT, "IMPORT_ENDED", detail, currentStatus=job.status)
+
+
+def build_job_not_found_error(kind: JobKind) -> WorkspaceError:
+    """Return the error for a job that does not exist, has expired, or belongs to another member.
+
+    Args:
+        kind: kind of the job that the caller requested.
+    """
+    detail = f"The {kind} does not exist or has expired."
+    match kind:
+        case JobKind.DOWNLOAD:
+            return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", detail)
+        case JobKind.BUNDLE:
+            return WorkspaceError(Kind.NOT_FOUND, "BUNDLE_NOT_FOUND", detail)
+        case JobKind.IMPORT:
+            return WorkspaceError(Kind.NOT_FOUND, "IMPORT_NOT_FOUND", detail)

@@ -1,4 +1,4 @@
-"""Output files of a download: hashed, counted, and rolled at a size limit; Parquet files of rows."""
+"""Output files of a download: hashed and counted; a new file begins at a size limit."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILE_BYTES: Final = 256_000_000
-"""Maximum file size; a single larger slice of rows exceeds it."""
+"""Maximum file size in bytes; a file that has a single larger slice of rows may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file.
+    """Finished file of a download, in the scratch folder.
 
     Attributes:
         path: path of the file.
@@ -31,7 +31,7 @@ class WrittenFile:
 
 
 class HashingFile:
-    """A binary file that counts and hashes the written bytes."""
+    """Binary file that counts and hashes the written bytes."""
 
     def __init__(self, path: Path) -> None:
         self.rows = 0
@@ -46,7 +46,7 @@ class HashingFile:
         return self._file.closed
 
     def write(self, data: bytes | memoryview) -> int:
-        """Append bytes."""
+        """Append bytes to the file, and update its size and hash."""
         self._digest.update(data)
         written = self._file.write(data)
         self.size += written
@@ -61,17 +61,17 @@ class HashingFile:
         self._file.close()
 
     def to_written_file(self) -> WrittenFile:
-        """Return the description of the closed file."""
+        """Return path, row count, size and hash of this file, which must be closed."""
         return WrittenFile(self._path, self.rows, self.size, self._digest.hexdigest())
 
 
 class RollingFiles:
-    """A sequence of files in a folder; at least one, so that an empty download has a header.
+    """Sequence of output files with a size limit; it has at least one file, so that an empty download has a header.
 
     Args:
         folder: target folder; files are named by number.
-        begin: called for each new file.
-        end: called for each file before it is closed.
+        begin: called with each new file, for instance to write a header.
+        end: called with each file before the file is closed.
         limit: maximum file size in bytes.
     """
 
@@ -90,14 +90,14 @@ class RollingFiles:
         self._finished: list[WrittenFile] = []
 
     def select_file(self, size: int) -> HashingFile:
-        """Return the current file if it has room for a number of bytes, else a new one."""
+        """Return the current file if ``size`` more bytes fit into it; otherwise a new file."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
-            self._finish(self._current)
-        return self._current or self._open_next()
+            self._finish_file(self._current)
+        return self._current or self._open_next_file()
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Close the last file and return all files."""
-        self._finish(self._current or self._open_next())
+        self._finish_file(self._current or self._open_next_file())
         return tuple(self._finished)
 
     def abandon(self) -> None:
@@ -105,12 +105,12 @@ class RollingFiles:
         if self._current is not None:
             self._current.close()
 
-    def _open_next(self) -> HashingFile:
+    def _open_next_file(self) -> HashingFile:
         self._current = HashingFile(self._folder / f"{len(self._finished):05d}")
         self._open_writer(self._current)
         return self._current
 
-    def _finish(self, file: HashingFile) -> None:
+    def _finish_file(self, file: HashingFile) -> None:
         self._close_writer(file)
         file.close()
         self._finished.append(file.to_written_file())
@@ -134,7 +134,7 @@ class ParquetFiles:
     """Parquet files of one connection, written batch by batch.
 
     Args:
-        connection: lookup of the connection.
+        connection: lookup (id in URLs) of the connection.
         folder: target folder.
         limit: maximum file size in bytes.
     """
@@ -146,7 +146,7 @@ class ParquetFiles:
         self._pending: list[pa.RecordBatch] = []
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Append some rows."""
+        """Append rows; they are written when a row group is complete."""
         self._pending.append(rows)
         if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._count_bytes() >= ROW_GROUP_BYTES:
             self._write_row_group()

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class JobStore(Protocol):
-    """Store of download jobs.
+    """Store of background jobs: downloads, audit bundles and imports.
 
-    Every method raises WorkspaceError UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` when the store does not answer.
+    Every method raises WorkspaceError UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` when the store does not respond.
     """
 
     async def create(self, job: Job) -> None:
@@ -26,9 +26,10 @@ class JobStore(Protocol):
         ...
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        """Replace a job atomically by the result of a function; return the new job, or None if it does not exist.
+        """Atomically replace a job by the result of ``change``; return the new job, or None if the job does not exist.
 
-        The function may be called several times. If it raises, the job remains unchanged and the error propagates.
+        ``change`` may be called several times. If it raises an error, the job remains unchanged and the error
+        propagates.
         """
         ...
 
@@ -46,7 +47,7 @@ class JobStore(Protocol):
 
 
 class JobRunner(Protocol):
-    """Background execution of jobs."""
+    """Runner that executes jobs in the background."""
 
     async def start(self, job_id: str) -> None:
         """Start a job's work.
@@ -57,15 +58,15 @@ class JobRunner(Protocol):
         ...
 
     async def stop(self, job_id: str) -> None:
-        """Stop a job's work; has no effect if there is none."""
+        """Stop a job's work; do nothing if no work is running."""
         ...
 
 
 class ArchiveProgress(Protocol):
-    """Progress of the archive in storing accepted events."""
+    """Waits until the archive has stored the telemetry events that were accepted before."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait, up to a timeout, until all events in the hubs are archived; return whether they are.
+        """Wait until all events in the event hubs are archived; return False after ``seconds``.
 
         Return False immediately if the progress is unknown.
         """
@@ -73,17 +74,17 @@ class ArchiveProgress(Protocol):
 
 
 class ArchivedRows(Protocol):
-    """Reads the archive of telemetry.
+    """Reader of archived telemetry.
 
-    Both methods raise WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the archive does not answer.
+    Both methods raise WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the archive does not respond.
     """
 
     async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
-        """Return the hours of a range that have rows of a connection, in order."""
+        """Return a summary of each hour in a time range that has rows of a connection, in order."""
         ...
 
     def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
-        """Yield a connection's rows in a range (start inclusive, end exclusive), each once, in a fixed order.
+        """Yield each row of a connection in a time range (start inclusive, end exclusive) once, in a fixed order.
 
         The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
         """
@@ -94,5 +95,5 @@ class UnknownArchiveProgress:
     """ArchiveProgress for Azure, where the app cannot see how far the triggers have read."""
 
     async def wait_until_archived(self, seconds: float) -> bool:  # noqa: ARG002  the port's signature
-        """Return False: the progress is unknown."""
+        """Return False, because the progress of the archive is unknown."""
         return False

@@ -1,4 +1,4 @@
-"""Record batches of one connection: feeding from coroutines to a thread, slicing, and parallel mapping."""
+"""Arrow record batches of one connection: reading by coroutines for a thread, slicing, and parallel processing."""
 
 import asyncio
 import os
@@ -15,19 +15,19 @@ SLICE_ROWS: Final = 65_536
 SLICE_BYTES: Final = 16 * 1024 * 1024
 JOINED_ROWS: Final = 8_192
 JOINED_BYTES: Final = SLICE_BYTES // 16
-"""Smaller batches are joined."""
+"""Size in bytes below which record batches are joined."""
 FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 """Columns before the payload in every format."""
 
 
 def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of bounded size; small batches are joined, a single row may be larger."""
-    for batch in _join_small(batches):
+    """Yield the same rows in batches of limited size; small batches are joined. A batch of one row may be larger."""
+    for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
-            yield from _halve_large(batch.slice(first, SLICE_ROWS))
+            yield from _halve_large_batch(batch.slice(first, SLICE_ROWS))
 
 
-def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _join_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches, since each batch has a fixed cost and an hour may have few rows."""
     small: list[pa.RecordBatch] = []
     for batch in batches:
@@ -45,13 +45,13 @@ def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(small)
 
 
-def _halve_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _halve_large_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if batch.num_rows < 2 or batch.nbytes <= SLICE_BYTES:  # noqa: PLR2004  one row cannot be halved
         yield batch
         return
     middle = batch.num_rows // 2
-    yield from _halve_large(batch.slice(0, middle))
-    yield from _halve_large(batch.slice(middle))
+    yield from _halve_large_batch(batch.slice(0, middle))
+    yield from _halve_large_batch(batch.slice(middle))
 
 
 def format_timestamps(timestamps: pa.Array) -> pa.Array:
@@ -66,15 +66,15 @@ POLL_SECONDS: Final = 0.5
 
 
 class FeedStopped(Exception):  # noqa: N818  not an error
-    """The rows are no longer required."""
+    """Raised in the thread that reads rows when the rows are no longer required."""
 
 
 class RowFeed:
-    """Reads rows on the event loop, one batch ahead of the thread that consumes them.
+    """Reader of rows for a worker thread; coroutines on the event loop read one batch ahead.
 
     Args:
         loop: event loop of the coroutines.
-        read: starts reading from the first row at each call.
+        read: returns an iterator of batches; each call starts to read from the first row.
         stop: when set, the thread receives ``FeedStopped``.
     """
 
@@ -86,27 +86,27 @@ class RowFeed:
         self._stop = stop
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches; must be called in a thread other than the loop's.
+        """Yield all batches; call this in a thread other than that of the event loop.
 
         Raises:
             FeedStopped: the rows are no longer required.
         """
         rows = self._read()
-        upcoming = self._submit(_read_next(rows))
+        upcoming = self._submit_read(_read_next_batch(rows))
         try:
-            while (batch := self._wait(upcoming)) is not None:
-                upcoming = self._submit(_read_next(rows))
+            while (batch := self._wait_for_batch(upcoming)) is not None:
+                upcoming = self._submit_read(_read_next_batch(rows))
                 yield batch
         finally:
             upcoming.cancel()
 
-    def _submit(self, coroutine: Coroutine[None, None, pa.RecordBatch | None]) -> Future[pa.RecordBatch | None]:
+    def _submit_read(self, coroutine: Coroutine[None, None, pa.RecordBatch | None]) -> Future[pa.RecordBatch | None]:
         if self._stop.is_set():
             coroutine.close()
             raise FeedStopped
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    def _wait(self, upcoming: Future[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    def _wait_for_batch(self, upcoming: Future[pa.RecordBatch | None]) -> pa.RecordBatch | None:
         # The loop may end during the wait, and then the future never completes.
         while not self._stop.is_set():
             with suppress(TimeoutError):
@@ -114,7 +114,7 @@ class RowFeed:
         raise FeedStopped
 
 
-async def _read_next(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+async def _read_next_batch(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return await anext(rows, None)
 
 
@@ -122,7 +122,7 @@ WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
 def map_in_order[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Yield the results of a function in the order of the items; a few items are processed concurrently.
+    """Apply a function to items in a few threads; yield the results in the order of the items.
 
     The function must release the interpreter lock, as pyarrow and DuckDB do.
     """

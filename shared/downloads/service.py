@@ -1,11 +1,9 @@
-"""Downloads for callers: start, list, wait, cancel, links.
+"""Download jobs for API callers: start, list, wait, cancel, and links to the files.
 
 Separate from ``work`` because requests for downloads do not need pyarrow, which loads slowly.
 """
 
-import asyncio
 import contextlib
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,23 +15,31 @@ from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.expiry import remove_files
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Format, Job, JobStatus, StoredFile, build_download_not_found
+from shared.downloads.models import (
+    BundleRequest,
+    DownloadFormat,
+    Job,
+    JobKind,
+    JobStatus,
+    StoredFile,
+    build_job_not_found_error,
+)
 from shared.downloads.ports import JobRunner, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 POLL_SECONDS: Final = 0.1
 START_TIMEOUT: Final = timedelta(seconds=30)
-"""A job pending for longer may have been stored by a process that crashed before starting its work."""
+"""Time after which a pending job is started again: the process that stored it may have crashed before starting it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A file with a temporary link.
+    """File of a download with a temporary link.
 
     Attributes:
-        connection: lookup of the connection.
+        connection: lookup (id in URLs) of the connection.
         file: the stored file.
         url: link that needs no credential.
         expires_at: end of the link's validity.
@@ -49,12 +55,12 @@ class DownloadService:
     """Starts downloads and reports their state.
 
     Args:
-        catalog: returns the current catalog.
-        jobs: store of the jobs.
-        blobs: store of the files.
-        quota: limits of each principal.
+        catalog: function that returns the current workspace catalog.
+        jobs: store of background jobs.
+        blobs: blob container with the files of jobs.
+        quota: counts and limits the jobs of each principal.
         lifetime: lifetime of a job and its files.
-        clock: returns the current instant.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -64,17 +70,18 @@ class DownloadService:
         blobs: BlobStore,
         quota: JobQuota,
         lifetime: timedelta,
-        clock: Callable[[], datetime] = now,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._jobs = jobs
         self._blobs = blobs
         self._quota = quota
         self._lifetime = lifetime
-        self._clock = clock
+        self._runtime = runtime
 
     async def select_connection(self, lookup: str) -> tuple[str, ...]:
-        """Return the connection to download; a disabled connection still has data.
+        """Return the lookup (id in URLs) of a connection to download; disabled connections, which have data, are valid.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
@@ -84,7 +91,7 @@ class DownloadService:
         return (lookup,)
 
     async def select_surface_connections(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
-        """Return the connections of a surface in their order, or only the given one.
+        """Return the connections of a surface (group of connections) in order, or only the given one of them.
 
         Raises:
             WorkspaceError: NOT_FOUND ``SURFACE_NOT_FOUND``; NOT_FOUND ``CONNECTION_NOT_FOUND`` if the surface does
@@ -104,20 +111,31 @@ class DownloadService:
         self,
         owner: Principal,
         connections: tuple[str, ...],
-        file_format: Format,
+        file_format: DownloadFormat,
         start: datetime,
         end: datetime,
         runner: JobRunner,
+        *,
+        job_id: str = "",
     ) -> Job:
         """Start a download and return its job.
+
+        Args:
+            owner: the caller.
+            connections: lookups (ids in URLs) of the connections.
+            file_format: format of the files.
+            start: start of the time range, inclusive.
+            end: end of the time range, exclusive.
+            runner: starts the work of the job in the background.
+            job_id: id for a repeatable request; if a job with this id exists, that job is returned.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE
                 ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
         """
-        at = self._clock()
+        at = self._runtime.now()
         job = Job(
-            id=uuid.uuid4().hex,
+            id=job_id or self._runtime.new_id(),
             owner=owner.member_id,
             format=file_format,
             start=start,
@@ -126,67 +144,105 @@ class DownloadService:
             created_at=at,
             expires_at=at + self._lifetime,
         )
-        await self._quota.admit(job.owner, job.id)
+        return await self._start_job(job, runner, repeatable=bool(job_id))
+
+    async def start_bundle(
+        self, owner: Principal, bundle: BundleRequest, runner: JobRunner, *, job_id: str = ""
+    ) -> Job:
+        """Start an audit bundle and return its job; for ``job_id`` and errors, see :meth:`start`."""
+        at = self._runtime.now()
+        job = Job(
+            id=job_id or self._runtime.new_id(),
+            owner=owner.member_id,
+            format=DownloadFormat.CSV,
+            start=at,
+            end=at,
+            connections=(),
+            created_at=at,
+            expires_at=at + self._lifetime,
+            bundle=bundle,
+        )
+        return await self._start_job(job, runner, repeatable=bool(job_id))
+
+    async def _start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
+        if repeatable and (stored := await self._jobs.get(job.id)) is not None:
+            # An earlier attempt of the same request stored the job, and its process may have ended before the start.
+            await self.restart_if_stalled(stored, runner)
+            return stored
+        await self._quota.reserve_job(job.owner, job.id)
         try:
             await self._jobs.create(job)
             await runner.start(job.id)
         except WorkspaceError:
             await self._jobs.delete(job.id)
-            await self._quota.free(job.owner, job.id)
+            await self._quota.release_job(job.owner, job.id)
             raise
         return job
 
-    async def get(self, caller: Principal, job_id: str) -> Job:
-        """Return a job of the caller; a credential with the right to manage keys can access all jobs.
+    async def get(self, caller: Principal, job_id: str, *, kind: JobKind = JobKind.DOWNLOAD) -> Job:
+        """Return a job of the caller; an administrator whose credential can manage keys can access all jobs.
+
+        Args:
+            caller: the caller.
+            job_id: id of the job.
+            kind: kind that the job must have.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``.
+            WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``, ``BUNDLE_NOT_FOUND`` or ``IMPORT_NOT_FOUND``.
         """
         job = await self._jobs.get(job_id)
-        if job is None or job.expires_at <= self._clock():
-            raise build_download_not_found()
-        # Check the credential's rights, not the member's: a restricted token of an administrator opens no other files.
-        if job.owner != caller.member_id and AccessRight.KEYS_MANAGE not in caller.rights:
-            raise build_download_not_found()
+        if job is None or job.expires_at <= self._runtime.now() or job.kind is not kind:
+            raise build_job_not_found_error(kind)
+        if not await self._can_access(job, caller):
+            raise build_job_not_found_error(kind)
         return job
 
+    async def _can_access(self, job: Job, caller: Principal) -> bool:
+        if job.owner == caller.member_id:
+            return True
+        # The role alone is not enough: a restricted token of an administrator opens no files of others.
+        return AccessRight.KEYS_MANAGE in caller.rights and (await self._catalog()).is_administrator(caller.member_id)
+
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
-        """Start a job's work again if it may not have started; otherwise do nothing."""
-        if job.status is JobStatus.PENDING and self._clock() - job.created_at > START_TIMEOUT:
+        """Start a job's work again if the job has been pending for too long; otherwise do nothing."""
+        if job.status is JobStatus.PENDING and self._runtime.now() - job.created_at > START_TIMEOUT:
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 
-    async def list(self, caller: Principal) -> Sequence[Job]:
-        """Return the caller's jobs, newest first."""
-        at = self._clock()
-        return [job for job in await self._jobs.list_owned(caller.member_id) if job.expires_at > at]
+    async def list(self, caller: Principal, *, kind: JobKind = JobKind.DOWNLOAD) -> Sequence[Job]:
+        """Return the caller's jobs of one kind, newest first."""
+        at = self._runtime.now()
+        jobs = await self._jobs.list_owned(caller.member_id)
+        return [job for job in jobs if job.expires_at > at and job.kind is kind]
 
     async def wait_until_ended(self, job: Job, seconds: int) -> Job:
-        """Return a job when it has ended, or its current state after a timeout."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while job.unfinished and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(POLL_SECONDS)
+        """Wait until a job has ended, but at most ``seconds``; return its newest state."""
+        deadline = self._runtime.monotonic() + seconds
+        while job.unfinished and self._runtime.monotonic() < deadline:
+            await self._runtime.sleep(POLL_SECONDS)
             job = await self._jobs.get(job.id) or job
         return job
 
-    async def cancel(self, caller: Principal, job_id: str, runner: JobRunner) -> None:
+    async def cancel(
+        self, caller: Principal, job_id: str, runner: JobRunner, *, kind: JobKind = JobKind.DOWNLOAD
+    ) -> None:
         """Cancel a job and delete its files.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``; CONFLICT ``DOWNLOAD_ENDED``.
+            WorkspaceError: as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
         """
-        job = await self.get(caller, job_id)
+        job = await self.get(caller, job_id, kind=kind)
         if await self._jobs.change(job_id, Job.cancel) is None:
-            raise build_download_not_found()
+            raise build_job_not_found_error(kind)
         await runner.stop(job_id)
         await remove_files(self._blobs, job_id)
-        await self._quota.free(job.owner, job_id)
+        await self._quota.release_job(job.owner, job_id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:
         """Return the files of a completed job with new links; an empty list for other jobs."""
         if job.status is not JobStatus.COMPLETED:
             return []
-        until = min(self._clock() + LINK_LIFETIME, job.expires_at)
+        until = min(self._runtime.now() + LINK_LIFETIME, job.expires_at)
         names = list_file_names(job)
         return [
             LinkedFile(connection, file, await self._blobs.link(file.blob, name, until), until)
@@ -195,7 +251,14 @@ class DownloadService:
 
 
 def list_file_names(job: Job) -> Sequence[str]:
-    """Return the download names of a job's files: the connection, with a number if it has is_one_of_several files."""
+    """Return the names under which browsers save the files: the connection, plus a number if it has several files.
+
+    The file of an audit bundle is named ``audit-bundle.zip``; the file of an import ends with ``-rejected.csv``.
+    """
+    if job.bundle is not None:
+        return ["audit-bundle.zip"]
+    if job.import_request is not None:
+        return [f"{connection}-rejected.csv" for connection, _ in job.files()]
     connections = [connection for connection, _ in job.files()]
     names = []
     for index, connection in enumerate(connections):

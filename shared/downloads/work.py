@@ -5,7 +5,7 @@ Separate from ``service`` because it loads pyarrow, which requests for downloads
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -17,18 +17,20 @@ from shared.cold_data.scratch import translate_resource_errors
 from shared.downloads.expiry import build_job_prefix, remove_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
+from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
+from shared.interpreter import load_modules
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 PART_BYTES: Final = 1_000_000_000
-"""Expected size of a part's files, which are on the scratch disk together."""
+"""Expected size of the files of a part; all of them are on the scratch disk at the same time."""
 PART_TIME: Final = timedelta(days=1)
 """Minimum time range of a part, because reading a part also reads a day before and after it."""
-_ROW_BYTES: Final = {Format.CSV: 60, Format.JSONL: 120, Format.PARQUET: 0}
-"""Minimum size of a row in addition to the values of its payload."""
+_ROW_BYTES: Final = {DownloadFormat.CSV: 60, DownloadFormat.JSONL: 120, DownloadFormat.PARQUET: 0}
+"""Minimum number of bytes of a row in addition to the values of its payload."""
 LARGE_PART_BYTES: Final = 20_000_000
 """Minimum size of a large part in bytes. A process converts one large part at a time, which uses all processors and up
 to about 450 MB. A few small parts run concurrently, so that they need not wait for large ones."""
@@ -48,9 +50,9 @@ _LOG = logs.get_logger("downloads")
 
 
 def plan_parts(
-    connection: str, start: datetime, end: datetime, file_format: Format, hours: Sequence[HourSummary]
+    connection: str, start: datetime, end: datetime, file_format: DownloadFormat, hours: Sequence[HourSummary]
 ) -> list[Part]:
-    """Return the parts of one connection: one, unless the archived rows certainly need several files."""
+    """Split the download of one connection into parts: one part, unless the rows certainly need several files."""
     sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in hours]
     parts = [Part(connection=connection, start=start, end=end)]
     splits = sum(sizes) > FILE_BYTES
@@ -65,16 +67,22 @@ def plan_parts(
     return parts
 
 
-class DownloadWork:
+async def ignore_ended_job(job: Job) -> None:
+    """Do nothing; the default for ``on_end`` of ``DownloadRunner``."""
+
+
+class DownloadRunner:
     """Executes the steps of download jobs.
 
     Args:
-        jobs: store of the jobs.
-        archive: source of the rows.
-        blobs: store of the files.
+        jobs: store of background jobs.
+        archive: reader of archived telemetry rows.
+        blobs: blob container with the files of jobs.
         scratch: folder of temporary files.
-        progress: progress of the archive.
-        quota: limits of each principal.
+        progress: waits until accepted telemetry events are archived.
+        quota: counts and limits the jobs of each principal.
+        on_end: called at least once for each job that has completed or failed, after its new status is stored.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -85,6 +93,9 @@ class DownloadWork:
         scratch: Path,
         progress: ArchiveProgress,
         quota: JobQuota,
+        *,
+        on_end: Callable[[Job], Awaitable[None]] = ignore_ended_job,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._jobs = jobs
         self._archive = archive
@@ -92,12 +103,14 @@ class DownloadWork:
         self._scratch = scratch
         self._progress = progress
         self._quota = quota
+        self._on_end = on_end
         self._large = FairScheduler(1, 1 + MAX_WAITING_PARTS)
         self._small = FairScheduler(CONCURRENT_SMALL_PARTS, CONCURRENT_SMALL_PARTS + MAX_WAITING_PARTS)
         self._planning = FairScheduler(CONCURRENT_PLANS, 1)
+        self._runtime = runtime
 
     async def next_parts(self, job_id: str) -> Sequence[int] | None:
-        """Return the numbers of parts to convert now; empty if the job has ended.
+        """Return the numbers of the job's parts to convert now; empty if the job has ended.
 
         Returns:
             None if another job of the principal is being planned; retry later.
@@ -108,18 +121,18 @@ class DownloadWork:
                 return None
             async with self._planning.turn(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
-                planned = tuple(await self._plan(job))
+                planned = tuple(await self._plan_job(job))
                 job = await self._jobs.change(job_id, lambda current: current.plan(planned, complete=complete))
         return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.unfinished else []
 
     async def convert(self, job_id: str, number: int) -> bool:
-        """Create and store the files of a part.
+        """Create and store the download files of one part of a job.
 
         Returns:
-            False if this process already has the maximum number of the principal's parts; retry later.
+            False if this process already works on the maximum number of parts for the principal; retry later.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the archive, the file store or the job store does not answer; retry.
+            WorkspaceError: UNAVAILABLE if the archive, the file store or the job store does not respond; retry.
         """
         job = await self._jobs.get(job_id)
         if job is None or job.parts is None:
@@ -138,11 +151,11 @@ class DownloadWork:
             return
         part = job.parts[number]
         try:
-            files, leaves = await self._convert(job, number, part)
+            files, leaves = await self._convert_part(job, number, part)
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end(job_id, JobStatus.FAILED, _format_error(error))
+            await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
             return
         after = await self._jobs.change(job_id, lambda current: current.complete_part(number, files, leaves))
         outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
@@ -150,35 +163,36 @@ class DownloadWork:
             await self._blobs.delete(sorted(outdated))
         if after is None or after.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
             await remove_files(self._blobs, job_id)
-            await self._quota.free(job.owner, job_id)
+            await self._quota.release_job(job.owner, job_id)
 
     async def finish(self, job_id: str) -> None:
-        """Complete a job; fail it if its files exceed the principal's quota."""
+        """Complete a job; mark the job as failed if its files exceed the principal's quota."""
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished:
             try:
-                await self._quota.grow(job, job.stored_bytes)
+                await self._quota.reserve_bytes(job, job.stored_bytes)
             except WorkspaceError as error:
                 if error.kind is not Kind.STORAGE_FULL:
                     raise
-                await self._end(job_id, JobStatus.FAILED, _format_error(error))
+                await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
                 return
-        await self._end(job_id, JobStatus.COMPLETED)
+        await self._end_job(job_id, JobStatus.COMPLETED)
 
     async def fail(self, job_id: str) -> None:
-        """Mark a job as failed."""
-        await self._end(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
+        """Mark a download job as failed after its retries."""
+        await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _plan(self, job: Job) -> list[Part]:
+    async def _plan_job(self, job: Job) -> list[Part]:
         planned: list[Part] = []
         for connection in job.connections:
             list_hours = await self._archive.list_hours(connection, job.start, job.end)
             planned += plan_parts(connection, job.start, job.end, job.format, list_hours)
         return planned
 
-    async def _convert(
+    async def _convert_part(
         self, job: Job, number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
+        await load_modules(self._runtime, "shared.downloads.conversion", "shared.downloads.row_feed")
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
         from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  loads pyarrow
 
@@ -191,7 +205,7 @@ class DownloadWork:
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as folder:
             try:
                 with translate_resource_errors(self._scratch):
-                    written, leaves = await asyncio.to_thread(
+                    written, leaves = await self._runtime.run_in_thread(
                         conversion.write_files, job.format, part.connection, rows, Path(folder), known
                     )
                 stored = [
@@ -205,7 +219,7 @@ class DownloadWork:
                 ]
                 # Count the files before storing them. Files added concurrently by other parts count at the next call.
                 others = job.stored_bytes - sum(file.size for file in part.files or ())
-                await self._quota.grow(job, others + sum(file.size for file in stored))
+                await self._quota.reserve_bytes(job, others + sum(file.size for file in stored))
                 for file, local_file in zip(stored, written, strict=True):
                     await self._blobs.upload(file.blob, local_file.path)
             except FeedStopped:
@@ -217,7 +231,7 @@ class DownloadWork:
 
     async def _stop_when_ended(self, job_id: str, stop: Event) -> None:
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await self._runtime.sleep(POLL_SECONDS)
             try:
                 job = await self._jobs.get(job_id)
             except WorkspaceError:
@@ -226,19 +240,21 @@ class DownloadWork:
                 stop.set()
                 return
 
-    async def _end(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
         if job is not None:
             _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
             if job.status is JobStatus.COMPLETED:
-                await self._quota.finish(job)
+                await self._quota.release_completed_job(job)
             else:
                 await remove_files(self._blobs, job_id)
-                await self._quota.free(job.owner, job_id)
+                await self._quota.release_job(job.owner, job_id)
+            if job.status is not JobStatus.CANCELLED:
+                await self._on_end(job)
 
 
-def _format_error(error: WorkspaceError) -> str:
-    """Return the error text of a failed job; quota errors include the code for callers to test."""
+def _format_job_error(error: WorkspaceError) -> str:
+    """Return the error text of a failed job; it begins with the error code if a quota is exceeded."""
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 

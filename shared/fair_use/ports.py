@@ -1,4 +1,4 @@
-"""Port of the store that counts the live streams and jobs of each principal over all instances."""
+"""Port of the store that counts the live streams and jobs of each principal across all instances."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,9 @@ class QuotaReservation:
     Attributes:
         id: id of the stream or job.
         taken_at: time of the reservation, in seconds since the epoch.
-        active: whether it counts towards the limit of the number; a finished job counts only with its size.
-        size: size of its stored files in bytes.
+        active: True if the reservation counts towards the number of streams or jobs; a finished job counts only with
+            its size.
+        size: size of the job's stored files in bytes.
     """
 
     id: str
@@ -37,29 +38,31 @@ class QuotaStore(Protocol):
     ``QUOTAS_UNAVAILABLE`` if the store does not respond.
     """
 
-    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
-        """Add an active reservation; return False if the principal already has ``limit`` active reservations.
+    async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
+        """Reserve a place for a stream or job; return False if the principal has ``limit`` active reservations already.
 
         An existing reservation with this id is not changed.
         """
         ...
 
-    async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
-        """Raise the size of a reservation; add the reservation if it is missing.
+    async def raise_size(
+        self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
+    ) -> bool:
+        """Raise the recorded size of a job's stored files; create the reservation if it is missing.
 
-        Return False and change nothing if all sizes of the principal together would exceed the limit. A size below
-        the stored one changes nothing.
+        Return False and change nothing if all sizes of the principal together would exceed the limit. A size below the
+        stored size changes nothing.
         """
         ...
 
-    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
-        """Mark a reservation as inactive; its size still counts."""
+    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
+        """Mark the reservation of a finished stream or job as inactive; its size still counts."""
         ...
 
-    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
+    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
         """Delete reservations; ids without a reservation are ignored."""
         ...
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
-        """Return the principal's reservations, oldest first."""
+        """Return a principal's reservations for streams or jobs, oldest first."""
         ...

@@ -1,1 +1,1 @@
-"""GraphQL interface: queries of the workspace, and execution of its warm queries."""
+"""GraphQL interface: read access to the workspace catalog, and execution of its warm queries (saved KQL queries)."""

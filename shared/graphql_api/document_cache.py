@@ -26,16 +26,16 @@ from graphql.language import Visitor, visit
 from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
 from shared.graphql_api.limits import MAX_TOKENS
-from shared.worker_threads import run_in_worker
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_CACHED_CHARACTERS: Final = 100_000
-"""Maximum size of all cached texts; a character of a document needs up to 550 bytes of nodes."""
+"""Maximum total length of the cached documents; a character needs up to 550 bytes of memory for syntax nodes."""
 MAX_CACHED_LENGTH: Final = 20_000
 _MAX_ERRORS: Final = 10
 _COST_FACTOR: Final = 32
-"""Validation time per character of a document, relative to JSON parsing."""
+"""Factor by which validating a GraphQL document takes longer than parsing JSON of the same length."""
 _MAX_COMPARISONS: Final = 50_000
-"""Maximum comparisons of fields during validation; the library's limit, ten times higher, takes seconds."""
+"""Maximum number of field comparisons during validation; the library's limit, ten times higher, takes seconds."""
 _ABORTED: Final = "Validation aborted."
 _TOO_MANY_SELECTIONS: Final = "The document selects the same fields too often; select each field once."
 _TOO_DEEP: Final = "The document is nested too deeply."
@@ -43,11 +43,11 @@ _TOO_DEEP: Final = "The document is nested too deeply."
 
 @dataclass(frozen=True)
 class PreparedDocument:
-    """A parsed document with its validation errors.
+    """Parsed GraphQL document with its validation errors.
 
     Attributes:
-        document: the document as sent; None if the text cannot be parsed.
-        runnable: the merged document that is validated and executed.
+        document: syntax tree of the document as sent; None if the text cannot be parsed.
+        runnable: document without repeated selections, which is validated and executed.
         errors: validation errors; empty if the document can be executed.
     """
 
@@ -57,7 +57,7 @@ class PreparedDocument:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """Names of all fields in the document."""
+        """Names of all fields that the document selects."""
         names = _FieldNames()
         if self.document is not None:
             visit(self.document, names)
@@ -74,35 +74,36 @@ class _FieldNames(Visitor):
 
 
 class DocumentCache:
-    """Prepares and caches documents of one schema."""
+    """Cache of GraphQL documents that are parsed and validated against one schema."""
 
-    def __init__(self, schema: GraphQLSchema) -> None:
+    def __init__(self, schema: GraphQLSchema, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._schema = schema
         self._cache: OrderedDict[str, PreparedDocument] = OrderedDict()
         self._characters = 0
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
+        self._runtime = runtime
 
     async def load(self, text: str) -> PreparedDocument:
-        """Return a prepared document; a long document is prepared outside the event loop."""
-        cached = self._find(text)
+        """Return a document from the cache, or parse and validate it, in a worker thread if it is long."""
+        cached = self._find_document(text)
         if cached is not None:
             return cached
-        prepared = await run_in_worker(len(text) * _COST_FACTOR, self._parse_and_validate, text)
-        self._store(text, prepared)
+        prepared = await self._runtime.run_in_worker(len(text) * _COST_FACTOR, self._parse_and_validate, text)
+        self._store_document(text, prepared)
         return prepared
 
     def prepare(self, text: str) -> PreparedDocument:
-        """Return a parsed and validated document from the cache, or prepare it."""
-        prepared = self._find(text) or self._parse_and_validate(text)
-        self._store(text, prepared)
+        """Return a document from the cache, or parse and validate it in the current thread."""
+        prepared = self._find_document(text) or self._parse_and_validate(text)
+        self._store_document(text, prepared)
         return prepared
 
-    def _find(self, text: str) -> PreparedDocument | None:
+    def _find_document(self, text: str) -> PreparedDocument | None:
         if text in self._cache:
             self._cache.move_to_end(text)
         return self._cache.get(text)
 
-    def _store(self, text: str, prepared: PreparedDocument) -> None:
+    def _store_document(self, text: str, prepared: PreparedDocument) -> None:
         if text in self._cache or len(text) > MAX_CACHED_LENGTH:
             return
         self._cache[text] = prepared
@@ -120,19 +121,19 @@ class DocumentCache:
         except RecursionError:
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
         try:
-            runnable = merge_selections(document)
+            runnable = remove_repeated_selections(document)
             errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
         except RecursionError:
             return PreparedDocument(document, (GraphQLError(_TOO_DEEP),))
-        return PreparedDocument(document, tuple(map(_explain_error, errors)), runnable)
+        return PreparedDocument(document, tuple(map(_reword_error, errors)), runnable)
 
 
-def _explain_error(error: GraphQLError) -> GraphQLError:
+def _reword_error(error: GraphQLError) -> GraphQLError:
     return GraphQLError(_TOO_MANY_SELECTIONS) if error.message == _ABORTED else error
 
 
-def merge_selections(document: DocumentNode) -> DocumentNode:
-    """Return an equivalent document without repeated selections.
+def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
+    """Return an equivalent GraphQL document in which each selection set has no repeated selections.
 
     Raises:
         RecursionError: if the document is nested too deeply.
@@ -142,19 +143,19 @@ def merge_selections(document: DocumentNode) -> DocumentNode:
 
 
 class _SelectionMerger:
-    """Numbers distinct selections, so that a comparison of selections is a comparison of numbers."""
+    """Merges repeated GraphQL selections. Equal selections get equal numbers, so that they are easy to compare."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
 
     def merge(self, node: Any) -> tuple[Any, int]:
-        """Return a definition or selection with merged subselections, and its number."""
+        """Merge the subselections of a definition or selection; return the merged selection and its number."""
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
-            return node, self._assign_number((*_selection_key(node), None))
+            return node, self._assign_number((*_build_selection_key(node), None))
         selections, number = self._merge_selections(subselections.selections)
         prepared = replace(node, selection_set=replace(subselections, selections=selections))
-        return prepared, self._assign_number((*_selection_key(node), number))
+        return prepared, self._assign_number((*_build_selection_key(node), number))
 
     def _merge_selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         cached: dict[int, Any] = {}
@@ -167,8 +168,8 @@ class _SelectionMerger:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def _selection_key(node: Any) -> tuple[object, ...]:
-    """Return the properties that distinguish a selection, except its subselections."""
+def _build_selection_key(node: Any) -> tuple[object, ...]:
+    """Return a key that identifies a selection: its name, alias, arguments and directives, not its subselections."""
     directives = tuple(print_ast(each) for each in getattr(node, "directives", None) or ())
     if isinstance(node, FieldNode):
         arguments = tuple(print_ast(each) for each in node.arguments or ())

@@ -1,4 +1,4 @@
-"""GraphQL error codes and error objects; independent of the GraphQL library."""
+"""GraphQL error codes and error objects for service errors; independent of the GraphQL library."""
 
 from typing import Any, Final
 
@@ -17,21 +17,21 @@ _CODES: Final = {
     Kind.THROTTLED: RATE_LIMITED,
 }
 _ENGINE_ERRORS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUERY_TOO_LARGE"})
-"""Errors of an approved query; they are internal errors, because the caller did not write the query."""
+"""Engine errors about an approved query; for the caller, who did not write the query, they are internal errors."""
 
 
 def to_graphql_code(error: WorkspaceError) -> str:
-    """Return the GraphQL error code of an error."""
+    """Convert the kind of a service error to the GraphQL error code."""
     return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 
 def to_error_object(error: WorkspaceError) -> dict[str, Any]:
-    """Return the error object for a rejected request."""
+    """Convert the service error of a rejected request to a GraphQL error object."""
     return {"message": error.detail, "path": [], "extensions": to_extensions(error)}
 
 
 def to_extensions(error: WorkspaceError) -> dict[str, Any]:
-    """Return the extensions of an error object."""
+    """Build the ``extensions`` of a GraphQL error object: code, reason and invalid fields of a service error."""
     code = to_graphql_code(error)
     extensions: dict[str, Any] = {"code": code}
     if code == INTERNAL_ERROR:

@@ -1,7 +1,7 @@
 """Limits of a GraphQL request: depth, cost and aliases, measured on the document before execution.
 
-A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a surface or
-connection by ten. Introspection has its own limit and is not counted here.
+A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a connection or a
+surface (group of connections) by ten. Introspection has its own limit and is not counted here.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class _Weight(NamedTuple):
 def find_exceeded_limit(
     document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
 ) -> str | None:
-    """Return a message about the first limit that a valid operation exceeds; None if it exceeds none.
+    """Return an error message for the first limit that a GraphQL operation exceeds; None if it exceeds no limit.
 
     Args:
         document: validated document, without cycles of fragments.
@@ -49,7 +49,7 @@ def find_exceeded_limit(
     aliases = _count_aliases(document)
     if aliases > MAX_ALIASES:
         return f"The request has {aliases} aliases; at most {MAX_ALIASES} are allowed."
-    depth, cost = _Measure(document, operation, variables).measure()
+    depth, cost = _OperationMeter(document, operation, variables).measure_operation()
     if depth > MAX_DEPTH:
         return f"The request is {depth} fields deep; a depth of at most {MAX_DEPTH} is allowed."
     if cost > MAX_COST:
@@ -57,8 +57,8 @@ def find_exceeded_limit(
     return None
 
 
-class _Measure:
-    """Measures selections; each fragment is measured once."""
+class _OperationMeter:
+    """Measures the depth and cost of a GraphQL operation; each fragment is measured once."""
 
     def __init__(
         self, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
@@ -76,8 +76,8 @@ class _Measure:
         }
         self._fragment_weights: dict[tuple[str, bool], _Weight] = {}
 
-    def measure(self) -> _Weight:
-        """Return the weight of the whole operation."""
+    def measure_operation(self) -> _Weight:
+        """Return the depth and the cost of the whole operation."""
         return self._measure_selections(self._operation.selection_set, root=True)
 
     def _measure_selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:
@@ -110,12 +110,12 @@ class _Measure:
     def _read_page_size(self, field: FieldNode) -> int:
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):
-                size = self._read_number(argument.value)
+                size = self._read_integer_value(argument.value)
                 if size is not None:
                     return min(max(size, 0), MAX_SIZE)
         return DEFAULT_SIZE
 
-    def _read_number(self, node: Any) -> int | None:
+    def _read_integer_value(self, node: Any) -> int | None:
         if isinstance(node, IntValueNode):
             return int(node.value)
         value = self._variables.get(node.name.value) if isinstance(node, VariableNode) else None

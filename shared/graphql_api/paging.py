@@ -1,4 +1,4 @@
-"""Pages of root lists, by cursor or by offset."""
+"""Paging of the root lists of GraphQL queries, by cursor or by offset."""
 
 import base64
 import binascii
@@ -15,12 +15,12 @@ MAX_SIZE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of a list.
+    """Page of a root list, such as ``queries``.
 
     Attributes:
-        nodes: the items.
+        nodes: items of the page.
         total: number of items in the whole list.
-        has_next: whether another page follows.
+        has_next: True if another page follows.
     """
 
     nodes: Sequence[CatalogEntry[Any]]
@@ -35,15 +35,15 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Paging arguments of a root list; None if an argument is missing."""
+    """Paging arguments of a root list; a missing argument is None."""
 
     limit: int | None = None
     offset: int | None = None
     first: int | None = None
     after: str | None = None
 
-    def read_size(self) -> int:
-        """Return the requested page size.
+    def get_page_size(self) -> int:
+        """Return the requested page size, after a check of its range.
 
         Raises:
             WorkspaceError: INVALID with the name of the argument.
@@ -55,8 +55,8 @@ class PageRequest:
             raise invalid(name, f"must be between 0 and {MAX_SIZE}")
         return value
 
-    def select(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
-        """Return the requested page of a list that is sorted by lookup key.
+    def select_page(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
+        """Return the requested page of a list that is sorted by lookup (id in URLs).
 
         Raises:
             WorkspaceError: INVALID with the name of the argument.
@@ -65,11 +65,11 @@ class PageRequest:
             raise invalid(
                 "first", "must not be combined with limit or offset; use first and after, or limit and offset"
             )
-        read_size, start = self.read_size(), self._find_start(ordered)
-        nodes = ordered[start : start + read_size]
+        size, start = self.get_page_size(), self._find_start_index(ordered)
+        nodes = ordered[start : start + size]
         return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
 
-    def _find_start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
+    def _find_start_index(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
         if self.after is not None:
             last = _parse_cursor(self.after)
             # Compare keys, not positions: items inserted before the cursor must not shift the page.
@@ -81,7 +81,7 @@ class PageRequest:
 
 
 def to_cursor(stored: CatalogEntry[Any]) -> str:
-    """Return the cursor of an item."""
+    """Build the cursor of a list item from the item's lookup (id in URLs)."""
     return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
 
 
@@ -89,11 +89,11 @@ def _parse_cursor(cursor: str) -> str:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _build_invalid_cursor() from None
+        raise _build_invalid_cursor_error() from None
     if not text.startswith("after:"):
-        raise _build_invalid_cursor()
+        raise _build_invalid_cursor_error()
     return text.removeprefix("after:")
 
 
-def _build_invalid_cursor() -> WorkspaceError:
+def _build_invalid_cursor_error() -> WorkspaceError:
     return invalid("after", "must be an endCursor or edge cursor of this list")

@@ -1,4 +1,4 @@
-"""Context of one GraphQL request: caller, catalog snapshot and data loaders."""
+"""Context that the resolvers of one GraphQL request share: caller, catalog snapshot and data loaders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,59 +11,67 @@ from graphql import GraphQLError
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.telemetry.ports import ConnectionState, derive_status
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.telemetry.connection_status import ConnectionStatuses
+from shared.telemetry.ports import ConnectionState
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.service import WarmQueries
 
 
 @dataclass
 class GraphQLRequest:
-    """Context of one execution, shared by its resolvers.
+    """Context of one GraphQL request, which its resolvers share.
 
     Attributes:
         principal: the caller.
         catalog: snapshot of the catalog at the start of the request.
-        states: states of the connections; empty if no field requests them.
-        warm_queries: executes queries.
-        columns: loader for the columns of queries.
-        failures: errors of fields that have a value nevertheless, because null would remove enclosing lists.
+        states: message statistics of the connections, by lookup (id in URLs); empty if the request selects no field
+            with them.
+        statuses: derives the status of a connection.
+        warm_queries: executes saved KQL queries.
+        columns: data loader for the result columns of queries.
+        runtime: clock for time ranges.
+        failures: errors of fields that return a fallback value instead of null, because a null would propagate to the
+            enclosing list.
     """
 
     principal: Principal
     catalog: Catalog
     states: Mapping[str, ConnectionState]
+    statuses: ConnectionStatuses
     warm_queries: WarmQueries
     columns: "DataLoader[str, Any]" = field(repr=False)
+    runtime: Runtime = SYSTEM_RUNTIME
     failures: list[GraphQLError] = field(default_factory=list)
 
     @cached_property
     def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
-        """Queries of each surface, sorted by lookup key."""
+        """Saved KQL queries by their surface (group of connections), sorted by lookup (id in URLs)."""
         grouped: dict[str, list[CatalogEntry[WarmQuery]]] = {}
         for stored in sort_by_lookup(self.catalog.queries):
             grouped.setdefault(stored.value.surface, []).append(stored)
         return grouped
 
     def list_surfaces(self, connection: Connection) -> list[CatalogEntry[Surface]]:
-        """Return the surfaces that own a connection."""
+        """Return the surfaces (groups of connections) that contain a connection."""
         return [self.catalog.surfaces[lookup] for lookup in self.catalog.find_surfaces(connection.lookup)]
 
     def list_connections(self, surface: Surface) -> list[CatalogEntry[Connection]]:
-        """Return the connections that a surface owns."""
+        """Return the data connections that belong to a surface (group of connections)."""
         known = self.catalog.connections
         return [known[lookup] for lookup in surface.connections if lookup in known]
 
     def find_query(self, name: str) -> CatalogEntry[WarmQuery] | None:
-        """Return a query by name or lookup key; None if it does not exist.
+        """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
 
-        A name cannot equal another query's lookup key. In catalogs older than this rule, the lookup key has precedence,
+        A name cannot equal another query's lookup. In catalogs older than this rule, the lookup has precedence,
         because editors choose names freely.
         """
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
     def derive_connection_status(self, connection: Connection) -> str:
-        """Return a connection's status."""
-        return derive_status(connection.enabled, self.states.get(connection.lookup))
+        """Return the status of a connection, for instance CONNECTED."""
+        return self.statuses.derive(connection, self.states.get(connection.lookup)).status
 
     @cached_property
     def _queries_by_name(self) -> Mapping[str, CatalogEntry[WarmQuery]]:
@@ -71,12 +79,15 @@ class GraphQLRequest:
 
 
 def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
-    """Return catalog entries sorted by lookup key."""
+    """Return catalog entries sorted by their lookup (id in URLs)."""
     return [items[lookup] for lookup in sorted(items)]
 
 
 def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
-    """Return the loader of columns by query lookup; it raises the reason if columns are unknown."""
+    """Build the data loader that returns the result columns of queries by their lookup (id in URLs).
+
+    The loader raises the engine's error for a query whose columns are unknown.
+    """
 
     async def load(lookups: list[str]) -> list[Any]:
         # Load one after another: each uncached item executes an engine query.

@@ -1,11 +1,12 @@
 """Resolvers of GraphQL fields, and the scalars DateTime (RFC 3339 with a time zone) and JSON (any JSON value).
 
-All resolvers but executeQuery and schema are plain functions of one catalog snapshot.
+All resolvers except those of executeQuery and schema are synchronous functions of one catalog snapshot.
 
 Separate from ``service``, which runs a request, because the resolvers mirror the schema.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,16 +28,17 @@ from graphql import (
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
 from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
 from shared.timestamps import parse_rfc3339, rfc3339
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
-from shared.warm_queries.service import DEFAULT_LIMIT
+from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
+from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range, select_time_range
 
 _MAX_DIGITS: Final = 4_000
-"""Approximate maximum that the interpreter parses, as in a JSON body."""
+"""Maximum digits of an integer literal, near the interpreter's limit, as in a JSON body."""
 
 DATE_TIME = ScalarType("DateTime")
 JSON = ScalarType("JSON")
@@ -50,13 +52,13 @@ MUTATION = MutationType()
 
 @DATE_TIME.serializer
 def write_date_time(value: datetime) -> str:
-    """Serialise an instant as RFC 3339 in UTC."""
+    """Serialise a value of the scalar DateTime as RFC 3339 text in UTC."""
     return rfc3339(value)
 
 
 @DATE_TIME.value_parser
 def read_date_time(value: Any) -> datetime:
-    """Parse an instant.
+    """Parse a value of the scalar DateTime.
 
     Raises:
         GraphQLError: if the value is not an RFC 3339 date-time with a time zone.
@@ -71,7 +73,7 @@ def read_date_time(value: Any) -> datetime:
 
 @JSON.value_parser
 def read_json(value: Any) -> Any:
-    """Return a JSON value unchanged.
+    """Check a value of the scalar JSON and return it unchanged.
 
     Raises:
         GraphQLError: if the value is NaN or infinite.
@@ -83,10 +85,10 @@ def read_json(value: Any) -> Any:
 
 @JSON.literal_parser
 def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
-    """Return the JSON value of a literal in a document.
+    """Convert a literal in a GraphQL document to a value of the scalar JSON.
 
     Raises:
-        GraphQLError: if the literal is an enum value or contains a duplicate member.
+        GraphQLError: if the literal is an enum value or contains a duplicate property.
     """
     match node:
         case VariableNode():
@@ -94,12 +96,12 @@ def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) 
         case ListValueNode():
             return [read_json_literal(item, variables) for item in node.values]
         case ObjectValueNode():
-            return _read_object(node, variables)
+            return _read_object_literal(node, variables)
         case _:
-            return _read_scalar(node)
+            return _read_scalar_literal(node)
 
 
-def _read_scalar(node: ValueNode) -> Any:
+def _read_scalar_literal(node: ValueNode) -> Any:
     match node:
         case NullValueNode():
             return None
@@ -115,68 +117,68 @@ def _read_scalar(node: ValueNode) -> Any:
             raise GraphQLError("JSON: must be a JSON value", node)
 
 
-def _read_object(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
+def _read_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
     members = {field.name.value: read_json_literal(field.value, variables) for field in node.fields}
     if len(members) != len(node.fields):
-        raise GraphQLError("JSON: duplicate member", node)
+        raise GraphQLError("JSON: the object has a duplicate property", node)
     return members
 
 
 def _require_catalog_read(info: Info) -> GraphQLRequest:
-    """Return the request if its caller has the right to read the catalog."""
+    """Check that the caller has the right to read the catalog, and return the GraphQL request."""
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.CATALOG_READ)
     return request
 
 
 @QUERY.field("queries")
-def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
-    """Return a page of warm queries, optionally of one surface."""
+def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
+    """Resolve ``queries``: return a page of saved KQL queries, optionally of one surface (group of connections)."""
     request = _require_catalog_read(info)
     if surface is None:
-        return PageRequest(**paging).select(sort_by_lookup(request.catalog.queries))
+        return PageRequest(**paging).select_page(sort_by_lookup(request.catalog.queries))
     known = request.catalog.surfaces
     lookup = surface if surface in known else next((key for key, one in known.items() if one.value.name == surface), "")
-    return PageRequest(**paging).select(request.queries_by_surface.get(lookup, []))
+    return PageRequest(**paging).select_page(request.queries_by_surface.get(lookup, []))
 
 
 @QUERY.field("query")
-def query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
-    """Return a warm query by name or lookup key."""
+def find_query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
+    """Resolve ``query``: return the saved KQL query with this name or lookup (id in URLs)."""
     return _require_catalog_read(info).find_query(name)
 
 
 @QUERY.field("connections")
-def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
-    """Return a page of connections, optionally with one status."""
+def list_connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
+    """Resolve ``connections``: return a page of connections, optionally only the connections with one status."""
     request = _require_catalog_read(info)
     ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:
         ordered = [stored for stored in ordered if request.derive_connection_status(stored.value) == status]
-    return PageRequest(**paging).select(ordered)
+    return PageRequest(**paging).select_page(ordered)
 
 
 @QUERY.field("connection")
-def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  name in the GraphQL schema
-    """Return a connection by id."""
+def find_connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  name in the GraphQL schema
+    """Resolve ``connection``: return the connection with this id."""
     return _require_catalog_read(info).catalog.connections.get(id)
 
 
 @QUERY.field("surfaces")
-def surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
-    """Return a page of surfaces."""
-    return PageRequest(**paging).select(sort_by_lookup(_require_catalog_read(info).catalog.surfaces))
+def list_surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
+    """Resolve ``surfaces``: return a page of surfaces (groups of connections)."""
+    return PageRequest(**paging).select_page(sort_by_lookup(_require_catalog_read(info).catalog.surfaces))
 
 
 @QUERY.field("surface")
-def surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  name in the GraphQL schema
-    """Return a surface by id."""
+def find_surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  name in the GraphQL schema
+    """Resolve ``surface``: return the surface (group of connections) with this id."""
     return _require_catalog_read(info).catalog.surfaces.get(id)
 
 
 @QUERY.field("workspace")
-def workspace(_: Any, info: Info) -> dict[str, Any]:
-    """Return the workspace."""
+def describe_workspace(_: Any, info: Info) -> dict[str, Any]:
+    """Resolve ``workspace``: return the workspace's id, name and description, and how many items it has."""
     catalog = _require_catalog_read(info).catalog
     if catalog.workspace is None:
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet.")
@@ -189,8 +191,13 @@ def workspace(_: Any, info: Info) -> dict[str, Any]:
 
 
 @MUTATION.field("executeQuery")
-async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -> dict[str, Any]:
-    """Run an approved query."""
+async def execute_query(
+    _: Any, info: Info, name: str, parameters: Any = None, limit: int | None = None, **times: str | None
+) -> dict[str, Any]:
+    """Resolve ``executeQuery``: run an approved saved KQL query and return its result.
+
+    ``times`` are the optional arguments ``timeRange``, ``from`` and ``to``.
+    """
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
     arguments = {} if parameters is None else parameters
@@ -198,11 +205,29 @@ async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -
         raise invalid("parameters", "must be an object of parameters by name")
     found = request.find_query(name)
     lookup = found.value.lookup if found else name
-    run = await request.warm_queries.execute(lookup, None, DEFAULT_LIMIT, arguments, "parameters.{}".format)
-    return _to_result(run)
+    most = DEFAULT_LIMIT if limit is None else limit
+    if not 1 <= most <= MAX_LIMIT:
+        raise invalid("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
+    time_range = _read_time_range(times, request.runtime.now())
+    run = await request.warm_queries.execute(lookup, time_range, most, arguments, "parameters.{}".format)
+    return _to_execution_result(run)
 
 
-def _to_result(run: QueryResult) -> dict[str, Any]:
+def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRange | None:
+    parsers: Mapping[str, Callable[[Any], Any]] = {"timeRange": parse_time_range, "from": parse_time, "to": parse_time}
+    values: dict[str, Any] = dict.fromkeys(parsers)
+    errors: list[FieldError] = []
+    for name, text in times.items():
+        try:
+            values[name] = None if text is None else parsers[name](text)
+        except ValueError as error:
+            errors.append(FieldError(name, str(error)))
+    if errors:
+        raise invalid_fields(errors)
+    return select_time_range(values["timeRange"], values["from"], values["to"], now)
+
+
+def _to_execution_result(run: QueryResult) -> dict[str, Any]:
     approval = run.approval
     return {
         "columns": run.columns,
@@ -216,7 +241,10 @@ def _to_result(run: QueryResult) -> dict[str, Any]:
 
 
 async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
-    """Return a query's columns; if unknown, an empty list and an error, because null would remove whole lists."""
+    """Resolve ``schema``: return a query's result columns; if unknown, return an empty list and record an error.
+
+    A null would propagate to the enclosing list.
+    """
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
     except WorkspaceError as error:
@@ -226,7 +254,7 @@ async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str
     return {"columns": known}
 
 
-def _build_stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
+def _build_connection_stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
     state = info.context.states.get(stored.value.lookup)
     return {
         "messagesReceived": 0 if state is None else min(state.messages_received, MAX_INT),
@@ -234,12 +262,22 @@ def _build_stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]
     }
 
 
+def _describe_approval(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str, Any] | None:
+    approval = stored.value.approval
+    if approval is None:
+        return None
+    return {"approvedBy": approval.approved_by, "approvedAt": approval.approved_at}
+
+
 def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
     return [{"node": node, "cursor": to_cursor(node)} for node in page.nodes]
 
 
 def _build_catalog_type(type_name: str, /, **fields: str) -> ObjectType:
-    """Return the type of catalog entries: some fields are attributes of the value, times are the store's."""
+    """Build the resolvers of a GraphQL type for catalog entries.
+
+    The fields of the type are the attributes of the item, and the times of its creation and last change.
+    """
     object_type = ObjectType(type_name)
     for field_name, attribute in fields.items():
         object_type.set_field(field_name, lambda stored, _, attribute=attribute: getattr(stored.value, attribute))
@@ -256,13 +294,16 @@ def _build_page_type(name: str) -> ObjectType:
     return object_type
 
 
-WARM_QUERY = _build_catalog_type("WarmQuery", name="name", description="description", kql="kql")
+WARM_QUERY = _build_catalog_type(
+    "WarmQuery", name="name", description="description", kql="kql", lookup="lookup", parameters="parameters"
+)
+WARM_QUERY.set_field("approval", _describe_approval)
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
 WARM_QUERY.set_field("schema", _load_columns)
 CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
 CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces(stored.value))
-CONNECTION.set_field("stats", _build_stats)
+CONNECTION.set_field("stats", _build_connection_stats)
 SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", lambda stored, info: info.context.list_connections(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))

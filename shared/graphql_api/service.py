@@ -1,4 +1,4 @@
-"""Execution of a GraphQL request: document, limits, fields, errors."""
+"""Execution of GraphQL requests: parsing, limits, resolvers and errors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from shared.graphql_api.limits import find_exceeded_limit
 from shared.graphql_api.request import GraphQLRequest, build_column_loader
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.service import WarmQueries
@@ -30,7 +32,7 @@ _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 
 @dataclass(frozen=True, slots=True)
 class GraphQLResult:
-    """Result of a request.
+    """Result of a GraphQL request.
 
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
@@ -45,23 +47,30 @@ class GraphQLService:
     """GraphQL interface of the workspace.
 
     Args:
-        catalog: returns the current catalog.
-        states: store of the states of connections.
-        warm_queries: executes queries.
-        columns: source of the columns of queries.
+        catalog: function that returns the current workspace catalog.
+        states: store of the connections' message statistics.
+        statuses: derives the status of a connection.
+        warm_queries: executes saved KQL queries.
+        columns: source of the result columns of queries.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
         self,
         catalog: Callable[[], Awaitable[Catalog]],
         states: ConnectionStateStore,
+        statuses: ConnectionStatuses,
         warm_queries: WarmQueries,
         columns: QueryColumns,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._states = states
+        self._statuses = statuses
         self._warm_queries = warm_queries
         self._columns = columns
+        self._runtime = runtime
 
     async def run(
         self,
@@ -72,14 +81,14 @@ class GraphQLService:
         *,
         queries_only: bool = False,
     ) -> GraphQLResult:
-        """Execute a request and return its result.
+        """Validate and execute a GraphQL request.
 
         Args:
             principal: the caller.
-            text: the document.
-            variables: values of its variables.
+            text: GraphQL document.
+            variables: values of the document's variables.
             operation_name: name of the operation; None if the document has only one.
-            queries_only: whether mutations are rejected, as for GET.
+            queries_only: True to reject mutations, because the HTTP method is GET.
 
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED for a mutation if ``queries_only`` is set.
@@ -89,16 +98,18 @@ class GraphQLService:
             return _build_rejection([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
-            return _build_rejection([_build_validation_error("operationName: the document has no such operation")])
+            return _build_rejection(
+                [_build_validation_error_object("operationName: the document has no such operation")]
+            )
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
         exceeded = find_exceeded_limit(prepared.document, operation, variables)
         if exceeded is not None:
-            return _build_rejection([_build_validation_error(exceeded)])
-        return await self._execute(principal, prepared, variables, operation_name)
+            return _build_rejection([_build_validation_error_object(exceeded)])
+        return await self._execute_operation(principal, prepared, variables, operation_name)
 
-    async def _execute(
+    async def _execute_operation(
         self,
         principal: Principal,
         prepared: PreparedDocument,
@@ -116,40 +127,42 @@ class GraphQLService:
             is_awaitable=_is_coroutine,
         )
         result: ExecutionResult = await execution if isawaitable(execution) else execution
-        return _to_result(result, context.failures)
+        return _to_graphql_result(result, context.failures)
 
     async def build_context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
-        """Return the context of one request; it contains all data read from the stores.
+        """Load the catalog for one request, and build the context for its resolvers.
 
         Args:
             principal: the caller.
-            states: whether a field requests the states of connections.
+            states: True to load the connections' message statistics, because a field needs them.
         """
         catalog = await self._catalog()
         return GraphQLRequest(
             principal,
             catalog,
-            await self._states.states() if states else {},
+            await self._states.load_states() if states else {},
+            self._statuses,
             self._warm_queries,
             build_column_loader(self._columns, catalog),
+            runtime=self._runtime,
         )
 
     @cached_property
     def schema(self) -> GraphQLSchema:
-        """Schema with its resolvers."""
+        """Executable GraphQL schema: the schema file with its resolvers."""
         return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
 
     @cached_property
     def _documents(self) -> DocumentCache:
-        return DocumentCache(self.schema)
+        return DocumentCache(self.schema, runtime=self._runtime)
 
 
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
-    """Return whether a resolver is asynchronous; all asynchronous resolvers are coroutine functions."""
+    """Return whether a resolver's result must be awaited; all asynchronous resolvers are coroutine functions."""
     return type(value) is CoroutineType
 
 
-def _to_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
+def _to_graphql_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
         return _build_rejection(errors)
@@ -160,7 +173,7 @@ def _build_rejection(errors: list[dict[str, Any]]) -> GraphQLResult:
     return GraphQLResult({"errors": errors}, executed=False)
 
 
-def _build_validation_error(message: str) -> dict[str, Any]:
+def _build_validation_error_object(message: str) -> dict[str, Any]:
     return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}
 
 
@@ -168,7 +181,7 @@ _LOG = logs.get_logger("graphql")
 
 
 def format_error(error: GraphQLError) -> dict[str, Any]:
-    """Return the error object of an error; unexpected errors are logged, and the reply hides their messages."""
+    """Convert an error of the GraphQL library to an error object; log unexpected errors and hide their messages."""
     cause = error.original_error
     while isinstance(cause, GraphQLError):
         cause = cause.original_error

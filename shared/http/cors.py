@@ -7,14 +7,16 @@ from shared.http.messages import Reply, Request
 
 ALLOWED_HEADERS: Final = (
     "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, MCP-Protocol-Version, "
-    "Mcp-Method, Mcp-Name, Mcp-Session-Id, Prefer, x-request-id"
+    "Mcp-Method, Mcp-Name, Mcp-Session-Id, Oi-Version, Prefer, x-request-id"
 )
 """Request headers that scripts may send; Mcp-* and Last-Event-ID belong to the Model Context Protocol."""
 
 EXPOSED_HEADERS: Final = (
-    "Content-Disposition, ETag, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, "
+    "Content-Disposition, Deprecation, ETag, Link, Location, Oi-Version, Preference-Applied, RateLimit, "
+    "RateLimit-Policy, Retry-After, Sunset, "
     "WWW-Authenticate, x-provenance-damaged, x-provenance-has-more, x-provenance-ignored, x-provenance-scanned, "
-    "x-provenance-target, x-query-approved-at, x-query-approved-by, x-query-executed-at, x-query-from-cache, "
+    "x-provenance-target, x-query-approved-at, x-query-approved-by, x-query-executed-at, "
+    "x-query-execution-time-ms, x-query-from-cache, "
     "x-query-truncated, x-request-id"
 )
 PREFLIGHT_SECONDS: Final = 600
@@ -24,7 +26,7 @@ class Cors:
     """CORS policy (Fetch standard); credentials are sent in Authorization, never in cookies.
 
     Args:
-        origins: allowed origins, such as ``https://dash.example``; none by default.
+        origins: allowed origins, such as ``https://dash.example``; by default, no origin is allowed.
     """
 
     def __init__(self, origins: Collection[str] = ()) -> None:
@@ -34,8 +36,8 @@ class Cors:
         """Build the reply to a CORS preflight request; return None for other requests and for unknown origins.
 
         Args:
-            request: the request.
-            allowed: methods of the route.
+            request: request from a browser.
+            allowed: HTTP methods that the requested route has.
         """
         method = request.headers.get("access-control-request-method")
         if request.method != "OPTIONS" or method is None or not self._is_known(request):
@@ -48,7 +50,7 @@ class Cors:
         return Reply(204, b"", headers)
 
     def build_headers(self, request: Request) -> Mapping[str, str]:
-        """Return the headers that allow the request's origin to read the reply; none for an unknown origin."""
+        """Return the headers that allow the request's origin to read the reply; no headers for an unknown origin."""
         if not self._is_known(request):
             return {}
         return {
@@ -57,7 +59,7 @@ class Cors:
         }
 
     def depends_on_origin(self) -> bool:
-        """Return whether replies depend on the origin of the request."""
+        """Return whether replies differ by the request's Origin header, so that caches must distinguish origins."""
         return bool(self._origins)
 
     def _is_known(self, request: Request) -> bool:

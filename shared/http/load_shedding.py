@@ -1,11 +1,11 @@
 """Load shedding: an instance processes a limited number of requests together, and rejects requests while overloaded.
 
 Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here an instance
-has a few dozen places. Each request that is processed occupies one, and the others wait in a queue, in the order of
-their arrival. A short burst of any size is processed completely. The instance is overloaded if requests keep arriving
-as fast as they are admitted while more than :data:`TOLERATED` wait. It then rejects requests that have waited for
-:data:`PATIENCE_SECONDS`, until no rejection was necessary for :data:`CALM_SECONDS`. As in CoDel (RFC 8289), the time
-in the queue decides, not the length of the queue.
+has a few dozen places. Each request that is processed occupies one place. All other requests wait in a queue, in the
+order of their arrival. A short burst of any size is processed completely. The instance is overloaded while more than
+:data:`TOLERATED` requests wait and new requests arrive at least as fast as waiting ones are admitted. While overloaded,
+it rejects requests that have waited for :data:`PATIENCE_SECONDS`. The overload ends after :data:`CALM_SECONDS` without
+a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of the queue.
 
 A slow request mostly waits for another service, so it releases its place after :data:`COUNTED_SECONDS` although it
 still runs. While the instance is overloaded, each path can occupy only a share of the places.
@@ -13,9 +13,8 @@ still runs. While the instance is overloaded, each path can occupy only a share 
 
 import asyncio
 import math
-import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.settings import settings
 
 ALWAYS_ADMITTED: Final = frozenset({"/healthz", "/oi-api/live-stream/events"})
@@ -40,16 +40,16 @@ A burst does not make the following windows busy, because few further requests a
 """
 PATIENCE_SECONDS: Final = 0.1
 FEW: Final = 8
-"""Under overload, requests are rejected after ``PATIENCE_SECONDS`` if more than this number wait."""
+"""Under overload, requests that have waited ``PATIENCE_SECONDS`` are rejected if more than this number wait."""
 CALM_SECONDS: Final = 3.0
-"""Time without rejections after which the overload ends."""
+"""Time in seconds without rejections after which the overload ends."""
 RECENT_SECONDS: Final = 10.0
 WINDOWS_AGAIN: Final = 2
-"""Number of consecutive busy windows that suffice within ``RECENT_SECONDS`` after the last rejection."""
+"""Number of consecutive busy windows that mean overload, if a request was rejected within ``RECENT_SECONDS``."""
 SHARES: Final = 4
-"""Under overload, each path can occupy the number of places divided by this number."""
+"""Under overload, the requests of one path can occupy at most the number of all places divided by this number."""
 COUNTED_SECONDS: Final = 0.25
-"""Maximum time for which a request occupies a place."""
+"""Maximum time in seconds for which a request occupies a place."""
 RETRY_AFTER_SECONDS: Final = 1
 
 _IS_ADMITTED: ContextVar[bool] = ContextVar("is_admitted", default=False)
@@ -60,9 +60,9 @@ class _QueuedRequest:
     """A request that waits or is being processed.
 
     Attributes:
-        path: path of the request.
-        since: time of its arrival.
-        admission: future with True if the request is admitted, False if it is rejected.
+        path: URL path of the request.
+        since: time at which the request arrived, in seconds.
+        admission: future of the decision: True if the request is admitted, False if it is rejected.
     """
 
     path: str
@@ -92,7 +92,7 @@ class CongestionDetector:
         self._rejected_at = now
 
     def update(self, now: float, waiting: int) -> None:
-        """Set ``is_overloaded`` from the windows that have ended.
+        """Set ``is_overloaded`` from the time windows that have ended.
 
         Args:
             now: current time in seconds.
@@ -117,16 +117,16 @@ class CongestionDetector:
 
 
 class LoadShedder:
-    """Queue of the requests of one event loop, which rejects requests while the instance is overloaded.
+    """Queue for the requests of one event loop; requests are rejected while the instance is overloaded.
 
     Args:
         places: number of requests that are processed together.
-        clock: returns seconds.
+        runtime: clock of the times in the queue.
     """
 
-    def __init__(self, places: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, places: int, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._places = places
-        self._clock = clock
+        self._clock = runtime.monotonic
         self._working: dict[_QueuedRequest, float] = {}
         self._waiting: deque[_QueuedRequest] = deque()
         self._admitted_by_path: Counter[str] = Counter()
@@ -138,7 +138,7 @@ class LoadShedder:
         """Wait for a place and occupy it while the block runs. A nested call in the same task needs no further place.
 
         Args:
-            path: path of the request.
+            path: URL path of the request.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``OVERLOADED`` if the request is rejected because of overload.
@@ -160,9 +160,9 @@ class LoadShedder:
             finally:
                 _IS_ADMITTED.reset(token)
         finally:
-            self._release(request)
+            self._release_place(request)
 
-    def _release(self, request: _QueuedRequest) -> None:
+    def _release_place(self, request: _QueuedRequest) -> None:
         """Release the place of a request that has ended or was cancelled."""
         if not request.admission.cancel() and not request.admission.cancelled() and request.admission.result():
             self._admitted_by_path[request.path] -= 1
@@ -172,7 +172,7 @@ class LoadShedder:
         self._process_queue()
 
     def _has_room(self, now: float) -> bool:
-        """Return whether a place is free, after requests that run longer than ``COUNTED_SECONDS`` lost theirs."""
+        """Return whether a place is free; requests that run longer than ``COUNTED_SECONDS`` lose their places."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
             if now - since < COUNTED_SECONDS:
@@ -194,7 +194,7 @@ class LoadShedder:
                 else:
                     break
             self._waiting.popleft()
-        self._schedule(now)
+        self._schedule_queue_processing(now)
 
     def _is_too_late(self, first: _QueuedRequest, now: float) -> bool:
         if self._detector.is_overloaded and len(self._waiting) > FEW and now - first.since >= PATIENCE_SECONDS:
@@ -203,7 +203,7 @@ class LoadShedder:
         return False
 
     def _admit_or_reject(self, request: _QueuedRequest, now: float) -> None:
-        """Admit a request, or reject it if the instance is overloaded and its path has used its share of the places."""
+        """Admit a request, or reject it if the instance is overloaded and the path has used its share of the places."""
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
             if len(self._waiting) > FEW:  # if only a few wait, this path alone has too many requests
@@ -215,7 +215,7 @@ class LoadShedder:
         self._working[request] = now
         request.admission.set_result(True)
 
-    def _schedule(self, now: float) -> None:
+    def _schedule_queue_processing(self, now: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -236,4 +236,4 @@ def overload_error() -> WorkspaceError:
 @cache
 def get_load_shedder() -> LoadShedder:
     """Return the load shedder of this process."""
-    return LoadShedder(settings().max_at_work)
+    return LoadShedder(settings().max_at_work, runtime=SYSTEM_RUNTIME)

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import orjson
 
 from shared.timestamps import rfc3339
+
+if TYPE_CHECKING:
+    from shared.http.deprecations import Deprecation
 
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
@@ -24,11 +27,12 @@ class Request:
 
     Attributes:
         method: upper case.
-        path: percent-encoded, with the leading slash, without the query.
+        path: percent-encoded URL path with the leading slash, without the query.
         query: the raw query string.
-        headers: values by lower-case name.
+        headers: header values by the header's name in lower case.
         body: the bytes of the body.
-        trace_context: ``traceparent`` and ``tracestate`` (W3C) from the host; empty if it sets none.
+        trace_context: ``traceparent`` and ``tracestate`` (W3C) from the host; empty if the host sets neither.
+        deprecations: deprecations of the operation and names that the request uses; its validation fills this list.
     """
 
     method: str
@@ -37,10 +41,16 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     trace_context: Mapping[str, str] = field(default_factory=dict)
+    deprecations: "list[Deprecation]" = field(default_factory=list, compare=False)
 
     def has_many_parameters(self) -> bool:
-        """Return whether the query has more parameters than the limit."""
+        """Return whether the query has more parameters than the service accepts."""
         return self.query.count("&") >= MAX_PARAMETERS
+
+    @property
+    def media_type(self) -> str:
+        """Media type of the body in lower case, without parameters; empty if the request does not name one."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @cached_property
     def query_pairs(self) -> tuple[tuple[str, str], ...]:
@@ -50,7 +60,7 @@ class Request:
             ValueError: the query has more than 200 parameters, or a parameter is not UTF-8.
         """
         if self.has_many_parameters():
-            raise ValueError(f"it has more than {MAX_PARAMETERS} parameters")
+            raise ValueError(f"more than {MAX_PARAMETERS} parameters are not allowed")
         return tuple(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
 
 
@@ -77,10 +87,10 @@ def json_bytes(value: Any) -> bytes:
         return orjson.dumps(value, option=_OPTIONS)
     except TypeError:
         # orjson rejects integers beyond 64 bits, which telemetry can contain.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise).encode()
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
 
 
-def _serialise(value: Any) -> str:
+def _serialise_unknown_type(value: Any) -> str:
     if isinstance(value, datetime):
         return rfc3339(value)
     raise TypeError(f"{type(value).__name__} cannot be serialised as JSON")

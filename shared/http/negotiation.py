@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str:
-    """Return the offered media type with the highest weight; the first one if all weights are equal or 0.
+    """Return the offered media type with the highest weight in the Accept header; the default if all weights are equal.
 
     Args:
-        accept: value of the header; empty if it is missing.
-        offered: media types, the default first.
+        accept: value of the Accept header; empty if the header is missing.
+        offered: media types that the service can send, the default first.
     """
     weights = {media_type: _find_weight(accept, media_type) for media_type in offered}
     best = max(offered, key=lambda media_type: weights[media_type])
@@ -16,7 +16,7 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
 
 
 def _find_weight(accept: str, media_type: str) -> float:
-    """Return the weight of the most specific range that matches a media type; 1 if the header has no range."""
+    """Return the weight of the most specific range in an Accept header that matches a media type; 1 without ranges."""
     main = media_type.partition("/")[0]
     ranges = dict(_parse_range(part) for part in accept.split(",") if part.strip())
     if not ranges:

@@ -1,11 +1,14 @@
 """Documentation of an operation's replies and parameters, declared next to its handler.
 
-The OpenAPI document is generated from it.
+The OpenAPI document is generated from this documentation.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 JSON = "application/json"
 
@@ -19,8 +22,8 @@ class DocumentedReply:
         description: one sentence.
         shape: type of the JSON body, for example a ``TypedDict``; None if the body is not JSON.
         example: a JSON body that the service really returns.
-        forms: JSON schemas of the body in further media types, by media type.
-        headers: description of each header that only this reply has, by name.
+        forms: JSON schemas of the body for additional media types, by media type.
+        headers: description by name of each header that only this reply has.
     """
 
     status: int
@@ -41,6 +44,39 @@ ETAG = {"ETag": "Validator of the reply, for If-None-Match."}
 STATE = {"ETag": "Entity tag of the stored version, for If-Match; it changes with each write."}
 """Header of replies about items that accept conditional writes."""
 
+DEFINITION = {"ETag": "Entity tag of the stored definition, for If-Match; equal definitions have equal tags."}
+"""Header of replies about items of the catalog."""
+
+IDEMPOTENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Idempotency-Key": {
+        "description": "Key of 1 to 255 printable characters for safe retries: a repeated request with the same key "
+        "has no further effect for 24 hours. A key that was used for another request is rejected with 422. Use a new "
+        "UUID for each request.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+    }
+}
+"""Request header of operations that run once for each key."""
+
+WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Prefer": {
+        "description": "`wait=N` (RFC 7240) delays the reply until the job ends, up to N seconds and at most 60. Other "
+        "preferences are ignored.",
+        "schema": {"type": "string"},
+        "example": "wait=30",
+    }
+}
+"""Request header of operations that start a job and can wait for its end."""
+
+
+def build_enum(values: type[StrEnum]) -> dict[str, Any]:
+    """Build the JSON schema of a property that is text in its model but accepts only the values of an enumeration."""
+    return {"allOf": [TypeAdapter(values).json_schema()]}
+
+
+def build_optional_enum(values: type[StrEnum]) -> dict[str, Any]:
+    """Build the JSON schema of a property that is null or one of the values of an enumeration."""
+    return {"anyOf": [TypeAdapter(values).json_schema(), {"type": "null"}]}
+
 
 @dataclass(frozen=True, slots=True)
 class OperationDocs:
@@ -49,20 +85,22 @@ class OperationDocs:
     Attributes:
         replies: declarations of the successful replies.
         error_statuses: statuses of error replies, in addition to those that the declaration implies.
-        example: a JSON body of a request.
-        body_schema: JSON schema of the body, if its model does not describe it fully.
-        path: JSON schemas of path parameters, by name; a parameter without a schema is any text.
+        example: example of a JSON request body.
+        body_schema: JSON schema of the request body, if the body's model does not describe it fully.
+        body_forms: JSON schemas of the request body for additional media types, by media type.
+        path: JSON schemas of path parameters by name; a parameter without a schema accepts any text.
         query: OpenAPI Parameter Objects of query parameters that are not in the query model.
         headers: description, JSON schema and example of each request header that the operation reads, by name.
-        errors: type and example of the JSON body of its error replies, if they are not problem documents.
-        listed: whether the OpenAPI document contains the route template. If not, it contains one path for each item
-            of the workspace.
+        errors: type and example of the JSON body of error replies, if error replies are not problem documents.
+        listed: True if the OpenAPI document contains the route template; False if it contains a path for each item of
+            the workspace instead.
     """
 
     replies: tuple[DocumentedReply, ...] = ()
     error_statuses: tuple[int, ...] = ()
     example: Any = None
     body_schema: Mapping[str, Any] | None = None
+    body_forms: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     query: tuple[Mapping[str, Any], ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

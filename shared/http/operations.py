@@ -3,16 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import BaseModel
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, WorkspaceError
+from shared.http.deprecations import Deprecation
 from shared.http.messages import Reply, Request
 from shared.http.operation_docs import UNDOCUMENTED, OperationDocs
-from shared.http.problems import problem_document
+from shared.http.problems import build_problem_document
 from shared.http.unknown_names import UnknownNames
 
 MIB = 1024 * 1024
@@ -33,25 +34,35 @@ class NoQuery(BaseModel):
 
 
 class NoBody(BaseModel):
-    """Body model of an operation without body members; POST and PUT accept an empty body or an object."""
+    """Body model of an operation that needs no body; POST and PUT accept an empty body or a JSON object."""
 
 
 class RawBody(BaseModel):
     """Body model of an operation whose handler parses the body itself, by the rules of another protocol."""
 
 
+class StrictBody(BaseModel):
+    """Body model that is validated in strict mode at any depth: a value of another type is rejected, not converted.
+
+    Attributes:
+        validation_context: pydantic's validation context.
+    """
+
+    validation_context: ClassVar[Mapping[str, Any] | None] = None
+
+
 @dataclass(frozen=True, slots=True)
 class Call[Q = NoQuery, B = NoBody]:
-    """Validated request of a handler.
+    """Validated request that is passed to an operation's handler.
 
     Attributes:
         principal: the caller; ``ANONYMOUS`` on public operations.
         path: decoded path parameters by name.
-        query: the query parameters.
-        body: the body.
-        request: the raw request, for data without a model.
+        query: validated query parameters, an instance of the query model.
+        body: validated request body, an instance of the body model.
+        request: raw request, for data without a model.
         append_id: id that is equal for all requests with the same Idempotency-Key; empty without such a key.
-        unknown: names of unknown parameters and members, if the operation reports them.
+        unknown: names of unknown query parameters and body properties, if the operation reports them.
     """
 
     principal: Principal
@@ -64,11 +75,11 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_model(body: Any) -> bool:
-    """Return whether the type of a body is a pydantic model, which declares all members."""
+    """Return whether the type of a body is a pydantic model, which declares all properties."""
     return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
 
 
-def authorization_header(request: Request) -> str:
+def read_authorization_header(request: Request) -> str:
     """Return the Authorization header of a request; empty if it is missing."""
     return request.headers.get("authorization", "")
 
@@ -77,36 +88,36 @@ type ErrorReplyBuilder = Callable[[WorkspaceError, str, Request], Reply]
 """Builder of an error reply from the error, the request id and the request."""
 
 type SenderCheck = Callable[[Request], Awaitable[None]]
-"""Check of a request's sender; raises WorkspaceError UNAUTHENTICATED for any other sender."""
+"""Function that checks who sent a request to a public operation; it raises UNAUTHENTICATED for an unknown sender."""
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 type Check[Q, B] = Callable[[Call[Q, B], ValidationErrors], Awaitable[None]]
-"""Check of rules that the models cannot state; it adds the errors to the collector.
+"""Function that checks the rules of a request that its models cannot express, and adds the errors to a collector.
 
 Invalid fields of the call are None or have their default.
 """
 
 
 type ReadCurrent = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
-"""Reader of an item: takes the path parameters and returns the JSON object that GET returns.
+"""Function that takes the path parameters of an item and returns the JSON object that GET returns for the item.
 
-For a missing item, the object contains only the members that the path determines.
+For a missing item, the object contains only the properties that the path determines.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSetMembers:
-    """Members of an item that the service sets itself.
+class ServerManagedProperties:
+    """JSON properties of an item that the service sets itself.
 
-    A PUT accepts them with their current value, so that a client can send back the result of a GET.
+    A PUT accepts these properties with their current values, so that a client can send back the result of a GET.
 
     Attributes:
-        names: names of the members.
-        read_current: reads the stored item.
-        nullable: members whose current value may be unknown; a PUT may then send null.
-        volatile: members that change with every write. Any value is accepted, because If-Match protects against lost
-            writes.
+        names: names of all these properties.
+        read_current: reads the stored item, whose values a PUT must repeat.
+        nullable: names of properties whose current value may be unknown; a PUT may then send null.
+        volatile: names of properties that change with every write. A PUT may send any value, because If-Match protects
+            against lost updates.
     """
 
     names: frozenset[str]
@@ -123,24 +134,30 @@ class Operation:
         group: the endpoint group, a tag in OpenAPI.
         name: unique name of the handler function; in camelCase it is the operationId.
         method: HTTP method in upper case.
-        route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest.
+        route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest of the path.
         access: kinds of credentials that are accepted.
         right: access right that the caller needs; None if any valid credential suffices.
+        further_rights: access rights that the caller needs in addition to ``right``.
         requires_user: whether the caller must be a user; service tokens have no user identity.
-        feature: feature that the workspace needs, for example ``provenance``; empty for none.
+        feature: feature that the workspace needs, for example ``provenance``; empty if no feature is needed.
         query: model of the query parameters.
-        body: model of the JSON body; ``NoBody`` if none is used, ``RawBody`` if the handler parses it.
-        body_limit: maximum size of the body in bytes.
-        unknown: treatment of unknown query parameters and body members.
+        body: model of the JSON body; ``NoBody`` if the operation has no body, ``RawBody`` if the handler parses the
+            body.
+        body_limit: maximum size of the body in bytes, after decoding.
+        content_encodings: content encodings of the body that are decoded, such as ``gzip``.
+        unknown: treatment of unknown query parameters and body properties.
         extra_parameters: query parameters that the handler reads in addition to the model; ``p.*`` matches all names
             with this prefix.
-        server_set: members of the body that the service sets itself; None if there are none.
-        credential: returns the value of the Authorization header or of its substitute.
+        server_set: body properties that the service sets itself; None if there are none.
+        credential: returns the value of a request's Authorization header or of its substitute.
         summary: one line, from the handler's docstring.
-        docs: further documentation for the OpenAPI document.
-        build_error_reply: builds the error replies.
-        check: checks rules that the models do not state; None if there are none.
-        check_sender: checks the sender of a request to a public operation; None if anyone may call it.
+        docs: additional documentation for the OpenAPI document.
+        build_error_reply: builds the error replies in the group's format.
+        is_versioned: whether requests and replies state a version of the API.
+        deprecation: dates of a deprecated operation; None if it is not deprecated. :class:`DeprecatedAlias` marks
+            deprecated names of body properties.
+        check: checks the rules that the models do not express; None if there are no such rules.
+        check_sender: checks who sent a request to a public operation; None if anyone may call the operation.
     """
 
     group: str
@@ -149,21 +166,30 @@ class Operation:
     route: str
     access: Access
     right: AccessRight | None
+    further_rights: tuple[AccessRight, ...]
     requires_user: bool
     feature: str
     query: type[BaseModel]
     body: Any
     body_limit: int
+    content_encodings: tuple[str, ...]
     unknown: UnknownNames
     extra_parameters: tuple[str, ...]
-    server_set: ServerSetMembers | None
+    server_set: ServerManagedProperties | None
     credential: Callable[[Request], str]
     summary: str
     docs: OperationDocs
     build_error_reply: ErrorReplyBuilder
+    is_versioned: bool
+    deprecation: Deprecation | None
     handler: Handler = field(repr=False, compare=False)
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
     check_sender: SenderCheck | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rights(self) -> tuple[AccessRight, ...]:
+        """All access rights that the caller needs; empty if any valid credential suffices."""
+        return (*((self.right,) if self.right else ()), *self.further_rights)
 
     @property
     def takes_body(self) -> bool:
@@ -173,20 +199,20 @@ class Operation:
     @property
     def has_own_error_format(self) -> bool:
         """True if the error replies are not problem documents."""
-        return self.build_error_reply is not problem_document
+        return self.build_error_reply is not build_problem_document
 
     @property
     def is_loaded(self) -> bool:
         """True, because an operation needs no import."""
         return True
 
-    def load(self) -> Self:
+    def load_operation(self) -> Self:
         """Return the operation itself."""
         return self
 
 
 class Endpoint(Protocol):
-    """Method and route of an operation whose module may not be imported yet."""
+    """Operation whose module may not be imported yet; its method and route are known without the import."""
 
     @property
     def method(self) -> str:
@@ -204,11 +230,16 @@ class Endpoint(Protocol):
         ...
 
     @property
+    def is_versioned(self) -> bool:
+        """True if requests and replies have a version of the API."""
+        ...
+
+    @property
     def is_loaded(self) -> bool:
         """True if the module of the operation is imported."""
         ...
 
-    def load(self) -> Operation:
+    def load_operation(self) -> Operation:
         """Import the module if necessary and return the operation."""
         ...
 
@@ -219,10 +250,14 @@ class Group:
     Args:
         name: tag in OpenAPI.
         build_error_reply: builds the error replies; by default problem documents.
+        is_versioned: whether requests and replies have a version of the API.
     """
 
-    def __init__(self, name: str, build_error_reply: ErrorReplyBuilder = problem_document) -> None:
+    def __init__(
+        self, name: str, build_error_reply: ErrorReplyBuilder = build_problem_document, *, is_versioned: bool = True
+    ) -> None:
         self.name = name
+        self._is_versioned = is_versioned
         self._build_error_reply = build_error_reply
         self.operations: list[Operation] = []
 
@@ -232,29 +267,37 @@ class Group:
         route: str,
         *,
         right: AccessRight | None = None,
+        further_rights: tuple[AccessRight, ...] = (),
         access: Access = Access.TOKEN,
         requires_user: bool = False,
         feature: str = "",
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
+        content_encodings: tuple[str, ...] = (),
         unknown: UnknownNames = UnknownNames.REJECT,
         extra_parameters: tuple[str, ...] = (),
-        server_set: ServerSetMembers | None = None,
+        server_set: ServerManagedProperties | None = None,
         docs: OperationDocs = UNDOCUMENTED,
-        credential: Callable[[Request], str] = authorization_header,
+        credential: Callable[[Request], str] = read_authorization_header,
         check: Check[Q, B] | None = None,
         check_sender: SenderCheck | None = None,
+        deprecation: Deprecation | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Declare the decorated handler as the operation for a method and route.
 
         Raises:
-            TypeError: unknown members must be rejected or reported, but the body has no model.
+            TypeError: unknown body properties must be rejected or reported, but the body has no model that lists the
+                known ones. The handler of a ``RawBody`` checks the properties itself.
         """
-        if unknown is not UnknownNames.IGNORE and not is_model(body):
-            raise TypeError(f"{method} /{route}: rejecting or reporting unknown names requires a body model")
+        if unknown is not UnknownNames.IGNORE and not (is_model(body) or body is RawBody):
+            raise TypeError(
+                f"{method} /{route}: only an operation with a body model can reject or report unknown names"
+            )
 
-        def record(handler: Callable[[Call[Q, B]], Awaitable[Reply]]) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
+        def record_operation(
+            handler: Callable[[Call[Q, B]], Awaitable[Reply]],
+        ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
             self.operations.append(
                 Operation(
                     group=self.name,
@@ -263,11 +306,13 @@ class Group:
                     route=route,
                     access=access,
                     right=right,
+                    further_rights=further_rights,
                     requires_user=requires_user,
                     feature=feature,
                     query=query,
                     body=body,
                     body_limit=body_limit,
+                    content_encodings=content_encodings,
                     unknown=unknown,
                     extra_parameters=extra_parameters,
                     server_set=server_set,
@@ -275,6 +320,8 @@ class Group:
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,
                     build_error_reply=self._build_error_reply,
+                    is_versioned=self._is_versioned,
+                    deprecation=deprecation,
                     handler=handler,
                     check=check,
                     check_sender=check_sender,
@@ -282,4 +329,4 @@ class Group:
             )
             return handler
 
-        return record
+        return record_operation

@@ -3,32 +3,32 @@
 Its steps: find the route, authenticate, apply the rate limit, authorise, validate, call the handler, build the reply.
 """
 
-import asyncio
 import re
-import time
-import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated_error
 from shared.errors import Kind, WorkspaceError
 from shared.http import size_limits
 from shared.http.cors import Cors
+from shared.http.deprecations import add_deprecation_headers
 from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, ErrorReplyBuilder, Operation
-from shared.http.problems import problem_document
-from shared.http.request_span import RequestSpan, request_span
+from shared.http.problems import build_problem_document
+from shared.http.request_span import RequestSpan, open_request_span
 from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
 from shared.http.unknown_names import report_unknown_names
 from shared.http.validation import read_call
+from shared.http.versions import add_version, check_version
+from shared.interpreter import exempt_loaded_objects, pause_garbage_collection
 from shared.observability import logs
 from shared.observability.metrics import count
 from shared.observability.tracing import record_exception
-from shared.worker_threads import pause_garbage_collection
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.get_logger("http")
@@ -39,7 +39,7 @@ class Authenticate(Protocol):
     """Function that authenticates a caller."""
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the principal of an Authorization header; the header is empty if the request has none.
+        """Return the caller whom an Authorization header identifies; the text is empty if the request has no header.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the credential is missing, invalid or of another kind.
@@ -56,7 +56,7 @@ class RequireFeature(Protocol):
 
 
 class LimitDecision(Protocol):
-    """Decision of the rate limiter about a request."""
+    """Decision of the rate limiter to admit or reject a request."""
 
     @property
     def rejection(self) -> WorkspaceError | None:
@@ -70,7 +70,7 @@ class LimitDecision(Protocol):
 
 
 class RateLimits(Protocol):
-    """Function that counts a request of a caller and decides on its admission."""
+    """Function that counts a caller's request against the rate limit, and admits or rejects the request."""
 
     def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
         """Count a request until its reply is complete; yield the decision to admit or reject it."""
@@ -88,6 +88,8 @@ class RequestPipeline:
         limits: RateLimits | None = None,
         cors: Cors | None = None,
         load_shedder: LoadShedder | None = None,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._router = Router(endpoints)
         self._authenticate = authenticate
@@ -95,21 +97,23 @@ class RequestPipeline:
         self._limits = limits
         self._cors = cors or Cors()
         self._load_shedder = load_shedder
+        self._runtime = runtime
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
         """Process a request; every error becomes a reply.
 
         Args:
-            request: the request.
-            known: the caller, if another interface has authenticated it; its rights are still checked.
+            request: HTTP request, or the equivalent of a call through another interface.
+            known: the caller, if the other interface (such as MCP) has already authenticated the caller; the caller's
+                rights are still checked.
         """
-        started = time.perf_counter()
-        request_id = _read_request_id(request)
+        started = self._runtime.monotonic()
+        request_id = _read_request_id(request, self._runtime)
         token = logs.request_id.set(request_id)
         try:
             # The pause includes error handling, because tracebacks also reference the values of the body.
-            with pause_garbage_collection(len(request.body)), request_span(request, request_id) as span:
-                reply = await self._process(request, request_id, started, known, span)
+            with pause_garbage_collection(len(request.body)), open_request_span(request, request_id) as span:
+                reply = await self._process_request(request, request_id, started, known, span)
                 span.set_reply(reply)
         finally:
             logs.request_id.reset(token)
@@ -121,18 +125,24 @@ class RequestPipeline:
         add_security_headers(reply.headers)
         return reply
 
-    async def _process(
+    async def _process_request(
         self, request: Request, request_id: str, started: float, known: Principal | None, span: RequestSpan
     ) -> Reply:
-        route, caller = "-", ANONYMOUS
-        build_error_reply: ErrorReplyBuilder = problem_document
+        route, caller, is_versioned = "-", ANONYMOUS, True
+        build_error_reply: ErrorReplyBuilder = build_problem_document
         try:
             match = self._router.match(request.method, request.path)
+            is_versioned = match.endpoint.is_versioned
             if not match.endpoint.is_loaded:
                 # Importing a group takes too long for the event loop.
-                await asyncio.to_thread(match.endpoint.load)
+                await self._runtime.run_in_thread(match.endpoint.load_operation)
+                exempt_loaded_objects()
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
+            if match.operation.deprecation is not None:
+                request.deprecations.append(match.operation.deprecation)
+            if is_versioned and known is None:
+                check_version(request)
             async with self._wait_for_admission(request):
                 if known is None:
                     size_limits.check_request_size(request)
@@ -144,11 +154,15 @@ class RequestPipeline:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
             reply = preflight or error.find_error_reply_builder()(error, request_id, request)
+            is_versioned = error.is_versioned
         except WorkspaceError as error:
             reply = build_error_reply(error, request_id, request)
         except Exception as error:  # noqa: BLE001  the message of an unexpected error may only go to the log
             reply = _build_failure_reply(error, route, build_error_reply, request_id, request)
-        _log(request, route, caller, reply, started)
+        if is_versioned:
+            add_version(reply)
+        add_deprecation_headers(reply, request.deprecations)
+        _log_request(request, route, caller, reply, self._runtime.monotonic() - started)
         return reply
 
     def _wait_for_admission(self, request: Request) -> AbstractAsyncContextManager[None]:
@@ -158,10 +172,10 @@ class RequestPipeline:
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: RateLimits | None
     ) -> Reply:
         if limits is None:
-            return await self._handle(match, caller, request, None)
+            return await self._handle_request(match, caller, request, None)
         async with limits(caller) as decision:
             try:
-                reply = await self._handle(match, caller, request, decision.rejection)
+                reply = await self._handle_request(match, caller, request, decision.rejection)
             except WorkspaceError as error:
                 reply = match.operation.build_error_reply(error, request_id, request)
             except Exception as error:  # noqa: BLE001  as above; this reply needs the rate-limit headers, too
@@ -171,19 +185,19 @@ class RequestPipeline:
             reply.headers.update(decision.headers)
             return reply
 
-    async def _handle(
+    async def _handle_request(
         self, match: Match, caller: Principal, request: Request, rejection: WorkspaceError | None
     ) -> Reply:
         if rejection is not None:
             raise rejection
         operation = match.operation
         if operation.requires_user and caller.identity is None:
-            raise unauthenticated("This operation records a user; service tokens have no user identity.")
-        if operation.right is not None:
-            caller.require_right(operation.right)
+            raise unauthenticated_error("This operation records a user; service tokens have no user identity.")
+        for right in operation.rights:
+            caller.require_right(right)
         if operation.feature:
             await self._require_feature(operation.feature)
-        call = await read_call(operation, caller, match.path, request)
+        call = await read_call(operation, caller, match.path, request, self._runtime)
         reply = await operation.handler(call)
         if call.unknown:
             report_unknown_names(reply, call.unknown)
@@ -205,19 +219,19 @@ def _build_failure_reply(
     return build_error_reply(_INTERNAL_ERROR, request_id, request)
 
 
-def _read_request_id(request: Request) -> str:
+def _read_request_id(request: Request, runtime: Runtime) -> str:
     from_header = request.headers.get("x-request-id", "")
-    return from_header if _REQUEST_ID.fullmatch(from_header) else uuid.uuid4().hex
+    return from_header if _REQUEST_ID.fullmatch(from_header) else runtime.new_id()
 
 
-def _log(request: Request, route: str, caller: Principal, reply: Reply, started: float) -> None:
+def _log_request(request: Request, route: str, caller: Principal, reply: Reply, seconds: float) -> None:
     _LOG.info(
         "request",
         extra=logs.fields(
             method=request.method,
             route=route,
             status=reply.status,
-            ms=round((time.perf_counter() - started) * 1000, 2),
+            ms=round(seconds * 1000, 2),
             principal=caller.member_id,
         ),
     )

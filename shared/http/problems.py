@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from shared.auth.reauthentication import build_challenge
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import PROBLEM_JSON, Reply, Request, json_bytes
 
@@ -13,6 +14,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     Kind.CONFLICT: HTTPStatus.CONFLICT,
     Kind.PRECONDITION_FAILED: HTTPStatus.PRECONDITION_FAILED,
+    Kind.PRECONDITION_REQUIRED: HTTPStatus.PRECONDITION_REQUIRED,
     Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Kind.TARGET_TOO_LONG: HTTPStatus.REQUEST_URI_TOO_LONG,
     Kind.HEADERS_TOO_LARGE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -29,13 +31,13 @@ TYPE_BASE = "urn:oi:problem:"
 DEFAULT_RETRY_AFTER = 5
 
 
-def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | None = None) -> Reply:
+def build_problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | None = None) -> Reply:
     """Build the problem document of an error.
 
     Args:
-        error: the error.
-        trace_id: id of the request.
-        status: status that overrides the default of the error's kind.
+        error: error of the service.
+        trace_id: id of the request, for the property ``traceId``.
+        status: HTTP status to use instead of the status of the error's kind.
     """
     status = status or STATUS[error.kind]
     document = {
@@ -47,29 +49,29 @@ def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | Non
         "code": error.code,
         "traceId": trace_id,
     }
-    headers = {"Content-Type": PROBLEM_JSON, **error_headers(error)}
+    headers = {"Content-Type": PROBLEM_JSON, **build_error_headers(error)}
     return Reply(int(status), json_bytes(document), headers, error.code)
 
 
-def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
+def build_problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
     """Build the problem document of an error; the default ``ErrorReplyBuilder`` of a group."""
-    return problem_reply(error, trace_id)
+    return build_problem_reply(error, trace_id)
 
 
-def error_headers(error: WorkspaceError) -> dict[str, str]:
+def build_error_headers(error: WorkspaceError) -> dict[str, str]:
     """Return the headers of an error reply that do not depend on its format, such as Retry-After."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
-            return {"WWW-Authenticate": "Bearer"}
+            return {"WWW-Authenticate": build_challenge(error)}
         case Kind.UPGRADE_REQUIRED:
             return {"Upgrade": "websocket"}
         case Kind.UNKNOWN_ENCODING:
-            return {"Accept-Encoding": "identity"}
+            supported = error.members.get("supported")
+            return {"Accept-Encoding": ", ".join([*(supported if isinstance(supported, list) else []), "identity"])}
         case Kind.METHOD_NOT_ALLOWED:
             allow = error.members.get("allow")
             return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}
-        case Kind.THROTTLED | Kind.UNAVAILABLE:
-            seconds = error.members.get("retryAfter", DEFAULT_RETRY_AFTER)
+        case kind:
+            default = DEFAULT_RETRY_AFTER if kind in {Kind.THROTTLED, Kind.UNAVAILABLE} else None
+            seconds = error.members.get("retryAfter", default)
             return {} if seconds is None else {"Retry-After": str(seconds)}
-        case _:
-            return {}

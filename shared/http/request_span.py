@@ -7,15 +7,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
-from shared.observability.exporters import Attribute, Signal, get_tracer, is_enabled
-from shared.observability.tracing import ERROR_CODE, current_span_context, extract_context, mark_failed
+from shared.observability.exporters import Attribute, Signal, get_tracer, is_signal_enabled
+from shared.observability.tracing import ERROR_CODE, extract_context, get_current_span_context, mark_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
 REQUEST_ID: Final = "workspace.request_id"
-"""Attribute with the request id, which the log has as ``requestId``."""
+"""Name of the trace attribute that contains the request id; the log contains this id as ``requestId``."""
 LONGEST_PATH: Final = 1024
 _KNOWN_METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
@@ -28,8 +28,8 @@ class RequestSpan:
     """Trace span of a request; its methods do nothing if traces are disabled.
 
     Args:
-        span: the span, None if traces are disabled.
-        method: method of the request, for the name of the span.
+        span: OpenTelemetry span of the request; None if traces are disabled.
+        method: HTTP method of the request, for the name of the span.
     """
 
     def __init__(self, span: "Span | None", method: str) -> None:
@@ -57,29 +57,28 @@ class RequestSpan:
 _OFF: Final[AbstractContextManager[RequestSpan]] = nullcontext(RequestSpan(None, ""))
 
 
-def request_span(request: Request, request_id: str) -> AbstractContextManager[RequestSpan]:
-    """Trace a request as a child of the current span, else of the host's span, else of the caller's span.
+def open_request_span(request: Request, request_id: str) -> AbstractContextManager[RequestSpan]:
+    """Return a context manager that traces the processing of a request in a span, and yields the span.
+
+    The parent is the current span, else the Functions host's span, else the caller's span.
 
     If the host traces requests itself, its trace context differs from the caller's. The host's span then is the server
-    span, and this span is an internal child of it, so that the trace contains one server span for each request.
-
-    Args:
-        request: the request.
-        request_id: id of the request.
+    span, and this span is an internal child of the host's span, so that the trace contains one server span for each
+    request.
     """
-    return _start_span(request, request_id) if is_enabled(Signal.TRACES) else _OFF
+    return _start_span(request, request_id) if is_signal_enabled(Signal.TRACES) else _OFF
 
 
 def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
-    """Trace a request that the local host rejected before the pipeline.
+    """Record a trace span for a request that the local host rejected before the pipeline.
 
     Args:
-        request: the request.
+        request: rejected request.
         request_id: id of the request.
-        reply: the error reply.
-        seconds: time since the request began.
+        reply: error reply to the request.
+        seconds: seconds since the request began.
     """
-    if is_enabled(Signal.TRACES):
+    if is_signal_enabled(Signal.TRACES):
         with _start_span(request, request_id, seconds) as span:
             span.set_reply(reply)
 
@@ -88,12 +87,12 @@ def record_rejected_request(request: Request, request_id: str, reply: Reply, sec
 def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    nested = current_span_context() is not None or _has_host_span(request)
+    nested = get_current_span_context() is not None or _has_host_span(request)
     method = request.method if request.method in _KNOWN_METHODS else _OTHER
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
-        None if current_span_context() is not None else _build_context(request),
+        None if get_current_span_context() is not None else _build_context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
         _build_attributes(request, method, request_id),
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),

@@ -12,10 +12,11 @@ from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.operations import Endpoint, ErrorReplyBuilder, Operation
-from shared.http.problems import problem_document
+from shared.http.problems import build_problem_document
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+_PATH_RULE = "percent-encoded characters must be UTF-8"
 _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 
@@ -29,38 +30,44 @@ class Match:
     @cached_property
     def operation(self) -> Operation:
         """The operation; its module is imported at the first use."""
-        return self.endpoint.load()
+        return self.endpoint.load_operation()
 
 
 class UnmatchedRequestError(WorkspaceError):
-    """Error of a path without a route, or of a method that the route does not have.
+    """Error for a path without a route, or for a method that the route does not have.
 
     Args:
         kind: class of the error.
         code: stable code.
         detail: one sentence for a person.
         endpoint: an operation of the path with another method; None for an unknown path.
-        members: further members of the problem document.
+        members: further properties of the problem document.
     """
 
     def __init__(self, kind: Kind, code: str, detail: str, endpoint: Endpoint | None = None, **members: object) -> None:
         super().__init__(kind, code, detail, **members)
         self._endpoint = endpoint
 
-    def find_error_reply_builder(self) -> ErrorReplyBuilder:
-        """Return the builder of the error reply, which the group of the path determines.
+    @property
+    def is_versioned(self) -> bool:
+        """True if the path belongs to a versioned API; error replies for it state the API version."""
+        return self._endpoint is None or self._endpoint.is_versioned
 
-        A group is imported only if it has its own error format.
+    def find_error_reply_builder(self) -> ErrorReplyBuilder:
+        """Return the builder of the error reply: that of the endpoint group to which the path belongs.
+
+        The group's module is imported only if the group has its own error format.
         """
         if self._endpoint is None or not self._endpoint.has_own_error_format:
-            return problem_document
-        return self._endpoint.load().build_error_reply
+            return build_problem_document
+        return self._endpoint.load_operation().build_error_reply
 
 
 class Router:
-    """Table of endpoints by route.
+    """Table of endpoints by route template.
 
-    A literal segment takes precedence over a parameter, and a parameter over a parameter for the rest of the path.
+    If several templates match a path, a literal segment takes precedence over a parameter ``{name}``, and this over
+    a parameter ``{*name}`` for the rest of the path.
     """
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
@@ -68,7 +75,7 @@ class Router:
         for endpoint in endpoints:
             methods = self._routes.setdefault(endpoint.route, {})
             if endpoint.method in methods:
-                raise ValueError(f"{endpoint.method} /{endpoint.route} is declared twice")
+                raise ValueError(f"the operation {endpoint.method} /{endpoint.route} is declared twice")
             methods[endpoint.method] = endpoint
         templates = sorted((route for route in self._routes if "{" in route), key=_compute_precedence)
         self._patterns = [(_compile_pattern(route), self._routes[route]) for route in templates]
@@ -77,8 +84,9 @@ class Router:
         """Find the endpoint for a method and a percent-encoded path.
 
         Raises:
-            UnmatchedRequestError: NOT_FOUND ``ROUTE_NOT_FOUND`` if no route matches the path; METHOD_NOT_ALLOWED
-                ``METHOD_NOT_ALLOWED``, whose member ``allow`` lists the methods of the route.
+            UnmatchedRequestError: INVALID if a path parameter is not UTF-8; NOT_FOUND ``ROUTE_NOT_FOUND`` if no route
+                matches the path; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED``, whose property ``allow`` lists the methods
+                of the route.
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
@@ -89,6 +97,11 @@ class Router:
                 return Match(endpoint, parameters)
             allowed.update(methods)
             other = other or next(iter(methods.values()))
+        if other is None and self._has_undecodable_parameter(path):
+            errors = [{"field": "path", "message": _PATH_RULE}]
+            raise UnmatchedRequestError(
+                Kind.INVALID, "INVALID_REQUEST", "Percent-encoded characters of the path must be UTF-8.", errors=errors
+            )
         if other is None:
             raise UnmatchedRequestError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         raise UnmatchedRequestError(
@@ -98,6 +111,10 @@ class Router:
             other,
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
+
+    def _has_undecodable_parameter(self, path: str) -> bool:
+        """Return whether a path would match a route if its path parameters were valid UTF-8."""
+        return any(pattern.fullmatch(path.removeprefix("/")) for pattern, _ in self._patterns)
 
     def _find_candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)

@@ -6,16 +6,16 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
-"""Bytes of path and query together; each of the 1,000 characters of a scope key can take 12 bytes when escaped."""
+"""Maximum bytes of path and query; each of the 1,000 characters of an audit scope's key may take 12 escaped bytes."""
 
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 131_072
-"""Bytes of all header names and values, including four bytes of separators for each header."""
+"""Maximum bytes of all header names and values, including four bytes of separators for each header."""
 
 _SEPARATORS: Final = 4
 
 
-def header_size(name: str | bytes, value: str | bytes) -> int:
+def compute_header_size(name: str | bytes, value: str | bytes) -> int:
     """Return the size of a header in bytes, including its separators."""
     return len(name) + len(value) + _SEPARATORS
 
@@ -29,7 +29,7 @@ def check_request_size(request: Request) -> None:
     """
     if len(request.path) + len(request.query) + bool(request.query) > MAX_TARGET:
         raise target_too_long_error()
-    size = sum(header_size(name, value) for name, value in request.headers.items())
+    size = sum(compute_header_size(name, value) for name, value in request.headers.items())
     if len(request.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
         raise headers_too_large_error()
 

@@ -1,7 +1,7 @@
-"""Errors and reports about unknown query parameters and body members.
+"""Errors and reports about unknown query parameters and body properties.
 
 An operation rejects unknown names by default. Otherwise a misspelt ``scopes`` would issue a token with every right of
-the caller, and a misspelt ``surface`` would return data of all surfaces.
+the caller, and a misspelt ``surface`` would return data of all groups of connections.
 """
 
 import types
@@ -16,13 +16,13 @@ from pydantic.fields import FieldInfo
 
 from shared.errors import FieldError, WorkspaceError, invalid_fields
 from shared.http.messages import Reply
-from shared.validation.names import find_nearest_name, is_hidden
+from shared.validation.names import find_nearest_name, is_hidden_character
 
 IGNORED: Final = "x-provenance-ignored"
 """Header with the names of the parameters that were ignored."""
 
 MAX_HINTS: Final = 20
-"""Maximum number of unknown names of one request that are compared with the known names.
+"""Maximum number of unknown names in one request for which the most similar known name is searched.
 
 Each comparison takes time.
 """
@@ -38,7 +38,7 @@ MAX_REPORTED: Final = 2_048
 
 
 class UnknownNames(Enum):
-    """Treatment of unknown query parameters and body members."""
+    """Treatment of unknown query parameters and body properties."""
 
     REJECT = "reject"
     """Reply 400 and list each unknown name with the most similar known name."""
@@ -65,23 +65,23 @@ def unknown_parameters_error(names: Sequence[str], known: Mapping[str, str]) -> 
     """Build the error for unknown query parameters.
 
     Args:
-        names: the unknown names.
-        known: the accepted names, each with its documented name.
+        names: unknown names in the request.
+        known: accepted names (including aliases), each with its documented name.
     """
-    return _unknown_names_error("parameter", names, known)
+    return _build_unknown_names_error("parameter", names, known)
 
 
 def unknown_arguments_error(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
     """Build the error for unknown arguments of an MCP tool."""
-    return _unknown_names_error("argument", names, {name: name for name in known})
+    return _build_unknown_names_error("argument", names, {name: name for name in known})
 
 
 def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
-    """Build the error for unknown body members.
+    """Build the error for unknown body properties.
 
     Args:
         model: model of the body.
-        locations: pydantic's location of each unknown member.
+        locations: location of each unknown property, as in pydantic's errors.
     """
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
@@ -98,28 +98,34 @@ def format_location(location: Iterable[int | str]) -> str:
     """Format a location in a body as a path such as ``parameters[0].name``."""
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{display_name(part)}" if text else display_name(part)
+        text += (
+            f"[{part}]"
+            if isinstance(part, int)
+            else f".{format_name_for_message(part)}"
+            if text
+            else format_name_for_message(part)
+        )
     return text or "body"
 
 
-def display_name(name: str) -> str:
+def format_name_for_message(name: str) -> str:
     """Prepare a name that a caller sent for an error message: shorten it and escape invisible characters."""
-    return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _shorten(name))
+    return "".join(f"\\u{ord(each):04x}" if is_hidden_character(each) else each for each in _shorten_name(name))
 
 
-def _shorten(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
 def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
-    """Append unknown names to the header :data:`IGNORED` of a reply.
+    """Append the unknown names that were ignored to the header :data:`IGNORED` of a reply.
 
     Characters that are not allowed in a header or in a list of names are percent-encoded.
     """
     listed = [reply.headers[IGNORED]] if IGNORED in reply.headers else []
     length = sum(map(len, listed))
     for name in names:
-        text = quote(_shorten(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
+        text = quote(_shorten_name(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
         length += len(text) + 2
         if length > MAX_REPORTED:
             listed.append("...")
@@ -129,9 +135,9 @@ def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
         reply.headers[IGNORED] = ", ".join(listed)
 
 
-def _unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
+def _build_unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
     errors = [
-        FieldError(display_name(name), _format_message(kind, name, known, index))
+        FieldError(format_name_for_message(name), _format_message(kind, name, known, index))
         for index, name in enumerate(names[:MAX_LISTED])
     ]
     if more := len(names) - len(errors):
@@ -143,12 +149,12 @@ def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) 
     """Build the message about an unknown name.
 
     Args:
-        kind: kind of the name, for example ``parameter``.
-        name: the unknown name.
-        known: the accepted names, each with its documented name.
-        index: number of unknown names of the request before this one.
+        kind: kind of the name for the message, for example ``parameter``.
+        name: unknown name in the request.
+        known: accepted names (including aliases), each with its documented name.
+        index: number of unknown names that precede this name; similar names are searched for the first ones only.
     """
-    unknown = f"Unknown {kind} `{display_name(name)}`"
+    unknown = f"Unknown {kind} `{format_name_for_message(name)}`"
     if index >= MAX_HINTS:
         return f"{unknown}."
     if not known:
@@ -179,7 +185,7 @@ def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | 
 
 
 def _unwrap_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a type annotation contains: itself, or the X of ``X | None`` or ``list[X]``."""
+    """Return the model that a type annotation contains: the type itself, or X in ``X | None`` or ``list[X]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, list, tuple):

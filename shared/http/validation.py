@@ -1,16 +1,26 @@
 """Validation of a request: parses its parts into models, or raises one error that lists every invalid field."""
 
+import json
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.conditional_requests import condition_from_headers
+from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.http.content_encoding import (
+    body_too_large_error,
+    decode_body,
+    read_encodings,
+    unsupported_encoding_error,
+)
+from shared.http.deprecations import find_deprecated_usage
 from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoQuery, Operation, RawBody, is_model
+from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_model
 from shared.http.unknown_names import (
     MAX_LISTED,
     UnknownNames,
@@ -19,45 +29,47 @@ from shared.http.unknown_names import (
     unknown_members_error,
     unknown_parameters_error,
 )
+from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
 from shared.validation.validation_messages import reword_pydantic_error
-from shared.worker_threads import run_in_worker
 
 _UNKNOWN: Final = "extra_forbidden"
-"""Type of pydantic's error about an unknown member."""
+"""Type of pydantic's error about an unknown property."""
 
 _UNPARSED = object()
-"""Placeholder for a part of the request that cannot be parsed; its error is already collected."""
+"""Placeholder for a query or body that cannot be parsed; its error is already collected."""
 
 
 async def read_call(
-    operation: Operation, principal: Principal, path: Mapping[str, str], request: Request
+    operation: Operation, principal: Principal, path: Mapping[str, str], request: Request, runtime: Runtime
 ) -> Call[Any, Any]:
     """Validate a request and build the call for the operation's handler.
 
-    The operation declares whether unknown parameters and members are rejected. An empty body counts as an empty object.
+    The operation declares whether unknown parameters and properties are rejected. An empty body counts as an empty
+    JSON object.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID with every invalid parameter and member.
-            The error's code is ``BODY_NOT_JSON`` if the body is not JSON, ``INVALID_REQUEST`` if a model rejects the
-            request, and otherwise the code of the operation's own check.
+        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``; or INVALID with
+            a list of all invalid parameters and properties. The code of the last is ``BODY_NOT_JSON`` if the body is
+            not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
     """
     if len(request.body) > operation.body_limit:
-        raise WorkspaceError(
-            Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {operation.body_limit} bytes."
-        )
-    _check_encoding(request)
+        raise body_too_large_error(operation.body_limit)
+    request = await _decode_request(operation, request, runtime)
     faults = ValidationErrors()
-    sent = await _parse_body(operation, request, faults)
+    sent = await _parse_body(operation, request, faults, runtime)
+    request.deprecations.extend(find_deprecated_usage(operation.body, sent))
     values, unknown = _read_query(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
         faults.add(unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
-    query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
-    sent = await _remove_server_set(operation, path, sent, faults)
+    query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
+    sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
     # Some models check large members by serialising them in canonical form, which takes time.
-    body = await run_in_worker(len(request.body), _validate, operation.body, sent, faults, reject_unknown=rejects)
+    body = await runtime.run_in_worker(
+        len(request.body), _validate_value, operation.body, sent, faults, reject_unknown=rejects
+    )
     reported = (*unknown, *_find_unknown_members(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
@@ -67,40 +79,44 @@ async def read_call(
 
 
 def validate_model[M: BaseModel](model: type[M], value: Any) -> M:
-    """Validate a value with a model.
+    """Validate a JSON value with a model.
 
     Raises:
-        WorkspaceError: INVALID with every invalid member.
+        WorkspaceError: INVALID with a list of all invalid properties.
     """
     faults = ValidationErrors()
-    validated: M = _validate(model, value, faults)
+    validated: M = _validate_value(model, value, faults)
     faults.raise_all()
     return validated
 
 
-def _check_encoding(request: Request) -> None:
-    """Reject a body with a Content-Encoding (RFC 9110 section 15.5.16)."""
-    encodings = {each.strip().lower() for each in request.headers.get("content-encoding", "").split(",")}
-    if request.body and encodings - {"", "identity"}:
-        detail = "Encoded bodies are not supported; send the body without Content-Encoding."
-        raise WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail)
+async def _decode_request(operation: Operation, request: Request, runtime: Runtime) -> Request:
+    """Return the request with its body decoded; reject an encoding that the operation does not accept."""
+    encodings = read_encodings(request) if request.body else []
+    if not encodings:
+        return request
+    if len(encodings) > 1 or encodings[0] not in operation.content_encodings:
+        raise unsupported_encoding_error(list(operation.content_encodings))
+    body = await runtime.run_in_thread(decode_body, request.body, encodings[0], operation.body_limit)
+    return replace(request, body=body)
 
 
-async def _parse_body(operation: Operation, request: Request, faults: ValidationErrors) -> Any:
+async def _parse_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
     if operation.body is RawBody or not operation.takes_body or (is_model(operation.body) and not request.body):
         return {}
     try:
-        return await parse_body(request.body)
+        return await parse_body(request.body, runtime)
     except ValueError as error:
         faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
         return _UNPARSED
 
 
 def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
-    """Return the known query parameters by name, and the names of the unknown ones."""
+    """Return the known query parameters by name, and the names of the unknown parameters."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
-            faults.add(invalid("query", f"the query string is invalid: it has more than {MAX_PARAMETERS} parameters"))
+            rule = f"more than {MAX_PARAMETERS} parameters are not allowed"
+            faults.add(invalid("query", f"the query string is invalid: {rule}"))
         return {}, []
     try:
         pairs = request.query_pairs
@@ -135,27 +151,44 @@ def _split_parameters(
 
 
 def _find_unknown_members(model: Any, sent: Any) -> list[str]:
-    """Return the names of unknown members at the first level of a body."""
+    """Return the names of unknown properties at the top level of a body."""
     known = list_accepted_names(model)
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 
 
-async def _remove_server_set(operation: Operation, path: Mapping[str, str], sent: Any, faults: ValidationErrors) -> Any:
-    """Return a body without the members that the service sets; reject such a member if its value is not current."""
+async def _remove_server_managed_properties(
+    operation: Operation, path: Mapping[str, str], sent: Any, request: Request, faults: ValidationErrors
+) -> Any:
+    """Return a body without the properties that the service sets; collect an error for each value that is outdated.
+
+    If the If-Match of the request does not match, the values are not compared: they belong to the version that the
+    client has read, and the reply is 412.
+    """
     owned = operation.server_set
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
         return sent
     current = await owned.read_current(path)
+    is_outdated = _is_outdated(request, current.get("etag"))
     errors = [
         FieldError(name, "is read-only; omit it or send the stored value")
         for name in sent
         if name in owned.names - owned.volatile
+        and not is_outdated
         and not (sent[name] is None and name in owned.nullable)
         and not _is_equal(sent[name], current.get(name))
     ]
     if errors:
         faults.add(invalid_fields(errors))
     return {name: value for name, value in sent.items() if name not in owned.names}
+
+
+def _is_outdated(request: Request, etag: Any) -> bool:
+    """Return whether the If-Match of a request does not match the ETag of the stored item."""
+    try:
+        condition = condition_from_headers(request.headers.get("if-match"), None)
+    except WorkspaceError:
+        return False
+    return isinstance(etag, str) and not condition.is_satisfied_by(etag)
 
 
 def _is_equal(sent: Any, current: Any) -> bool:
@@ -175,35 +208,45 @@ def _get_adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _validate(model: Any, value: Any, faults: ValidationErrors, *, reject_unknown: bool = False) -> Any:
+def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_unknown: bool = False) -> Any:
     if value is not _UNPARSED:
         # Passed here, because models ignore unknown members by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
         try:
             if is_model(model):
-                return model.model_validate(value, extra=extra)
+                return _validate_body(model, value, extra)
             return _get_adapter(model).validate_python(value)
         except ValidationError as failure:
             _add_errors(failure, model, faults)
     return _build_valid_part(model, value, faults) if is_model(model) else None
 
 
-def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
-    """Add pydantic's errors to the collector.
+def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] | None) -> BaseModel:
+    if not issubclass(model, StrictBody):
+        return model.model_validate(value, extra=extra)
+    # Only the JSON parser of pydantic accepts enums and times as texts in strict mode.
+    context = model.validation_context
+    return model.model_validate_json(
+        json.dumps(value), strict=True, extra=extra, context=context, by_alias=True, by_name=False
+    )
 
-    Unknown members are listed first, because a misspelt name explains why a required member is missing.
+
+def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
+    """Add pydantic's errors to the collector ``faults``.
+
+    Unknown properties are listed first, because a misspelt name explains why a required property is missing.
     """
     if failure.error_count() > MAX_LISTED:
         # Messages for a hundred thousand errors would block the event loop.
         faults.add(invalid("body", f"has {failure.error_count()} errors; at most {MAX_LISTED} are listed individually"))
         # No further rule can be checked, because the invalid fields of the body are not listed.
         faults.raise_all()
-    found = failure.errors(include_url=False, include_context=False, include_input=False)
+    found = failure.errors(include_url=False, include_context=False)
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
         faults.add(unknown_members_error(model, unknown))
     errors = [
-        FieldError(format_location(error["loc"]), reword_pydantic_error(error["type"], error["msg"]))
+        FieldError(format_location(error["loc"]), reword_pydantic_error(error["type"], error["msg"], error["input"]))
         for error in found
         if error["type"] != _UNKNOWN
     ]
@@ -212,7 +255,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
 
 
 def _build_valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
-    """Build a model instance from the valid fields only, so that further rules can be checked against them."""
+    """Build a model instance from the valid fields only, so that further rules can be checked on these fields."""
     partial_model, known = _make_optional(model), list_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}

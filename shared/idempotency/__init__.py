@@ -1,1 +1,1 @@
-"""Idempotency keys, and stored replies to repeated requests."""
+"""Idempotency keys of requests, and stored replies to repeated requests."""

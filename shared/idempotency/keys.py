@@ -1,16 +1,15 @@
-"""Idempotency keys: a repeated request with the same key gets the append id of the first request.
+"""Idempotency keys for requests that append an audit record: a repeated request appends nothing.
 
-A key that was used for another request is rejected.
+Requests with the same key get the same append id, which identifies the record. Reusing a key for another request fails.
 """
 
 import hashlib
-import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
@@ -18,11 +17,11 @@ MAX_KEY_LENGTH = 255
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """First request with an idempotency key, which claims the key.
+    """Claim of an idempotency key by the first request with the key.
 
     Attributes:
         fingerprint: hash of the first request with the key.
-        append_id: id with which its record is appended, so that it is appended only once.
+        append_id: id with which the audit record of the request is appended, so that it is appended only once.
     """
 
     fingerprint: str
@@ -30,10 +29,10 @@ class Claim:
 
 
 class IdempotencyStore(Protocol):
-    """Store of idempotency keys and the requests that claim them."""
+    """Store of idempotency keys, and of the requests that claim the keys."""
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Store a request as the first one with a key, unless an unexpired claim exists; return the stored claim.
+        """Store the claim of a request for a key, unless an unexpired claim exists; return the stored claim.
 
         Concurrent calls with one key all get the same claim.
 
@@ -41,46 +40,51 @@ class IdempotencyStore(Protocol):
             key: hash from :func:`hash_key`.
             wanted: claim of the current request.
             at: current time.
-            forget_before: claims from before this time have expired.
+            forget_before: time before which claims have expired.
         """
         ...
 
     async def forget(self, key: str, append_id: str) -> None:
-        """Delete the claim of a key if it has this append id."""
+        """Delete the claim of an idempotency key, unless a later request has stored another append id."""
         ...
 
 
 class IdempotencyKeys:
-    """Map from the idempotency keys of callers to append ids."""
+    """Map from the idempotency keys of callers to append ids, which prevent a second append of a record."""
 
-    def __init__(self, store: IdempotencyStore) -> None:
+    def __init__(self, store: IdempotencyStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
+        self._runtime = runtime
 
-    async def append_id(self, caller: str, operation: str, key: str, request: bytes) -> str:
-        """Return the append id of a request; it is the same for each repetition within 24 hours.
+    async def get_append_id(self, caller: str, operation: str, key: str, request: bytes) -> str:
+        """Return the append id of a request; a repeated request within 24 hours gets the same id.
 
         Args:
             caller: id of the caller; each caller has separate keys.
             operation: name of the operation; each operation has separate keys.
             key: the caller's key; not empty.
-            request: all parts of the request that must be equal in a repetition.
+            request: bytes of all parts of the request that must be equal in a repeated request.
 
         Raises:
             WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
                 UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request.
         """
-        name, wanted, at = hash_key(caller, operation, key), new_claim(request), now()
+        name, wanted, at = (
+            hash_key(caller, operation, key),
+            build_claim(request, self._runtime.new_id()),
+            self._runtime.now(),
+        )
         claim = await self._store.claim(name, wanted, at, at - RETENTION)
-        reject_reuse(claim, wanted)
+        reject_reused_key(claim, wanted)
         return claim.append_id
 
     async def forget(self, caller: str, operation: str, key: str, append_id: str) -> None:
-        """Release the key of a rejected request, for which nothing was appended."""
+        """Release the idempotency key of a rejected request, which has appended nothing."""
         await self._store.forget(hash_key(caller, operation, key), append_id)
 
 
 def hash_key(caller: str, operation: str, key: str) -> str:
-    """Return a hash of a caller's key, which is stored instead of the key.
+    """Return the hash of a caller's idempotency key, which is stored instead of the key.
 
     Raises:
         WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters.
@@ -90,13 +94,13 @@ def hash_key(caller: str, operation: str, key: str) -> str:
     return hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
 
 
-def new_claim(request: bytes) -> Claim:
-    """Build the claim of a request, with a new append id."""
-    return Claim(hashlib.sha256(request).hexdigest(), uuid.uuid4().hex)
+def build_claim(request: bytes, append_id: str) -> Claim:
+    """Build the claim of an idempotency key by a request; its fingerprint is a hash of the request."""
+    return Claim(hashlib.sha256(request).hexdigest(), append_id)
 
 
-def reject_reuse(claim: Claim, wanted: Claim) -> None:
-    """Reject a key that was used for another request.
+def reject_reused_key(claim: Claim, wanted: Claim) -> None:
+    """Reject an idempotency key that was used for another request.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the fingerprints differ.

@@ -1,15 +1,12 @@
-"""Stored replies to requests with an idempotency key that do more than append one record to a chain.
+"""Stored replies to requests with an idempotency key, for operations that do more than append one audit record.
 
-A reply may contain a secret that the service shows only once. It is stored encrypted for 24 hours; the encryption key
-is derived from the caller's idempotency key.
+A reply may contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
+encryption key is derived from the caller's idempotency key.
 """
 
 import asyncio
 import contextlib
 import hashlib
-import os
-import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,17 +17,17 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from shared.errors import Kind, WorkspaceError
-from shared.idempotency.keys import RETENTION, Claim, hash_key, new_claim, reject_reuse
-from shared.timestamps import now
+from shared.idempotency.keys import RETENTION, Claim, build_claim, hash_key, reject_reused_key
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LEASE: Final = timedelta(seconds=5)
-"""Duration of a lease. If a process dies and does not renew its lease, a repeated request can then do the work."""
+"""Duration of a lease. If a process dies and does not renew its lease, a repeated request does the work after it."""
 
 WAIT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 _SALT_BYTES, _NONCE_BYTES = 16, 12
 MAYBE_DONE: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors after which some of the work may be done; after all other errors, no work was done."""
+"""Kinds of errors after which part of the work may be done; after other errors, no work was done."""
 
 
 type Work = Callable[[str], Awaitable[bytes]]
@@ -38,12 +35,12 @@ type Work = Callable[[str], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class BeginResult:
-    """State of an idempotency key at the start of a request.
+    """State of an idempotency key when a request with the key begins.
 
     Attributes:
         claim: first request with the key.
         reply: the stored reply; None until the work is done.
-        owns_lease: whether this request must do the work.
+        owns_lease: True if this request has the lease and must do the work.
     """
 
     claim: Claim
@@ -64,42 +61,44 @@ class IdempotentReplyStore(Protocol):
     ) -> BeginResult:
         """Store a claim for a name, unless an unexpired claim exists; then try to take the lease of the name.
 
-        One of several concurrent calls gets the lease. An expired lease can be taken by the next call. A name with a
+        Only one of several concurrent calls gets the lease. The next call can take an expired lease. A name with a
         stored reply has no lease.
         """
         ...
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
-        """Extend a lease that the caller still holds."""
+        """Extend the lease of a name if the caller still holds the lease."""
         ...
 
     async def finish(self, name: str, lease: str, answer: bytes) -> bool:
-        """Store the encrypted reply; return False and store nothing if another process has taken the lease."""
+        """Store the encrypted reply of a request; return False if another process has taken the lease meanwhile."""
         ...
 
     async def release(self, name: str, lease: str, *, forget: bool) -> None:
-        """Release a lease that the caller still holds; with ``forget`` also delete the claim of the name."""
+        """Release the lease of a name if the caller still holds it; with ``forget``, also delete the claim."""
         ...
 
 
 class IdempotentReplies:
-    """Executor that does the work of a request with an idempotency key once, and repeats the stored reply.
+    """Executes the work of a request with an idempotency key once; repeated requests get the stored reply.
 
     Args:
         store: store of the leases and replies.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, store: IdempotentReplyStore) -> None:
+    def __init__(self, store: IdempotentReplyStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
+        self._runtime = runtime
 
     async def run_once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:
-        """Do the work of a request, or return its stored reply.
+        """Do the work of a request with an idempotency key, or return the stored reply of an earlier request.
 
         Args:
             caller: id of the caller; each caller has separate keys.
             operation: name of the operation; each operation has separate keys.
             key: the caller's key; not empty.
-            request: all parts of the request that must be equal in a repetition.
+            request: bytes of all parts of the request that must be equal in a repeated request.
             work: does the work and returns the reply. Its argument is an id that stays the same if the work is repeated
                 after a crash; the work must be idempotent for an id.
 
@@ -108,25 +107,27 @@ class IdempotentReplies:
                 CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no
                 work was done, the caller may use the key again.
         """
-        name, wanted = hash_key(caller, operation, key), new_claim(request)
+        name, wanted = hash_key(caller, operation, key), build_claim(request, self._runtime.new_id())
         secret = f"{caller}\n{key}"
-        deadline = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < deadline:
-            lease, at = uuid.uuid4().hex, now()
+        deadline = self._runtime.monotonic() + WAIT_SECONDS
+        while self._runtime.monotonic() < deadline:
+            lease, at = self._runtime.new_id(), self._runtime.now()
             begun = await self._store.begin(name, wanted, lease, at, at + LEASE, at - RETENTION)
-            reject_reuse(begun.claim, wanted)
+            reject_reused_key(begun.claim, wanted)
             if begun.reply is not None:
-                return await asyncio.to_thread(_decrypt, begun.reply, secret, name)
+                return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
-                reply = await self._do_work(name, lease, begun.claim.append_id, work)
-                if await self._store.finish(name, lease, await asyncio.to_thread(_encrypt, reply, secret, name)):
+                reply = await self._run_under_lease(name, lease, begun.claim.append_id, work)
+                if await self._store.finish(
+                    name, lease, await self._runtime.run_in_thread(self._encrypt_reply, reply, secret, name)
+                ):
                     return reply
                 # Another process has taken the lease, so its reply is returned.
-            await asyncio.sleep(_POLL_SECONDS)
+            await self._runtime.sleep(_POLL_SECONDS)
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 
-    async def _do_work(self, name: str, lease: str, append_id: str, work: Work) -> bytes:
+    async def _run_under_lease(self, name: str, lease: str, append_id: str, work: Work) -> bytes:
         try:
             async with self._renew_lease_until_done(name, lease):
                 return await work(append_id)
@@ -138,25 +139,24 @@ class IdempotentReplies:
 
     @asynccontextmanager
     async def _renew_lease_until_done(self, name: str, lease: str) -> AsyncIterator[None]:
-        async def renew() -> None:
+        async def renew_repeatedly() -> None:
             while True:
-                await asyncio.sleep(LEASE.total_seconds() / 4)
+                await self._runtime.sleep(LEASE.total_seconds() / 4)
                 with contextlib.suppress(WorkspaceError):
-                    await self._store.renew(name, lease, now() + LEASE)
+                    await self._store.renew(name, lease, self._runtime.now() + LEASE)
 
-        task = asyncio.create_task(renew())
+        task = asyncio.create_task(renew_repeatedly())
         try:
             yield
         finally:
             task.cancel()
 
+    def _encrypt_reply(self, reply: bytes, secret: str, name: str) -> bytes:
+        salt, nonce = self._runtime.random_bytes(_SALT_BYTES), self._runtime.random_bytes(_NONCE_BYTES)
+        return salt + nonce + AESGCM(_derive_key(secret, salt)).encrypt(nonce, reply, name.encode())
 
-def _encrypt(reply: bytes, secret: str, name: str) -> bytes:
-    salt, nonce = os.urandom(_SALT_BYTES), os.urandom(_NONCE_BYTES)
-    return salt + nonce + AESGCM(_derive_key(secret, salt)).encrypt(nonce, reply, name.encode())
 
-
-def _decrypt(encrypted: bytes, secret: str, name: str) -> bytes:
+def _decrypt_reply(encrypted: bytes, secret: str, name: str) -> bytes:
     salt, nonce = encrypted[:_SALT_BYTES], encrypted[_SALT_BYTES:][:_NONCE_BYTES]
     text = encrypted[_SALT_BYTES + _NONCE_BYTES :]
     try:

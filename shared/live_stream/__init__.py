@@ -1,1 +1,1 @@
-"""Live stream: admission of listeners, publishing of impulses, and replay of earlier impulses."""
+"""Live stream over WebSocket: admission of listeners, publishing of telemetry messages, and replay of earlier ones."""

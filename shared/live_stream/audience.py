@@ -1,44 +1,43 @@
-"""Audience: the groups that may have listeners, so that messages to empty groups are not sent."""
+"""Audience: remembers which groups of the message service have listeners, so that empty groups get no messages."""
 
-import time
-
-from shared.live_stream.ports import Clock, MessageService
+from shared.live_stream.ports import MessageService
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 PRESENT_SECONDS = 60.0
-"""Time after an admission or a positive check during which a group counts as occupied."""
+"""Seconds after an admission or a positive check for which a group counts as occupied."""
 
 ABSENT_SECONDS = 1.0
-"""Time during which a group that the service reported empty counts as empty; other processes also admit listeners."""
+"""Seconds for which a group that was reported empty counts as empty; short, as other processes admit listeners, too."""
 
 
 class Audience:
-    """Remembers which groups have listeners; a group with a listener admitted by this process is never empty.
+    """Cache of the groups (one for each connection) that have listeners, or listeners that are about to join.
 
     Args:
-        service: message service that knows the groups.
-        clock: returns monotonic seconds.
+        service: Web PubSub, which knows the groups.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, service: MessageService, clock: Clock = time.monotonic) -> None:
+    def __init__(self, service: MessageService, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._service = service
-        self._clock = clock
         self._present_until: dict[str, float] = {}
         self._absent_until: dict[str, float] = {}
+        self._runtime = runtime
 
-    def expect(self, groups: tuple[str, ...]) -> None:
-        """Record that a listener is about to join groups; call it before the listener is admitted."""
-        until = self._clock() + PRESENT_SECONDS
+    def expect_listener(self, groups: tuple[str, ...]) -> None:
+        """Record that a listener is about to join groups; call this before the listener is admitted."""
+        until = self._runtime.monotonic() + PRESENT_SECONDS
         for group in groups:
             self._present_until[group] = until
             self._absent_until.pop(group, None)
 
     async def can_have_listeners(self, group: str) -> bool:
-        """Return False only if a group has no listeners.
+        """Return False only if a group certainly has no listeners.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
-        checked_at = self._clock()
+        checked_at = self._runtime.monotonic()
         if checked_at < self._present_until.get(group, 0.0):
             return True
         if checked_at < self._absent_until.get(group, 0.0):

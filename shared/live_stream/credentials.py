@@ -1,14 +1,14 @@
-"""Credentials of listeners, and the user id of a stream at the message service."""
+"""Credentials of live stream listeners, and the user id of a stream at the message service (Azure Web PubSub)."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from shared.auth.principals import Principal, unauthenticated
+from shared.auth.principals import Principal, unauthenticated_error
 
 MOVED_HEADER = "x-workspace-authorization"
-"""The gateway moves Authorization to this header, because the message service would interpret Authorization itself."""
+"""Header to which the gateway moves Authorization, because Web PubSub would interpret Authorization."""
 
 TOKEN_PARAMETER = "token"  # noqa: S105  name of a parameter
 SUBPROTOCOL_PREFIX = "bearer."
@@ -19,11 +19,12 @@ _USER_ID = re.compile(r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)\.(?P<mem
 
 @dataclass(frozen=True, slots=True)
 class StreamCredential:
-    """The credential in a listener's handshake.
+    """Credential that a listener sent in the WebSocket handshake.
 
     Attributes:
-        authorization: value of an Authorization header; empty without a credential.
-        subprotocol: offered subprotocol with the credential, which the server must echo; else empty.
+        authorization: credential in the form of an Authorization header; empty without a credential.
+        subprotocol: offered subprotocol that contains the credential, which the server must echo; empty if no
+            subprotocol contains it.
     """
 
     authorization: str
@@ -34,7 +35,7 @@ def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Seq
     """Return a listener's credential from the header, else the query parameter, else the subprotocol.
 
     Args:
-        authorization: value of the header; empty if missing.
+        authorization: value of the Authorization header; empty if missing.
         tokens: values of the query parameter ``token``.
         subprotocols: offered subprotocols; browsers cannot set headers and offer ``bearer.<token>``.
     """
@@ -50,14 +51,14 @@ def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Seq
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Member and token of an open stream, encoded in its user id at the message service.
+    """Team member and token of an open stream, encoded in the stream's user id in Web PubSub.
 
-    Nothing else is stored about a stream, so every instance can check whether it is still authorised.
+    Nothing else is stored about a stream, so every instance can check whether the stream is still authorised.
 
     Attributes:
         member_id: id of the team member.
         token_id: id of the token that opened the stream.
-        expires_at: expiry of that token.
+        expires_at: expiry of the token that opened the stream.
     """
 
     member_id: str
@@ -66,27 +67,27 @@ class Listener:
 
     @classmethod
     def from_principal(cls, principal: Principal) -> "Listener":
-        """Return the listener for a principal."""
+        """Build the listener from the authenticated principal of a request."""
         return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER)
 
     @classmethod
-    def from_user(cls, name: str) -> "Listener":
-        """Parse a user id.
+    def from_user_id(cls, name: str) -> "Listener":
+        """Build the listener from its user id at the message service (Azure Web PubSub).
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the user id was not issued by this service.
         """
         found = _USER_ID.fullmatch(name)
         if found is None:
-            raise unauthenticated("The stream link was not issued by this service; request a new link.")
+            raise unauthenticated_error("The stream link was not issued by this service; request a new link.")
         return cls(found["member"], found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
 
     @property
     def name(self) -> str:
-        """User id at the message service."""
+        """User id of the stream at the message service (Azure Web PubSub): expiry, token id and member id."""
         return f"{int(self.expires_at.timestamp())}.{self.token_id}.{self.member_id}"
 
 
 def read_moved_authorization(headers: Mapping[str, str]) -> str:
-    """Return the Authorization header that the gateway moved; header names are lower-case."""
+    """Return the Authorization value from the header to which the gateway moved it; header names are lower-case."""
     return headers.get(MOVED_HEADER, "")

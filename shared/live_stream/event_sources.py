@@ -1,4 +1,4 @@
-"""Authentication of events that the message service sends."""
+"""Authentication of the HTTP events that the message service (Azure Web PubSub or its emulator) sends."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from shared.auth.principals import unauthenticated
+from shared.auth.principals import unauthenticated_error
 
 CONNECTION_ID = "ce-connectionid"
 SIGNATURE = "ce-signature"
@@ -14,39 +14,39 @@ _NOT_THE_SERVICE = "Only the message service may call this address; its signatur
 
 
 class TokenVerifier(Protocol):
-    """Verifies tokens of one tenant for one audience."""
+    """Verifier of Entra ID tokens of one tenant for one audience."""
 
     async def verify(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token; raise WorkspaceError UNAUTHENTICATED if it is invalid."""
+        """Return the claims of a token; raise WorkspaceError UNAUTHENTICATED if the token is invalid."""
         ...
 
 
 class SignedEvents:
-    """EventSource with the access key: ``ce-signature`` is an HMAC of the connection id."""
+    """EventSource that verifies the header ``ce-signature``, an HMAC of the connection id with the access key."""
 
     def __init__(self, access_key: str) -> None:
         self._key = access_key.encode()
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Verify the signature; the service sends one per access key."""
+        """Verify that a signature in a call is valid; Web PubSub sends one for each of its access keys."""
         connection = headers.get(CONNECTION_ID, "")
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]
-        if not self._key or not connection or not any(_is_equal(each, expected) for each in given):
-            raise unauthenticated(_NOT_THE_SERVICE)
+        if not self._key or not connection or not any(_is_equal_signature(each, expected) for each in given):
+            raise unauthenticated_error(_NOT_THE_SERVICE)
 
-    def origin(self) -> str:
-        """Return an asterisk: the emulator has any host name, and each event is signed."""
+    def get_allowed_origin(self) -> str:
+        """Return an asterisk (any host), because the emulator can have any host name and signs each event."""
         return "*"
 
 
 class IdentifiedEvents:
-    """EventSource with the service's managed identity.
+    """EventSource that verifies the token of Web PubSub's managed identity.
 
     Args:
-        endpoint: URL of the message service.
+        endpoint: URL of Web PubSub.
         tokens: verifier for the audience that is configured for the event handler.
-        object_id: object id of the service's managed identity.
+        object_id: object id of Web PubSub's managed identity.
     """
 
     def __init__(self, endpoint: str, tokens: TokenVerifier, object_id: str) -> None:
@@ -55,18 +55,18 @@ class IdentifiedEvents:
         self._object_id = object_id.casefold()
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Verify the token and its object id."""
+        """Verify the bearer token of a call, and that it belongs to the managed identity of Web PubSub."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._object_id:
-            raise unauthenticated(_NOT_THE_SERVICE)
+            raise unauthenticated_error(_NOT_THE_SERVICE)
         claims = await self._tokens.verify(token.strip(" \t"))
         if str(claims.get("oid", "")).casefold() != self._object_id:
-            raise unauthenticated(_NOT_THE_SERVICE)
+            raise unauthenticated_error(_NOT_THE_SERVICE)
 
-    def origin(self) -> str:
-        """Return the service's host name."""
+    def get_allowed_origin(self) -> str:
+        """Return the host name of Web PubSub."""
         return urlsplit(self._endpoint).hostname or ""
 
 
-def _is_equal(given: str, expected: str) -> bool:
+def _is_equal_signature(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())

@@ -1,4 +1,4 @@
-"""Query parameters of a stream."""
+"""Query parameters of a live stream: connections, and the start of the replay of earlier messages."""
 
 import re
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from shared.timestamps import parse_rfc3339, rfc3339
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
 MEMBER = "member"
-"""Member of the stream's state at the message service; contains the id of the stream's owner."""
+"""Property of a stream's state in Web PubSub that holds the member id of the stream's owner."""
 
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
@@ -23,7 +23,7 @@ def _parse_instant(text: object) -> datetime:
     return parse_rfc3339(str(text))
 
 
-def _parse_seconds(text: object) -> int:
+def _parse_window_seconds(text: object) -> int:
     if not _DIGITS.fullmatch(str(text)):
         raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return int(str(text))
@@ -35,16 +35,16 @@ def _check_window(seconds: int) -> int:
     return seconds
 
 
-def _none_if_empty(text: object) -> object:
-    """Return the value, or None for the empty text of an unfilled form field."""
+def _convert_empty_to_none(text: object) -> object:
+    """Convert an empty query parameter to None, because browsers send empty form fields."""
     return None if text == "" else text
 
 
-OptionalText = Annotated[str | None, BeforeValidator(_none_if_empty)]
+OptionalText = Annotated[str | None, BeforeValidator(_convert_empty_to_none)]
 
 
 class StreamFilters(BaseModel):
-    """Query parameters of a stream; if both lookups are given, both apply."""
+    """Query parameters of a live stream; messages must match both connection and surface if both are given."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -54,7 +54,8 @@ class StreamFilters(BaseModel):
         None, description="RFC 3339; impulses measured since then are replayed first."
     )
     window_seconds: (
-        Annotated[int, BeforeValidator(_parse_seconds), AfterValidator(_check_window), WithJsonSchema(_WINDOW)] | None
+        Annotated[int, BeforeValidator(_parse_window_seconds), AfterValidator(_check_window), WithJsonSchema(_WINDOW)]
+        | None
     ) = Field(
         None,
         alias="windowSec",
@@ -74,10 +75,10 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_state(self, now: datetime) -> dict[str, str]:
-        """Return the state that the message service stores until the stream is open; empty without a replay.
+        """Return the filters as state that Web PubSub stores until the stream opens; empty without a replay.
 
         Raises:
-            WorkspaceError: as ``begins_at``.
+            WorkspaceError: as :meth:`find_replay_start`.
         """
         since = self.find_replay_start(now)
         if since is None:
@@ -87,25 +88,27 @@ class StreamFilters(BaseModel):
 
     @classmethod
     def from_state(cls, state: bytes) -> "StreamFilters":
-        """Return the filters from the message service's state; empty filters if it contains none."""
+        """Parse the filters in a stream's state in Web PubSub; return empty filters if it has none."""
         try:
             return cls.model_validate(parse_json(state))
         except ValueError:
             return cls.model_validate({})
 
     def select_connections(self, catalog: Catalog) -> tuple[str, ...]:
-        """Return the sorted lookups of the selected connections; empty if the filters exclude each other.
+        """Return the sorted lookups (ids in URLs) of the selected connections; empty if the filters exclude each other.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND`` or ``SURFACE_NOT_FOUND``.
         """
         if self.connection is not None and self.connection not in catalog.connections:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
+            detail = f"The workspace has no connection {self.connection[:64]}."
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
         selected = set(catalog.connections)
         if self.surface is not None:
             surface = catalog.surfaces.get(self.surface)
             if surface is None:
-                raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "The workspace has no such surface.")
+                detail = f"The workspace has no surface {self.surface[:64]}."
+                raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", detail)
             selected &= set(surface.value.connections)
         if self.connection is not None:
             selected &= {self.connection}
@@ -113,7 +116,7 @@ class StreamFilters(BaseModel):
 
 
 def read_member_id(state: bytes) -> str:
-    """Return the member id in a stream's state at the message service; empty if it is missing."""
+    """Return the member id in a stream's state in Web PubSub; empty if the state has no member id."""
     try:
         document = parse_json(state)
     except ValueError:

@@ -1,4 +1,4 @@
-"""History: impulses from the query table, oldest first, in pages."""
+"""Reader of stored impulses (normalised telemetry messages) in the table Telemetry: oldest first, in pages."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.errors import invalid
-from shared.telemetry.impulses import encode
+from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import Impulse
 from shared.timestamps import parse_rfc3339, rfc3339
 from shared.warm_queries.ports import EngineQuery, QueryEngine
@@ -26,15 +26,15 @@ Telemetry
 | take {{rows}}"""
 
 type Key = tuple[str, str]
-"""Connection and id, which identify an impulse."""
+"""Connection and message id, which together identify an impulse (telemetry message)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredImpulse:
-    """An impulse from the query table.
+    """Impulse (normalised telemetry message) from the table Telemetry.
 
     Attributes:
-        key: connection and ID.
+        key: connection and message id, which together identify the message.
         timestamp: time of the measurement.
         text: the impulse as JSON text; the table stores no headers.
     """
@@ -45,7 +45,7 @@ class StoredImpulse:
 
 
 class History:
-    """Reads the telemetry table through the query engine."""
+    """Reads stored impulses from the table Telemetry through the query engine."""
 
     def __init__(self, engine: QueryEngine, page_rows: int = PAGE_ROWS) -> None:
         self._engine = engine
@@ -54,18 +54,18 @@ class History:
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield the impulses of connections from an instant; impulses at the end of a page may be repeated.
+        """Yield pages of the stored messages of connections; messages at the end of a page may be repeated.
 
-        A page starts at the last instant of the previous page. If more impulses than a page share an instant, the page
+        A page starts at the last timestamp of the previous page. If too many messages share a timestamp, the page
         size grows.
 
         Args:
-            connections: lookups from the catalog.
-            since: inclusive start of the impulses' timestamps.
-            until: exclusive end of the impulses' timestamps.
+            connections: lookups (ids in URLs) of the connections.
+            since: earliest timestamp of the messages.
+            until: end of the range of timestamps, exclusive.
 
         Raises:
-            WorkspaceError: any error of the engine; INVALID ``QUERY_TOO_LARGE`` if too many impulses share an instant.
+            WorkspaceError: any error of the engine; INVALID ``QUERY_TOO_LARGE`` if too many messages share a timestamp.
         """
         rows = self._page_rows
         while connections:
@@ -80,7 +80,7 @@ class History:
                 rows *= 4
             else:
                 raise invalid(
-                    "since", "too many impulses have the same timestamp; choose a later start", code="QUERY_TOO_LARGE"
+                    "since", "too many messages have the same timestamp; choose a later start", code="QUERY_TOO_LARGE"
                 )
 
     async def _read_page(
@@ -105,4 +105,4 @@ def _to_stored_impulse(row: dict[str, Any]) -> StoredImpulse:
         headers={},
         payload=row["Payload"] or {},
     )
-    return StoredImpulse((impulse.connection, impulse.message_id), timestamp, encode(impulse))
+    return StoredImpulse((impulse.connection, impulse.message_id), timestamp, encode_impulse(impulse))

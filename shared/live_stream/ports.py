@@ -1,6 +1,6 @@
-"""Ports of the live stream."""
+"""Ports of the live stream: message service (Azure Web PubSub or its emulator), its events, and access checks."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -8,15 +8,15 @@ from typing import Protocol
 from shared.auth.principals import Principal
 
 ALL_STREAMS = "_streams"
-"""The group of all streams; the underscore cannot start a connection's lookup."""
+"""Name of the group of all streams; no connection has this name, because ids cannot start with an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """An open stream.
+    """Live stream that a listener has open.
 
     Attributes:
-        connection_id: id of the stream at the message service.
+        connection_id: id of the stream in Web PubSub.
         user: user id of the listener.
     """
 
@@ -25,7 +25,7 @@ class OpenStream:
 
 
 class MessageService(Protocol):
-    """Service that delivers messages to groups of streams."""
+    """Service that delivers messages to groups of live streams: Azure Web PubSub or its emulator."""
 
     async def publish(self, group: str, text: bytes) -> None:
         """Send one text message to every stream in a group.
@@ -37,10 +37,10 @@ class MessageService(Protocol):
         ...
 
     async def has_streams(self, group: str) -> bool:
-        """Return whether a stream is in a group.
+        """Return whether a group contains at least one stream.
 
         Raises:
-            WorkspaceError: as ``publish``.
+            WorkspaceError: as :meth:`publish`.
         """
         ...
 
@@ -48,7 +48,7 @@ class MessageService(Protocol):
         """Yield the streams in a group.
 
         Raises:
-            WorkspaceError: as ``publish``.
+            WorkspaceError: as :meth:`publish`.
         """
         ...
 
@@ -56,25 +56,25 @@ class MessageService(Protocol):
         """Close a stream; a closed stream is ignored.
 
         Raises:
-            WorkspaceError: as ``publish``.
+            WorkspaceError: as :meth:`publish`.
         """
         ...
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return a WebSocket URL that opens a stream as a user, valid until an instant.
+        """Return a WebSocket URL that opens a stream for a user id until ``expires_at``, without another credential.
 
         Raises:
-            WorkspaceError: as ``publish``.
+            WorkspaceError: as :meth:`publish`.
         """
         ...
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to Web PubSub."""
         ...
 
 
 class StreamSender(Protocol):
-    """Operations on one stream, identified by its connection id at the message service."""
+    """Sender of messages to single streams, identified by their connection id in Web PubSub."""
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a stream; a closed stream is ignored.
@@ -98,28 +98,24 @@ class StreamSender(Protocol):
 
 
 class EventSource(Protocol):
-    """Distinguishes calls of the message service from other calls."""
+    """Authenticator of the HTTP calls that Web PubSub sends to this app."""
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Verify by its headers (lower-case names) that the message service sent a call.
+        """Verify that Web PubSub sent a call, from the call's headers (lower-case names).
 
         Raises:
             WorkspaceError: UNAUTHENTICATED.
         """
         ...
 
-    def origin(self) -> str:
-        """Return the host name that the service announces, or an asterisk for any."""
+    def get_allowed_origin(self) -> str:
+        """Return the host name from which Web PubSub sends calls, or an asterisk for any host name."""
         ...
 
 
 class ResumePrincipal(Protocol):
-    """Checks whether a previously authenticated member still has access."""
+    """Check whether a team member who was authenticated earlier still has access."""
 
     async def __call__(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Return the principal with all rights of the member; raise WorkspaceError UNAUTHENTICATED otherwise."""
+        """Return the principal with all rights of the member; raise WorkspaceError UNAUTHENTICATED without access."""
         ...
-
-
-type Clock = Callable[[], float]
-type Sleep = Callable[[float], Awaitable[None]]

@@ -1,8 +1,6 @@
-"""Publishing of impulses to listeners: each once, in order per connection, and only while fresh."""
+"""Publishing of impulses (telemetry messages) to live streams: each recent one once, in order per connection."""
 
 import asyncio
-import random
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,60 +9,60 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
-from shared.live_stream.ports import Clock, MessageService, Sleep
+from shared.live_stream.ports import MessageService
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import UNROUTED, HubEvent
-from shared.timestamps import now
 
 MAX_REMEMBERED: Final = 50_000
-"""Impulses of all connections; about ten megabytes."""
+"""Maximum number of remembered message ids of all connections; they take about ten megabytes."""
 
 REMEMBERED_SECONDS: Final = 600.0
-"""Retries after a timeout arrive sooner; the table accepts an id again only after a day."""
+"""Seconds for which a message id is remembered; retries after a timeout arrive sooner."""
 
 _AFTER_ID: Final = b'","Timestamp":"'
 
 
 class RecentImpulses:
-    """Remembers connection and id of the impulses that this process published recently.
+    """Memory of the impulses (telemetry messages) that this process published recently, by connection and id.
 
     Args:
-        limit: maximum number of impulses.
-        clock: monotonic seconds.
+        limit: maximum number of remembered impulses.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, limit: int = MAX_REMEMBERED, clock: Clock = time.monotonic) -> None:
+    def __init__(self, limit: int = MAX_REMEMBERED, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._limit = limit
-        self._clock = clock
         self._until: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+        self._runtime = runtime
 
-    def has(self, group: str, text: bytes) -> bool:
-        """Return whether an impulse with the same id was published recently.
+    def was_published(self, group: str, text: bytes) -> bool:
+        """Return whether an impulse (telemetry message) with the same id was published recently.
 
         Args:
-            group: connection of the impulse.
+            group: group of the listeners: the lookup (id in URLs) of the impulse's connection.
             text: the impulse as JSON text.
         """
-        key = (group, _id_prefix(text))
+        key = (group, _extract_id_prefix(text))
         until = self._until.get(key)
-        if until is None or self._clock() < until:
+        if until is None or self._runtime.monotonic() < until:
             return until is not None
         del self._until[key]
         return False
 
     def remember(self, group: str, text: bytes) -> None:
-        """Remember an impulse; an impulse without an id is ignored."""
-        prefix = _id_prefix(text)
+        """Remember an impulse (telemetry message) as published; an impulse without an id is ignored."""
+        prefix = _extract_id_prefix(text)
         if not prefix:
             return
         key = (group, prefix)
-        self._until[key] = self._clock() + REMEMBERED_SECONDS
+        self._until[key] = self._runtime.monotonic() + REMEMBERED_SECONDS
         if len(self._until) > self._limit:
             self._until.popitem(last=False)
 
 
-def _id_prefix(text: bytes) -> bytes:
-    """Return the start of an impulse up to its id; quotation marks in the id are escaped.
+def _extract_id_prefix(text: bytes) -> bytes:
+    """Return the start of a telemetry message's JSON text, up to and including its id, as a key for the message.
 
     Parsing the whole text as JSON would cost as much as publishing it.
     """
@@ -72,15 +70,15 @@ def _id_prefix(text: bytes) -> bytes:
 
 
 FRESH_FOR = timedelta(minutes=1)
-"""Older impulses, delayed by an outage of the host or the service, are no longer live data."""
+"""Maximum age of a published message; messages that an outage delayed for longer are no longer live data."""
 
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.1
 CONCURRENT_CONNECTIONS = 16
-"""Connections that are served concurrently; messages of one connection are sent one after another."""
+"""Number of connections whose messages are sent concurrently; those of one connection are sent one after another."""
 
 HEAVY_LOAD_PER_SECOND = 2_000
-"""Impulses per second of one partition above which ingestion needs the whole processor."""
+"""Messages per second of one partition above which ingestion needs the whole processor."""
 
 PAUSE_FROM, PAUSE_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
 PAUSE_AFTER_MESSAGES, PAUSE_FACTOR = 10, 4
@@ -94,15 +92,15 @@ _LOGGER = get_logger("live")
 
 @dataclass(slots=True)
 class Counters:
-    """Numbers of impulses by outcome since the process started.
+    """Numbers of impulses (telemetry messages) by outcome of publishing, since the process started.
 
     Attributes:
-        published: sent to the message service.
-        unheard: not sent, because the group has no listeners.
-        stale: not sent, because they are older than a minute.
-        refused: rejected by the message service.
-        repeated: not sent, because their id was sent recently.
-        failures: batches that could not be sent completely.
+        published: number of impulses that were sent to Web PubSub.
+        unheard: number not sent, because the group has no listeners.
+        stale: number not sent, because the impulses are older than a minute.
+        refused: number that Web PubSub rejected.
+        repeated: number not sent, because an impulse with the same id was sent recently.
+        failures: number of batches that could not be sent completely.
     """
 
     published: int = 0
@@ -114,13 +112,13 @@ class Counters:
 
 
 class LivePublisher:
-    """Publishes batches of the impulses hub.
+    """Publishes batches of the hub ``impulses`` (normalised telemetry messages) to live streams.
 
     Args:
-        service: message service.
-        audience: knows groups without listeners; None if that is unknown.
-        shares_processor: whether ingestion runs on the same processor.
-        sleep: waits for a number of seconds.
+        service: Web PubSub.
+        audience: tells which groups have no listeners; None to send to all groups.
+        shares_processor: True if ingestion runs on the same processor and has priority.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -129,23 +127,24 @@ class LivePublisher:
         audience: Audience | None,
         *,
         shares_processor: bool = False,
-        sleep: Sleep = asyncio.sleep,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._service = service
         self._audience = audience
         self._shares_processor = shares_processor
-        self._sleep = sleep
         self._limit = asyncio.Semaphore(CONCURRENT_CONNECTIONS)
         self._done: dict[str, set[int]] = {}
-        self._repeats = RecentImpulses()
+        self._repeats = RecentImpulses(runtime=runtime)
         self.counters = Counters()
+        self._runtime = runtime
 
     async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
-        """Publish a batch; a retry after a failure skips the impulses that were already published.
+        """Publish a batch of hub events; a retry after a failure skips those that were already published.
 
         Args:
-            events: events of one partition in ascending order; body: impulse as JSON text, partition key: connection.
-            at: current instant.
+            events: events of one partition in ascending order; the body of an event is an impulse (telemetry message)
+                as JSON text, and its key is the connection.
+            at: current time.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE`` if part of the batch was not published.
@@ -155,11 +154,11 @@ class LivePublisher:
         partition = events[0].partition
         done = self._done.setdefault(partition, set())
         done &= {event.sequence_number for event in events}
-        at = at or now()
+        at = at or self._runtime.now()
         unpublished = self._group_unpublished(events, done, at)
         behind = at - events[0].enqueued_at
         pauses = self._shares_processor and PAUSE_FROM < behind < PAUSE_UNTIL and _is_heavy_load(events)
-        tasks = [self._publish_all(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
+        tasks = [self._publish_group(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
             self._record_failure(partition, len(events), failed[0])
@@ -180,36 +179,36 @@ class LivePublisher:
             _LOGGER.info("stale impulses are not published", extra=fields(count=stale))
         return unpublished
 
-    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int], *, pauses: bool) -> None:
+    async def _publish_group(self, group: str, events: list[HubEvent], done: set[int], *, pauses: bool) -> None:
         async with self._limit:
             if not await self._can_have_listeners(group):
                 self.counters.unheard += len(events)
                 done.update(event.sequence_number for event in events)
                 return
-            began = time.monotonic()
+            began = self._runtime.monotonic()
             for count, event in enumerate(events, 1):
                 await self._publish_once(group, event)
                 done.add(event.sequence_number)
                 if pauses and count % PAUSE_AFTER_MESSAGES == 0:
-                    await self._sleep(PAUSE_FACTOR * (time.monotonic() - began))
-                    began = time.monotonic()
+                    await self._runtime.sleep(PAUSE_FACTOR * (self._runtime.monotonic() - began))
+                    began = self._runtime.monotonic()
 
     async def _can_have_listeners(self, group: str) -> bool:
-        """Return whether a group may have listeners; True in doubt."""
+        """Return whether a group may have listeners; True if this is unknown."""
         try:
             return self._audience is None or await self._audience.can_have_listeners(group)
         except WorkspaceError:
             return True
 
     async def _publish_once(self, group: str, event: HubEvent) -> None:
-        """Publish an impulse unless its id was published recently; failed impulses are not remembered."""
-        if self._repeats.has(group, event.body):
+        """Publish a telemetry message unless its id was published recently; an id is remembered after success only."""
+        if self._repeats.was_published(group, event.body):
             self.counters.repeated += 1
             return
-        await self._publish(group, event)
+        await self._publish_with_retries(group, event)
         self._repeats.remember(group, event.body)
 
-    async def _publish(self, group: str, event: HubEvent) -> None:
+    async def _publish_with_retries(self, group: str, event: HubEvent) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._service.publish(group, event.body)
@@ -225,7 +224,7 @@ class LivePublisher:
             else:
                 self.counters.published += 1
                 return
-            await self._sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311  no secret
+            await self._runtime.sleep(FIRST_PAUSE_SECONDS * 2**attempt * self._runtime.uniform(0.5, 1))
 
     def _record_failure(self, partition: str, events: int, error: BaseException) -> None:
         self.counters.failures += 1

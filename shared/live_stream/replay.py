@@ -1,11 +1,10 @@
-"""Replay of earlier impulses to a live stream, without gaps.
+"""Replay of earlier impulses (telemetry messages) to a live stream, without gaps.
 
-``Replay`` joins history and live stream without repeats, because it can hold the stream; the local host uses it.
-``CatchUp`` replays to a stream that is already live, as on Azure; a repeated impulse has the same id.
+``Replay`` is for the local host. It can pause the live stream while it reads the history, so no message is repeated.
+``CatchUp`` is for Azure. It replays to a stream that is already live; a repeated message has the same id.
 """
 
 import asyncio
-import random
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime, timedelta
@@ -14,20 +13,20 @@ from typing import Protocol
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, Key
-from shared.live_stream.ports import Sleep, StreamSender
+from shared.live_stream.ports import StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.json_text import parse
 from shared.telemetry.ports import CurrentCatalog
-from shared.timestamps import now
 
 REMEMBERED = 200_000
-"""Number of replayed impulses whose repeats are recognised; far more than arrive while live data are fresh."""
+"""Number of replayed messages whose repeats are recognised; far more than arrive while live data are fresh."""
 LAG_SECONDS = 15.0
-"""Usual maximum delay between the live stream and the query table."""
+"""Seconds after which a message in the live stream is usually in the query table, too."""
 
 REREAD_TIME = timedelta(minutes=10)
-"""Impulses measured this long before the stream opened are read a second time after the lag."""
+"""Time before the opening of the stream; messages measured since then are read a second time after the lag."""
 
 SKEW = timedelta(seconds=5)
 """Tolerated clock difference of devices."""
@@ -35,7 +34,7 @@ SKEW = timedelta(seconds=5)
 MAX_SECONDS = 200.0
 MAX_IMPULSES = 50_000
 CONCURRENT_REPLAYS = 8
-"""Concurrent replays of one instance; each sends its messages one after another."""
+"""Maximum number of concurrent replays of one instance; each sends its messages one after another."""
 
 MAX_WAITING = 32
 MESSAGES_PER_CHECK = 500
@@ -45,49 +44,49 @@ _LOGGER = get_logger("live")
 
 
 class IngestionProgress(Protocol):
-    """Progress of the consumers of the impulses hub."""
+    """Waits until the query table or the live stream has read all current events of the hub ``impulses``."""
 
     async def wait_for_table(self) -> None:
-        """Return when the table contains everything that reached the hub before the call."""
+        """Return when the query table contains every message that reached the hub before the call."""
         ...
 
     async def wait_for_live(self) -> None:
-        """Return when everything that reached the hub before the call was sent to the streams."""
+        """Return when every message that reached the hub before the call was sent to the live streams."""
         ...
 
 
 class Stream(Protocol):
-    """A listener's stream that has already joined its groups."""
+    """Live stream of a listener; it already receives live messages and can buffer them."""
 
     def hold(self) -> None:
         """Start to buffer live messages; discard the current buffer."""
         ...
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer overflowed since ``hold`` and messages were lost."""
+        """Return whether the buffer has overflowed since ``hold``, so that live messages were lost."""
         ...
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Send messages at the listener's pace; return whether the stream is still open."""
+        """Send messages as fast as the listener reads them; return whether the stream is still open."""
         ...
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send the buffered messages except repeats, and stop buffering."""
+        """Send the buffered live messages, except those for which ``repeated`` returns True, and stop buffering."""
         ...
 
 
 class Replay:
-    """Replays impulses before a stream goes live.
+    """Replays earlier impulses (telemetry messages) while a stream buffers live messages.
 
-    Live messages are buffered. The table is read when it contains everything that came before. Impulses missing in the
-    table are in the buffer; impulses in both are recognised by connection and id. The replay waits until the live
-    stream has sent the impulses of the table, so that they are not sent again after the buffer is released. If the
-    buffer overflows, it is discarded and the table is read again from the oldest_remembered remembered impulse.
+    The query table is read when it contains all messages from before the buffering. Messages
+    missing in the table are in the buffer; messages in both are recognised by connection and id. The replay waits until
+    the live stream has sent the messages of the table, so that they are not sent again after the buffer is released. If
+    the buffer overflows, it is discarded and the table is read again from the oldest remembered message.
 
     Args:
-        history: reads the table.
-        progress: progress of table and live stream.
-        remembered: number of impulses that are remembered.
+        history: reads the query table.
+        progress: waits until query table or live stream have processed earlier messages.
+        remembered: number of sent messages that are remembered, to recognise repeated messages.
     """
 
     def __init__(self, history: History, progress: IngestionProgress, remembered: int = REMEMBERED) -> None:
@@ -96,12 +95,12 @@ class Replay:
         self._remembered = remembered
 
     async def run(self, stream: Stream, connections: Sequence[str], since: datetime) -> None:
-        """Replay impulses to a buffering stream and release it.
+        """Send earlier messages to a stream that buffers live messages, then send the buffered messages.
 
         Args:
-            stream: target of the replay.
-            connections: connections of the stream.
-            since: start of the replay.
+            stream: stream to which the messages are sent.
+            connections: lookups (ids in URLs) of the stream's connections.
+            since: earliest timestamp of the replayed messages.
 
         Raises:
             WorkspaceError: any error of the query engine; the stream is not released.
@@ -123,13 +122,13 @@ class Replay:
 
 
 class SentImpulses:
-    """The limit recently sent impulses.
+    """Memory of the impulses (telemetry messages) that were sent to one stream, to recognise repeats.
 
     Args:
         limit: maximum number of remembered impulses.
 
     Attributes:
-        count: number of all new impulses.
+        count: number of distinct impulses so far.
     """
 
     def __init__(self, limit: int) -> None:
@@ -139,7 +138,7 @@ class SentImpulses:
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
     def is_new(self, key: Key, timestamp: datetime) -> bool:
-        """Remember an impulse; return whether it is new."""
+        """Remember a telemetry message as sent; return True if it was not remembered before."""
         if key in self._sent:
             return False
         self._sent[key] = timestamp
@@ -150,28 +149,28 @@ class SentImpulses:
         return True
 
     def contains(self, text: bytes) -> bool:
-        """Return whether an impulse, given as JSON text, was sent."""
+        """Return whether a telemetry message, as JSON text, is remembered as sent."""
         impulse = parse(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
     def find_oldest_remembered(self, since: datetime) -> datetime:
-        """Return the instant from which all sent impulses are remembered."""
+        """Return the time since which all sent messages are remembered: ``since``, or later if some were forgotten."""
         return next(iter(self._sent.values())) if self._has_evicted else since
 
 
 class CatchUp:
-    """Replays impulses from the query table to streams.
+    """Replays earlier impulses (telemetry messages) from the query table to streams that are already live.
 
-    The stream has already joined its groups. Impulses in the table are replayed immediately. Impulses that were
-    published shortly before the stream opened may reach the table later; they are replayed after the lag of the table.
+    Messages that are in the table are replayed immediately. Messages that were
+    published shortly before the stream opened may reach the table later; they are replayed after ``LAG_SECONDS``.
 
     Args:
-        catalog: returns the current catalog.
+        catalog: function that returns the current workspace catalog.
         history: reads the query table.
         service: sends messages to one stream.
-        sleep: waits for a number of seconds.
-        seconds: maximum duration of a replay.
-        most: maximum number of impulses of a replay.
+        seconds: maximum duration of a replay in seconds.
+        most: maximum number of messages of a replay.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -180,28 +179,28 @@ class CatchUp:
         history: History,
         service: StreamSender,
         *,
-        sleep: Sleep = asyncio.sleep,
         seconds: float = MAX_SECONDS,
         most: int = MAX_IMPULSES,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._history = history
         self._service = service
-        self._sleep = sleep
         self._seconds = seconds
         self._most = most
         self._waiting = 0
         self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
+        self._runtime = runtime
 
     async def run(self, connection_id: str, filters: StreamFilters) -> None:
-        """Replay the impulses that a stream requested; close the stream with a reason if the replay fails.
+        """Replay the messages that a stream's filters request; close the stream with a reason if the replay fails.
 
         Args:
-            connection_id: id of the stream at the message service.
-            filters: filters of the stream; ``since`` is an instant.
+            connection_id: id of the stream in Web PubSub.
+            filters: filters of the stream; nothing is replayed without ``since``.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the message service cannot close the stream.
+            WorkspaceError: UNAVAILABLE if Web PubSub cannot close the stream.
         """
         if filters.since is None or not connection_id:
             return
@@ -216,11 +215,11 @@ class CatchUp:
         self._waiting += 1
         try:
             async with asyncio.timeout(self._seconds), self._turn:
-                await self._replay(connection_id, filters, since)
+                await self._replay_impulses(connection_id, filters, since)
         except TimeoutError:
             return "The replay takes too long; request a shorter time range."
         except OverflowError:
-            return f"The replay exceeds {self._most} impulses; request a shorter time range."
+            return f"The replay exceeds {self._most} messages; request a shorter time range."
         except WorkspaceError as error:
             return f"The replay failed: {error.code}."
         except Exception:
@@ -231,17 +230,19 @@ class CatchUp:
             self._waiting -= 1
         return ""
 
-    async def _replay(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
-        opened_at = now()
+    async def _replay_impulses(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
+        opened_at = self._runtime.now()
         connections = filters.select_connections(await self._catalog())
         seen = SentImpulses(REMEMBERED)
-        new_impulses = self._read_new(connections, since, opened_at, seen)
-        if await self._send_all(connection_id, new_impulses):
-            await self._sleep(LAG_SECONDS)
-            new_impulses = self._read_new(connections, max(since, opened_at - REREAD_TIME), opened_at + SKEW, seen)
-            await self._send_all(connection_id, new_impulses)
+        new_impulses = self._read_new_impulses(connections, since, opened_at, seen)
+        if await self._send_messages(connection_id, new_impulses):
+            await self._runtime.sleep(LAG_SECONDS)
+            new_impulses = self._read_new_impulses(
+                connections, max(since, opened_at - REREAD_TIME), opened_at + SKEW, seen
+            )
+            await self._send_messages(connection_id, new_impulses)
 
-    async def _read_new(
+    async def _read_new_impulses(
         self, connections: Sequence[str], since: datetime, until: datetime, seen: SentImpulses
     ) -> AsyncIterator[bytes]:
         async for page in self._history.read_pages(connections, since, until):
@@ -251,18 +252,18 @@ class CatchUp:
                         raise OverflowError
                     yield impulse.text
 
-    async def _send_all(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
-        """Send messages one after another; return False if the stream closed."""
+    async def _send_messages(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
+        """Send messages to a stream one after another; return False if the stream was closed meanwhile."""
         count = 0
         async for text in texts:
             if count % MESSAGES_PER_CHECK == 0 and not await self._service.is_open(connection_id):
                 return False
-            await self._send(connection_id, text)
+            await self._send_with_retries(connection_id, text)
             count += 1
         return True
 
-    async def _send(self, connection_id: str, text: bytes) -> None:
-        """Send one message; retry if the service is unavailable, skip the message if it is rejected."""
+    async def _send_with_retries(self, connection_id: str, text: bytes) -> None:
+        """Send one message to a stream; retry if the service is unavailable, skip a message that it rejects."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._service.send(connection_id, text)
@@ -274,4 +275,4 @@ class CatchUp:
                     raise
             else:
                 return
-            await self._sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311  no secret
+            await self._runtime.sleep(FIRST_PAUSE_SECONDS * 2**attempt * self._runtime.uniform(0.5, 1))

@@ -1,4 +1,4 @@
-"""Admission of listeners, stream links, and closing of unauthorised streams.
+"""Access to live streams: admission of listeners, stream links, and closing of unauthorised streams.
 
 Separate from ``publishing`` because requests open streams, and triggers publish to them.
 """
@@ -18,8 +18,8 @@ from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, OpenStream, ResumePrincipal
 from shared.live_stream.stream_quota import StreamQuota, build_member_group
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import CurrentCatalog
-from shared.timestamps import now
 
 LINK_LIFETIME = timedelta(hours=1)
 _LOGGER = get_logger("live")
@@ -27,7 +27,7 @@ _LOGGER = get_logger("live")
 
 @dataclass(frozen=True, slots=True)
 class StreamAdmission:
-    """Data for the message service about an admitted listener.
+    """Reply to Web PubSub about an admitted listener.
 
     Attributes:
         user: user id of the listener.
@@ -40,7 +40,7 @@ class StreamAdmission:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A WebSocket URL that opens a stream without another credential until it expires."""
+    """WebSocket URL that opens a live stream without another credential until it expires."""
 
     url: str
     expires_at: datetime
@@ -56,61 +56,65 @@ class LiveStream:
         audience: Audience,
         resume: ResumePrincipal,
         quota: StreamQuota,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._service = service
         self._audience = audience
         self._resume = resume
         self._quota = quota
+        self._runtime = runtime
 
     async def select_connections(self, filters: StreamFilters) -> tuple[str, ...]:
-        """Return the connections that filters select, after validating the filters.
+        """Validate the filters of a stream; return the lookups (ids in URLs) of the selected connections.
 
         Raises:
-            WorkspaceError: INVALID for ``since`` combined with ``windowSec``; NOT_FOUND for an unknown lookup.
+            WorkspaceError: INVALID for ``since`` combined with ``windowSec``; NOT_FOUND for an unknown connection or
+                surface.
         """
-        filters.find_replay_start(now())
+        filters.find_replay_start(self._runtime.now())
         return filters.select_connections(await self._catalog())
 
     async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
-        """Admit a listener and count its stream.
+        """Admit a listener and count the stream towards the caller's quota.
 
         Args:
             principal: the caller.
             filters: filters of the stream.
-            stream_id: connection id at the message service.
+            stream_id: id of the WebSocket connection in Web PubSub.
 
         Raises:
-            WorkspaceError: as ``connections``; THROTTLED ``TOO_MANY_STREAMS``.
+            WorkspaceError: as :meth:`select_connections`; THROTTLED ``TOO_MANY_STREAMS``.
         """
         groups = await self.select_connections(filters)
-        await self._quota.take(principal.member_id, stream_id)
-        self._audience.expect(groups)
+        await self._quota.reserve_stream(principal.member_id, stream_id)
+        self._audience.expect_listener(groups)
         return StreamAdmission(
             Listener.from_principal(principal).name, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
         )
 
     async def end(self, member_id: str, stream_id: str) -> None:
-        """Free the place of a stream that the message service reports as closed.
+        """Stop counting a stream towards its member's quota, because Web PubSub reports it as closed.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
-        await self._quota.free(member_id, stream_id)
+        await self._quota.release_stream(member_id, stream_id)
 
     async def resume(self, user: str) -> Principal:
-        """Return the principal that a link was created for, restricted to the right to listen.
+        """Return the principal for a stream's user id, restricted to the right to listen, if access is still granted.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
         """
-        listener = Listener.from_user(user)
+        listener = Listener.from_user_id(user)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
     async def create_link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
-        """Return a link that opens the caller's stream; it expires with the token, after an hour at the latest.
+        """Create a link that opens the caller's stream; the link expires with the token, but after at most an hour.
 
         Args:
             principal: the caller.
@@ -118,11 +122,11 @@ class LiveStream:
             parameters: the filters as query parameters.
 
         Raises:
-            WorkspaceError: as ``connections``; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
+            WorkspaceError: as :meth:`select_connections`; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         await self.select_connections(filters)
         listener = Listener.from_principal(principal)
-        current = now()
+        current = self._runtime.now()
         minutes = max(
             1, math.floor((min(listener.expires_at, current + LINK_LIFETIME) - current) / timedelta(minutes=1))
         )

@@ -1,8 +1,6 @@
-"""Quota of open live streams of each principal, over all instances and however a stream was opened."""
+"""Quota of open live streams of each principal, across all instances."""
 
 import hashlib
-import time
-from collections.abc import Callable
 from typing import Final
 
 from shared.catalog.quotas import resolve_quotas
@@ -11,67 +9,64 @@ from shared.fair_use.ports import Purpose, QuotaStore
 from shared.live_stream.ports import MessageService
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import CurrentCatalog
 
 HANDSHAKE_SECONDS: Final = 10.0
-"""Longest time between the admission of a stream and its appearance at the message service."""
+"""Maximum seconds between the admission of a stream and its appearance in Web PubSub."""
 COMPARE_SECONDS: Final = 1.0
-"""Minimum time between comparisons of a principal's places with its open streams."""
+"""Minimum seconds between two comparisons of a principal's reservations with its open streams."""
 FULL_SECONDS: Final = 0.25
-"""Time after a rejection during which the principal is rejected without calling the store."""
+"""Seconds after a rejection in which the principal is rejected again without calling the store."""
 RETRY_AFTER_SECONDS: Final = 10
 _REMEMBERED: Final = 10_000
 _LOGGER = get_logger("live")
 
 
 def build_member_group(member_id: str) -> str:
-    """Return the group at the message service that holds all streams of a member."""
+    """Return the name of the group that contains all streams of a team member in Web PubSub."""
     return f"_member.{hashlib.sha256(member_id.encode()).hexdigest()}"
 
 
 class StreamQuota:
     """Enforces the limit of open streams per principal.
 
-    A place is reserved before a stream opens and freed when it ends. When the quota is reached, places are compared
-    with the open streams. This frees places of streams whose end was not reported because a process or client crashed.
+    A place in the quota is reserved before a stream opens and released when it ends. When the quota is reached, the
+    reservations are compared with the open streams, because a crash can prevent the report that a stream has ended.
 
     Args:
-        places: counter shared by all instances.
-        catalog: returns the current catalog.
+        places: store of the reservations, shared by all instances.
+        catalog: function that returns the current workspace catalog.
         service: lists the open streams.
-        clock: returns seconds since the epoch.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self,
-        places: QuotaStore,
-        catalog: CurrentCatalog,
-        service: MessageService,
-        clock: Callable[[], float] = time.time,
+        self, places: QuotaStore, catalog: CurrentCatalog, service: MessageService, *, runtime: Runtime = SYSTEM_RUNTIME
     ) -> None:
         self._places = places
         self._catalog = catalog
         self._service = service
-        self._clock = clock
         self._compared_at: dict[str, float] = {}
         self._full_until: dict[str, float] = {}
+        self._runtime = runtime
 
-    async def take(self, member_id: str, stream_id: str) -> None:
-        """Reserve a place for a stream that is about to open.
+    async def reserve_stream(self, member_id: str, stream_id: str) -> None:
+        """Reserve a place in the member's quota for a stream that is about to open.
 
-        If the store does not answer, streams are admitted without counting and a warning is logged.
+        If the store does not respond, streams are admitted without counting and a warning is logged.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_STREAMS``.
         """
         catalog = await self._catalog()
         limit = resolve_quotas(catalog.tier, catalog.policies.quotas).streams
-        if self._clock() < self._full_until.get(member_id, 0.0):
-            raise _count_rejection(limit)
+        if self._runtime.now().timestamp() < self._full_until.get(member_id, 0.0):
+            raise _build_rejection_error(limit)
         try:
-            is_taken = await self._try_take(member_id, stream_id, limit)
-            if not is_taken and await self._free_ended(member_id):
-                is_taken = await self._try_take(member_id, stream_id, limit)
+            is_taken = await self._try_reserve_place(member_id, stream_id, limit)
+            if not is_taken and await self._release_ended_streams(member_id):
+                is_taken = await self._try_reserve_place(member_id, stream_id, limit)
         except WorkspaceError as error:
             # A failing quota store must not reject callers.
             _LOGGER.warning("live streams are not counted: %s", error.detail)
@@ -79,24 +74,26 @@ class StreamQuota:
         if not is_taken:
             if len(self._full_until) >= _REMEMBERED:
                 self._full_until.clear()
-            self._full_until[member_id] = self._clock() + FULL_SECONDS
-            raise _count_rejection(limit)
+            self._full_until[member_id] = self._runtime.now().timestamp() + FULL_SECONDS
+            raise _build_rejection_error(limit)
 
-    async def free(self, member_id: str, stream_id: str) -> None:
-        """Free the place of a stream that has ended.
+    async def release_stream(self, member_id: str, stream_id: str) -> None:
+        """Release the quota place of a stream that has ended.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison frees the place.
+            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison releases the place.
         """
-        await self._places.free(member_id, Purpose.STREAMS, [stream_id])
+        await self._places.release(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
 
-    async def _try_take(self, member_id: str, stream_id: str, limit: int) -> bool:
-        return await self._places.take(member_id, Purpose.STREAMS, stream_id, at=self._clock(), limit=limit)
+    async def _try_reserve_place(self, member_id: str, stream_id: str, limit: int) -> bool:
+        return await self._places.reserve(
+            member_id, Purpose.STREAMS, stream_id, at=self._runtime.now().timestamp(), limit=limit
+        )
 
-    async def _free_ended(self, member_id: str) -> bool:
-        """Free places without an open stream; return whether there were any."""
-        at = self._clock()
+    async def _release_ended_streams(self, member_id: str) -> bool:
+        """Release the member's quota places that have no open stream; return whether a place was released."""
+        at = self._runtime.now().timestamp()
         if at - self._compared_at.get(member_id, 0.0) < COMPARE_SECONDS:
             return False
         if len(self._compared_at) >= _REMEMBERED:
@@ -107,12 +104,12 @@ class StreamQuota:
         settled = at - HANDSHAKE_SECONDS
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
         if ended:
-            await self._places.free(member_id, Purpose.STREAMS, ended)
+            await self._places.release(member_id, Purpose.STREAMS, ended)
             _LOGGER.info("freed places of ended streams", extra=fields(count=len(ended)))
         return bool(ended)
 
 
-def _count_rejection(limit: int) -> WorkspaceError:
+def _build_rejection_error(limit: int) -> WorkspaceError:
     count("workspace.live.quota_refusals")
     detail = (
         f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "

@@ -1,4 +1,4 @@
-"""Capabilities that a caller may use: tools, resources and prompts, independent of the protocol's types."""
+"""Capabilities of the MCP server that a caller may use: tools, resources and prompts, without the protocol's types."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import WorkspaceError
-from shared.http.problems import problem_reply
+from shared.http.problems import build_problem_reply
 from shared.observability.logs import request_id
 
 type Schema = Mapping[str, Any]
@@ -18,7 +18,7 @@ class ToolResult:
 
     Attributes:
         content: JSON object: the structured content, or the problem document of an error.
-        is_error: whether the tool failed; the model sees the error and may retry.
+        is_error: True if the tool failed; the model sees the error and may retry.
     """
 
     content: Mapping[str, Any]
@@ -30,7 +30,7 @@ type Run = Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool for AI assistants.
+    """Tool that an AI assistant can call.
 
     Attributes:
         name: unique among the caller's tools.
@@ -38,8 +38,8 @@ class Tool:
         description: description for the model: effect and purpose.
         input_schema: JSON schema of the arguments, an object; unknown arguments are rejected.
         output_schema: JSON schema of the structured content, an object.
-        run: validates the arguments and executes the tool.
-        read_only: whether the tool changes no data.
+        run: receives the arguments of a call, validates them and executes the tool.
+        read_only: True if the tool changes no data.
         hidden_arguments: former names of arguments, accepted but not listed.
     """
 
@@ -52,15 +52,15 @@ class Tool:
     read_only: bool = True
     hidden_arguments: tuple[str, ...] = ()
 
-    def find_unknown(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are not arguments of the tool."""
+    def find_unknown_arguments(self, names: Iterable[str]) -> list[str]:
+        """Return the given names that are not arguments of the tool."""
         known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
         return [name for name in names if name not in known]
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A readable resource.
+    """Resource that an AI assistant can read.
 
     Attributes:
         uri: address of the resource.
@@ -79,7 +79,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """An argument of a prompt."""
+    """Argument of a prompt template."""
 
     name: str
     description: str
@@ -88,7 +88,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt template for a common task.
+    """Prompt template for a common task.
 
     Attributes:
         text: template with ``{name}`` in place of each argument.
@@ -103,14 +103,23 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Tools, resources and prompts of one caller in a stable order; calls are logged with the caller's name."""
+    """Tools, resources and prompts of one caller in a stable order; calls are logged with the caller's name.
+
+    A tool or resource is built when a request reads it, because a workspace can have thousands of queries.
+
+    Attributes:
+        caller: the caller's name.
+        tools: function that builds the tool, by name.
+        resources: function that builds the resource, by address.
+        prompts: prompt templates of the caller.
+    """
 
     caller: str
-    tools: Sequence[Tool]
-    resources: Sequence[Resource]
+    tools: Mapping[str, Callable[[], Tool]]
+    resources: Mapping[str, Callable[[], Resource]]
     prompts: Sequence[Prompt]
 
 
 def to_error_result(error: WorkspaceError) -> ToolResult:
-    """Return an error as a tool result that the model can read."""
-    return ToolResult(json.loads(problem_reply(error, request_id.get()).body), is_error=True)
+    """Convert an error to a tool result that the model can read."""
+    return ToolResult(json.loads(build_problem_reply(error, request_id.get()).body), is_error=True)

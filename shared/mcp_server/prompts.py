@@ -1,4 +1,4 @@
-"""Prompts for three common tasks."""
+"""Prompt templates of the MCP server for common tasks."""
 
 from typing import Final
 
@@ -50,6 +50,21 @@ COMPARE: Final = Prompt(
     "Compare the surfaces {first} and {second} over the last {timeRange}. 1. List their connections and warm queries. "
     f"2. Run queries that both have in common over the same window. 3. Tabulate the differences. {_HOW}",
 )
-PROMPTS: Final = (INVESTIGATE, AUDIT, COMPARE)
-DEFAULTS: Final = {"timeRange": "P1D", "question": "what happened, and is the record complete?"}
+ALERT: Final = Prompt(
+    "investigate_alert",
+    "Investigate an alert",
+    "Find out why an alert fired, whether it is real, and what a person should do next.",
+    (
+        PromptArgument("rule", "Lookup of the alert rule."),
+        PromptArgument("labels", "Labels of the alert, for instance DeviceId=pump-1.", required=False),
+        PromptArgument("timeRange", "How far back to look, ISO 8601, for instance P1D.", required=False),
+    ),
+    "Investigate the newest alert of the rule {rule} with {labels}; look back {timeRange}. 1. Read the rule, its state "
+    "and its alerts: when did it fire, how often before, who acknowledged it? 2. Run the rule's warm query over that "
+    "time and compare the values with the condition before, during and after the alert. 3. Check the connection's last "
+    "message and the audit events of that time. 4. State the likely cause, what contradicts it, and the next step. "
+    f"{_HOW}",
+)
+PROMPTS: Final = (INVESTIGATE, AUDIT, COMPARE, ALERT)
+DEFAULTS: Final = {"timeRange": "P1D", "labels": "any labels", "question": "what happened, and is the record complete?"}
 """Values of missing optional arguments."""

@@ -1,4 +1,4 @@
-"""Bridge from one HTTP request to the official SDK: its Streamable HTTP transport, stateless, with JSON replies.
+"""Bridge from one HTTP request to the official MCP SDK: its Streamable HTTP transport, stateless, with JSON replies.
 
 Each request has its own ``ProtocolSession``: the SDK's server with the capabilities of one caller.
 
@@ -6,8 +6,7 @@ Separate from ``functions.mcp`` because the SDK loads slowly and is imported at 
 """
 
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,19 +19,26 @@ from mcp_types import PARSE_ERROR
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
-from shared.http.problems import problem_reply
+from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import unknown_arguments_error
 from shared.mcp_server.capabilities import Capabilities, Prompt, Tool, ToolResult, to_error_result
+from shared.mcp_server.compact_schemas import compact_input, compact_output
+from shared.mcp_server.next_calls import add_next_call
 from shared.mcp_server.prompts import DEFAULTS
 from shared.observability import logs
 from shared.observability.logs import request_id
+from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
+from shared.validation.names import find_nearest_names
 
 _FIRST_ERROR: Final = 400
 NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"
 PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
+_TOOL_CHARACTERS: Final = 1_000
+"""Approximate size of a tool in a list."""
+
 MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
 """Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
 
@@ -47,62 +53,63 @@ _INSTRUCTIONS: Final = (
 
 
 async def handle_request(
-    request: Request, capabilities: Capabilities, hosts: Sequence[str], origins: Sequence[str] = ()
+    request: Request, capabilities: Capabilities, hosts: Sequence[str], origins: Sequence[str] = (), *, runtime: Runtime
 ) -> Reply:
-    """Return the reply to one protocol request.
+    """Process one request of the Model Context Protocol and return the reply.
 
     Args:
         request: the POST request.
         capabilities: capabilities of the caller.
         hosts: accepted values of the Host header, ``name:*`` for any port; prevents DNS rebinding.
-        origins: accepted origins of scripts, in addition to those of the hosts.
+        origins: accepted origins of scripts, in addition to the origins of ``hosts``.
+        runtime: clock, randomness and threads.
     """
     host_origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     manager = StreamableHTTPSessionManager(
-        ProtocolSession(capabilities).build_server(),
+        ProtocolSession(capabilities, runtime=runtime).build_server(),
         json_response=True,
         stateless=True,
         security_settings=TransportSecuritySettings(
             allowed_hosts=list(hosts), allowed_origins=[*host_origins, *origins]
         ),
     )
-    collector, parse_error = _ReplyCollector(), await _find_parse_error(request.body)
-    # The transport parses JSON leniently; an empty body makes it reply with its host_origins parse error.
+    collector, parse_error = _ReplyCollector(), await _find_parse_error(request.body, runtime)
+    # The transport parses JSON leniently; an empty body makes it reply with its own parse error.
     body = b"" if parse_error else request.body
     async with manager.run():
         await manager.handle_request(_build_scope(request), _build_receive(body), collector.send)
-    build_reply = _to_problem_reply(collector.build_reply())
-    return _add_parse_error(build_reply, parse_error) if parse_error else build_reply
+    reply = _to_problem_reply(collector.build_reply())
+    return _add_parse_error(reply, parse_error) if parse_error else reply
 
 
-async def _find_parse_error(body: bytes) -> str:
+async def _find_parse_error(body: bytes, runtime: Runtime) -> str:
     try:
-        await parse_body(body)
+        await parse_body(body, runtime)
     except ValueError as error:
         return str(error)
     return ""
 
 
-def _add_parse_error(build_reply: Reply, parse_error: str) -> Reply:
-    """Return a reply; a JSON-RPC parse error (section 5.1) gets the reason of the strict parser."""
-    document = json.loads(build_reply.body)
+def _add_parse_error(reply: Reply, parse_error: str) -> Reply:
+    """Add the JSON parser's reason to a reply with a parse error (JSON-RPC 2.0 section 5.1); return the reply."""
+    document = json.loads(reply.body)
     if document.get("error", {}).get("code") == PARSE_ERROR:
         document["error"]["message"] = f"Parse error: {parse_error}"
         document["id"] = None
-        build_reply.body = json_bytes(document)
-    return build_reply
+        reply.body = json_bytes(document)
+    return reply
 
 
-def _to_problem_reply(build_reply: Reply) -> Reply:
-    """Return the transport's reply; convert a plain-text error to the problem document of other routes."""
-    if build_reply.status < _FIRST_ERROR or build_reply.headers.get("Content-Type", "").startswith(JSON):
-        return build_reply
-    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", build_reply.body.decode())
-    return problem_reply(error, request_id.get(), HTTPStatus(build_reply.status))
+def _to_problem_reply(reply: Reply) -> Reply:
+    """Convert a plain-text error of the transport to a problem document; return other replies unchanged."""
+    if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
+        return reply
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", reply.body.decode())
+    return build_problem_reply(error, request_id.get(), HTTPStatus(reply.status))
 
 
 class _ReplyCollector:
-    """Collects the messages of an ASGI application."""
+    """Collector of the reply that the transport sends as ASGI messages."""
 
     def __init__(self) -> None:
         self._status = 500
@@ -148,17 +155,19 @@ def _build_receive(body: bytes) -> Any:
 
 
 class ProtocolSession:
-    """Handles the protocol's requests of one caller.
+    """Handler of the protocol's requests of one caller.
 
     Args:
         capabilities: capabilities of the caller.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, capabilities: Capabilities) -> None:
+    def __init__(self, capabilities: Capabilities, *, runtime: Runtime) -> None:
         self._capabilities = capabilities
+        self._runtime = runtime
 
     def build_server(self) -> Server[Any]:
-        """Return the SDK's server for this session."""
+        """Build the SDK's server with the handlers of this session."""
         return Server(
             NAME,
             version=VERSION,
@@ -167,23 +176,25 @@ class ProtocolSession:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
+            on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        page, cursor = _select_page(self._capabilities.tools, params)
-        return types.ListToolsResult(tools=[_to_tool(tool) for tool in page], next_cursor=cursor)
+        page, cursor = _select_page(list(self._capabilities.tools.values()), params)
+        tools = await self._runtime.run_in_worker(len(page) * _TOOL_CHARACTERS, _build_tools, page)
+        return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        found = next((tool for tool in self._capabilities.tools if tool.name == params.name), None)
-        if found is None:
-            raise _build_invalid_params(
-                f"The tool {params.name!r} does not exist, or this token has no right to use it."
-            )
-        started = time.perf_counter()
+        build = self._capabilities.tools.get(params.name)
+        if build is None:
+            rule = f"The tool {params.name!r} does not exist, or this token has no right to use it."
+            nearest = await self._describe_nearest(params.name, self._capabilities.tools)
+            raise _invalid_params_error(f"{rule}{nearest} Call tools/list for all tools.")
+        found = build()
+        started = self._runtime.monotonic()
         result = await _run_tool(found, params.arguments or {})
         text_content = json.dumps(result.content, ensure_ascii=False)
         if len(text_content) > MAX_RESULT_CHARACTERS:
@@ -192,6 +203,9 @@ class ProtocolSession:
             )
             result = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
             text_content = json.dumps(result.content, ensure_ascii=False)
+        if result.is_error:
+            result = add_next_call(result, found, self._capabilities.tools.keys())
+            text_content = json.dumps(result.content, ensure_ascii=False)
         self._log_call(found.name, started, failed=result.is_error)
         text = types.TextContent(type="text", text=text_content)
         if result.is_error:
@@ -199,11 +213,11 @@ class ProtocolSession:
         return types.CallToolResult(content=[text], structured_content=dict(result.content))
 
     def _log_call(self, tool: str, started: float, *, failed: bool) -> None:
-        took = round((time.perf_counter() - started) * 1000, 2)
+        took = round((self._runtime.monotonic() - started) * 1000, 2)
         _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._capabilities.caller, failed=failed, ms=took))
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        page, cursor = _select_page(self._capabilities.resources, params)
+        page, cursor = _select_page(list(self._capabilities.resources.values()), params)
         resources = [
             types.Resource(
                 uri=item.uri,
@@ -212,11 +226,11 @@ class ProtocolSession:
                 description=item.description,
                 mime_type="application/json",
             )
-            for item in page
+            for item in (build() for build in page)
         ]
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
-    async def _list_templates(
+    async def _list_resource_templates(
         self, _: Any, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         templates = [
@@ -232,9 +246,12 @@ class ProtocolSession:
 
     async def _read_resource(self, _: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = next((item for item in self._capabilities.resources if item.uri == uri), None)
-        if found is None:
-            raise MCPError(types.INVALID_PARAMS, f"The resource {uri!r} does not exist.", {"uri": uri})
+        build = self._capabilities.resources.get(uri)
+        if build is None:
+            nearest = await self._describe_nearest(uri, self._capabilities.resources)
+            message = f"The resource {uri!r} does not exist.{nearest} Call resources/list for all resources."
+            raise MCPError(types.INVALID_PARAMS, message, {"uri": uri})
+        found = build()
         text = json.dumps(found.content, ensure_ascii=False)
         content = types.TextResourceContents(uri=found.uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[content])
@@ -246,19 +263,26 @@ class ProtocolSession:
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         found = next((item for item in self._capabilities.prompts if item.name == params.name), None)
         if found is None:
-            raise _build_invalid_params(f"The prompt {params.name!r} does not exist.")
+            raise _invalid_params_error(
+                f"The prompt {params.name!r} does not exist. Call prompts/list for all prompts."
+            )
         message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
         return types.GetPromptResult(
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
         )
 
+    async def _describe_nearest(self, name: str, known: Collection[str]) -> str:
+        """Return a sentence with the names that are most similar to an unknown name; empty without any."""
+        nearest = await self._runtime.run_in_thread(find_nearest_names, name, list(known))
+        return f" The nearest are {', '.join(nearest)}." if nearest else ""
+
 
 async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
-    """Run a tool and return its result; unknown arguments are rejected.
+    """Run a tool and return its result; reject unknown arguments.
 
     Unexpected errors are logged, and the reply hides their messages.
     """
-    unknown = tool.find_unknown(arguments)
+    unknown = tool.find_unknown_arguments(arguments)
     if unknown:
         return to_error_result(unknown_arguments_error(unknown, tool.input_schema.get("properties", {})))
     try:
@@ -270,16 +294,18 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         return to_error_result(_INTERNAL_ERROR)
 
 
+def _build_tools(builders: Iterable[Callable[[], Tool]]) -> list[types.Tool]:
+    return [_to_tool(build()) for build in builders]
+
+
 def _to_tool(tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(
-        title=tool.title, read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False
-    )
+    hints = types.ToolAnnotations(read_only_hint=tool.read_only, open_world_hint=False)
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema={**tool.input_schema, "additionalProperties": False},
-        output_schema=dict(tool.output_schema),
+        input_schema={**compact_input(tool.input_schema), "additionalProperties": False},
+        output_schema=compact_output(tool.output_schema),
         annotations=hints,
     )
 
@@ -297,7 +323,10 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     for argument in prompt.arguments:
         value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
         if value is None:
-            raise _build_invalid_params(f"The argument {argument.name!r} is required.")
+            names = ", ".join(item.name for item in prompt.arguments if item.required)
+            raise _invalid_params_error(
+                f"The argument {argument.name!r} is required. Call prompts/get again with the arguments {names}."
+            )
         text = text.replace(f"{{{argument.name}}}", value)
     return text
 
@@ -305,11 +334,11 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
 def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
     cursor = params.cursor if params else None
     if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
-        raise _build_invalid_params("The cursor does not belong to this list.")
+        raise _invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")
     start = int(cursor or 0)
     end = start + PAGE_SIZE
     return items[start:end], str(end) if end < len(items) else None
 
 
-def _build_invalid_params(message: str) -> MCPError:
+def _invalid_params_error(message: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, message)

@@ -1,7 +1,7 @@
 """OpenTelemetry exporters of traces and metrics, as the standard ``OTEL_*`` variables select them.
 
 The app uses only the OpenTelemetry API. The variables name an OTLP collector; on Azure an adapter installs the
-providers of Azure Monitor after the start. Without either, no OpenTelemetry package is imported.
+providers of Azure Monitor after the start. Without collector and providers, no OpenTelemetry package is imported.
 
 Source: OpenTelemetry, Environment Variable Specification and OTLP Exporter Configuration. An empty value counts as
 missing. All other ``OTEL_*`` variables are read by the OpenTelemetry SDK.
@@ -33,19 +33,19 @@ type Attribute = str | int | float | bool
 
 
 class Signal(StrEnum):
-    """Kind of telemetry (traces or metrics), spelled as in the names of the environment variables."""
+    """Kind of OpenTelemetry data (traces or metrics), spelled as in the names of the environment variables."""
 
     TRACES = "TRACES"
     METRICS = "METRICS"
 
 
-def is_enabled(signal: Signal) -> bool:
+def is_signal_enabled(signal: Signal) -> bool:
     """Return whether the process exports traces or metrics, to a collector or through installed providers."""
     return _providers_installed.is_set() or _is_sent_to_collector(signal)
 
 
-def is_decided_by_environment() -> bool:
-    """Return whether ``OTEL_*`` variables name a collector or disable all telemetry."""
+def is_configured_by_environment() -> bool:
+    """Return whether ``OTEL_*`` variables select a collector, or disable traces and metrics."""
     return is_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
 
 
@@ -55,27 +55,27 @@ def mark_providers_installed() -> None:
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
-    """Return whether ``OTEL_SDK_DISABLED`` disables all telemetry."""
+    """Return whether ``OTEL_SDK_DISABLED`` disables traces and metrics."""
     return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
 
 def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
     """Return whether the environment selects a collector for traces or metrics.
 
-    It does if the endpoint of the signal or the general endpoint is set, or if the exporter is ``otlp``, whose default
-    endpoint the standard defines. The exporter ``none`` disables the signal.
+    A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
+    default endpoint the standard defines. The exporter ``none`` disables the signal.
     """
     return _is_requested(signal, environment) and not list(_list_unsupported(signal, environment))
 
 
 def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
-    """Return a message for each unsupported exporter or protocol; a signal that uses one is not exported."""
+    """Return a message for each unsupported exporter or protocol; signals that select them are not exported."""
     return list(dict.fromkeys(message for signal in Signal for message in _list_unsupported(signal, environment)))
 
 
 @cache
 def get_tracer() -> "Tracer":
-    """Return the tracer that creates spans; call it only if traces are enabled."""
+    """Return the tracer that creates spans; call this function only if traces are enabled."""
     from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
 
     if _is_sent_to_collector(Signal.TRACES):
@@ -85,7 +85,7 @@ def get_tracer() -> "Tracer":
 
 @cache
 def get_meter() -> "Meter":
-    """Return the meter that creates instruments; call it only if metrics are enabled."""
+    """Return the meter that creates instruments; call this function only if metrics are enabled."""
     from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
 
     if _is_sent_to_collector(Signal.METRICS):

@@ -1,12 +1,13 @@
-"""The service's log: records with the request id and named fields, without secrets."""
+"""Logging of the service: records with the request id and named fields, without secrets."""
 
 import json
 import logging
 import sys
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
-from shared.timestamps import now, rfc3339
+from shared.timestamps import rfc3339
 
 ROOT = "workspace"
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -24,12 +25,12 @@ def fields(**values: object) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Formatter that writes a record, its request id and its fields as one line of JSON."""
+    """Log formatter that writes a record, its request id and its fields as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line of JSON, with the traceback of an exception under ``exception``."""
+        """Format a log record as one line of JSON, with the traceback of an exception under ``exception``."""
         line: dict[str, Any] = {
-            "time": rfc3339(now()),
+            "time": rfc3339(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
@@ -42,10 +43,10 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def configure(level: str) -> None:
+def configure_json_logs(level: str) -> None:
     """Write all logs of the process to standard error as JSON lines.
 
-    For processes outside the Functions host, which would install log handlers.
+    This is for processes outside the Functions host; the host installs its own log handlers.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
@@ -54,10 +55,10 @@ def configure(level: str) -> None:
 
 
 class FieldsFormatter(logging.Formatter):
-    """Formatter that appends the request id and the fields of a record to its message, as a JSON object."""
+    """Log formatter that appends the request id and the fields of a record to its message, as a JSON object."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the base class's name
-        """Format a record as its message and a JSON object of its fields."""
+        """Format a log record as its message and a JSON object of its fields."""
         values = {"requestId": request_id.get()} if request_id.get() else {}
         values |= getattr(record, "fields", {})
         message = super().formatMessage(record)
@@ -68,7 +69,7 @@ def add_fields_to_handlers(level: str) -> None:
     """Make the log handlers of the Functions host write the fields of records, which they omit by default.
 
     Args:
-        level: the lowest level that the service logs.
+        level: name of the lowest log level that is written.
     """
     for handler in logging.getLogger().handlers:
         if handler.formatter is None:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
-from shared.observability.exporters import Attribute, Signal, get_meter, is_enabled
+from shared.observability.exporters import Attribute, Signal, get_meter, is_signal_enabled
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """A metric.
+    """Definition of a metric.
 
     Attributes:
         kind: `counter` only increases, `level` increases and decreases, `histogram` collects values.
-        unit: in the Unified Code for Units of Measure (UCUM).
-        description: one sentence for operators.
+        unit: unit in the Unified Code for Units of Measure (UCUM).
+        description: sentence that explains the metric to operators.
     """
 
     kind: Literal["counter", "histogram", "level"]
@@ -31,44 +31,61 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.query.duration": Instrument("histogram", "s", "Duration of a query, as seen by its caller."),
     "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that were converted to impulses."),
     "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was received."),
+    "workspace.telemetry.type_mismatches": Instrument(
+        "counter", "{event}", "Hub events with a value that contradicts a declared type of a signal."
+    ),
     "workspace.live.published": Instrument("counter", "{message}", "Impulses published to the live stream."),
     "workspace.live.admitted": Instrument("counter", "{client}", "Live-stream clients that were admitted."),
     "workspace.live.clients": Instrument("level", "{client}", "Live-stream clients of the local host."),
     "workspace.chain.broken": Instrument("counter", "{verification}", "Verifications that found a broken audit chain."),
+    "workspace.chain.verified": Instrument("counter", "{chain}", "Audit chains that were verified in the background."),
+    "workspace.chain.verify.failures": Instrument(
+        "counter", "{chain}", "Audit chains whose verification in the background ended without a result."
+    ),
     "workspace.checkpoint.failures": Instrument("counter", "{checkpoint}", "Checkpoints that could not be created."),
     "workspace.http.errors": Instrument("counter", "{reply}", "Replies with status 429 or 5xx."),
+    "workspace.alerts.evaluations": Instrument("counter", "{evaluation}", "Evaluations of alert rules."),
+    "workspace.alerts.failures": Instrument(
+        "counter", "{failure}", "Evaluations or notifications of alerts that the stores prevented."
+    ),
     "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
+    "workspace.imports.rows": Instrument("counter", "{row}", "Rows of imports that were read."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
     "workspace.overload.refusals": Instrument("counter", "{request}", "Requests rejected by an overloaded instance."),
     "workspace.live.quota_refusals": Instrument("counter", "{client}", "Live streams rejected because of a quota."),
     "workspace.downloads.quota_refusals": Instrument(
         "counter", "{download}", "Downloads rejected or failed because of a quota."
     ),
+    "workspace.disk.refusals": Instrument("counter", "{request}", "Requests rejected because the disk is nearly full."),
+    "workspace.oauth.refusals": Instrument("counter", "{request}", "Requests of OAuth clients that were refused."),
+    "workspace.webhooks.attempts": Instrument("counter", "{attempt}", "Attempts to send a webhook delivery."),
+    "workspace.webhooks.dead_letters": Instrument("counter", "{delivery}", "Webhook deliveries that failed for good."),
+    "workspace.webhooks.source_failures": Instrument("counter", "{run}", "Runs that could not publish webhook events."),
     "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests rejected because of a rate limit."),
 }
 
 
 def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
-    """Add to a counter.
+    """Add to a counter metric.
 
     Args:
-        name: one of ``INSTRUMENTS``.
+        name: name of the metric, a key of ``INSTRUMENTS``.
         amount: number to add; not negative.
-        attributes: attributes with few distinct values; never names of people or equipment.
+        attributes: metric attributes with few distinct values; never names of people or equipment.
     """
-    if is_enabled(Signal.METRICS):
+    if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 
 
-def change(name: str, amount: int, **attributes: Attribute) -> None:
-    """Change a level by an amount, which may be negative; the other arguments are as for ``count``."""
-    if is_enabled(Signal.METRICS):
+def change_level(name: str, amount: int, **attributes: Attribute) -> None:
+    """Change a level metric by an amount, which may be negative; name and attributes are those of ``count``."""
+    if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 
 
 def measure(name: str, value: float, **attributes: Attribute) -> None:
-    """Add a value to a histogram; arguments as for ``count``."""
-    if is_enabled(Signal.METRICS):
+    """Add a value to a histogram metric; name and attributes are those of ``count``."""
+    if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).record(value, attributes)
 
 

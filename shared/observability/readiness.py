@@ -1,16 +1,17 @@
 """Readiness check of the process: checks all dependencies concurrently, with a timeout and a short cache."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 READY_SECONDS: Final = 5.0
-"""Timeout of each probe."""
+"""Timeout of the check of each dependency, in seconds."""
 CACHE_SECONDS: Final = 1.0
-"""Seconds for which a result is returned to further callers, so that polling costs nothing."""
+"""Seconds for which a result is reused for further callers, so that frequent polling is cheap."""
 
 type Probe = Callable[[], Awaitable[None]]
 """Check of one dependency, which raises an exception if the dependency does not respond."""
@@ -20,49 +21,79 @@ _host_probes: dict[str, Probe] = {}
 
 
 def add_probe(name: str, probe: Probe) -> None:
-    """Register a dependency of the host, in addition to the app's own stores.
+    """Register a check of a dependency of the host, in addition to the app's own stores.
 
     Args:
-        name: name in the reply of the readiness check.
+        name: name of the dependency in the reply of the readiness check.
         probe: check of the dependency.
     """
     _host_probes[name] = probe
 
 
-class Readiness:
-    """Check of all dependencies of the process.
+_running: list[str] = []
+
+
+@contextmanager
+def report_background_work(name: str) -> Iterator[None]:
+    """Context manager: list background work in the reply of the readiness check while the block runs.
 
     Args:
-        probes: returns the app's own probes by name.
+        name: name of the work in the reply.
+    """
+    _running.append(name)
+    try:
+        yield
+    finally:
+        _running.remove(name)
+
+
+def list_background_work() -> list[str]:
+    """Return the names of background work that is running, for the reply of the readiness check."""
+    return list(dict.fromkeys(_running))
+
+
+class Readiness:
+    """Readiness check of all dependencies of the process.
+
+    Args:
+        probes: returns the checks of the app's own dependencies, by name.
         cache_seconds: seconds for which a result is reused.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, probes: Callable[[], Mapping[str, Probe]], *, cache_seconds: float = CACHE_SECONDS) -> None:
+    def __init__(
+        self,
+        probes: Callable[[], Mapping[str, Probe]],
+        *,
+        cache_seconds: float = CACHE_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
         self.cache_seconds = cache_seconds
         self._probes = probes
         self._lock = asyncio.Lock()
         self._failing: list[str] = []
         self._checked_at = float("-inf")
+        self._runtime = runtime
 
-    async def find_failing(self) -> list[str]:
+    async def find_failing_dependencies(self) -> list[str]:
         """Return the names of the dependencies that do not respond; the result is at most ``cache_seconds`` old."""
         if not self._is_fresh():
             async with self._lock:
                 if not self._is_fresh():
                     self._failing = await self._run_probes()
-                    self._checked_at = time.monotonic()
+                    self._checked_at = self._runtime.monotonic()
         return list(self._failing)
 
     def _is_fresh(self) -> bool:
-        return time.monotonic() - self._checked_at < self.cache_seconds
+        return self._runtime.monotonic() - self._checked_at < self.cache_seconds
 
     async def _run_probes(self) -> list[str]:
         probes = {**self._probes(), **_host_probes}
-        results = await asyncio.gather(*(_succeeds(name, probe) for name, probe in probes.items()))
+        results = await asyncio.gather(*(_probe_succeeds(name, probe) for name, probe in probes.items()))
         return [name for name, succeeded in zip(probes, results, strict=True) if not succeeded]
 
 
-async def _succeeds(name: str, probe: Probe) -> bool:
+async def _probe_succeeds(name: str, probe: Probe) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await probe()

@@ -1,11 +1,11 @@
-"""Spans of requests, batches of messages and calls to dependencies; created only if traces are enabled."""
+"""OpenTelemetry spans of requests, message batches and calls to dependencies; created only if traces are enabled."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability.exporters import Attribute, Signal, get_tracer, is_enabled
+from shared.observability.exporters import Attribute, Signal, get_tracer, is_signal_enabled
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -16,7 +16,7 @@ _NOTHING: Final[Mapping[str, Attribute]] = {}
 _NO_CONTEXT: Final[Mapping[str, str]] = {}
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
 _SERVER_ERRORS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors whose cause is in this service; all other kinds are caused by the request."""
+"""Kinds of errors that are caused by this service; all other kinds are caused by the request."""
 
 ANY: Final = (Exception,)
 
@@ -28,7 +28,7 @@ def span(
     kind: str = "INTERNAL",
     within: Mapping[str, str] = _NO_CONTEXT,
 ) -> AbstractContextManager[None]:
-    """Trace the block as a child of the current span.
+    """Context manager: trace a block as a child of the current span.
 
     An exception marks the span as failed, except a WorkspaceError that the request itself causes.
 
@@ -36,42 +36,43 @@ def span(
         name: name of the span, from a small set; without names of people or equipment.
         attributes: attributes by the OpenTelemetry semantic conventions; without values of the request.
         kind: name of a ``SpanKind``.
-        within: ``traceparent`` and ``tracestate`` (W3C) of a parent in another process; empty for the current span.
+        within: ``traceparent`` and ``tracestate`` (W3C) of a parent span in another process; empty for the current
+            span.
     """
-    if not is_enabled(Signal.TRACES):
+    if not is_signal_enabled(Signal.TRACES):
         return _OFF
     return _start_span(
         name, attributes, kind, ANY, context=extract_context(within) if within.get("traceparent") else None
     )
 
 
-def call_span(
+def open_call_span(
     name: str, attributes: Mapping[str, Attribute], failures: tuple[type[Exception], ...] = ANY, *, kind: str = "CLIENT"
 ) -> AbstractContextManager[None]:
-    """Trace a call to a dependency, but only within another span, so that polling creates no traces.
+    """Context manager: trace a call to a dependency, but only within another span, so that polling creates no traces.
 
     Args:
-        name: see ``span``.
-        attributes: see ``span``.
+        name: see :func:`span`.
+        attributes: see :func:`span`.
         failures: exceptions that mark the span as failed.
-        kind: see ``span``.
+        kind: see :func:`span`.
     """
-    if not is_enabled(Signal.TRACES) or current_span_context() is None:
+    if not is_signal_enabled(Signal.TRACES) or get_current_span_context() is None:
         return _OFF
     return _start_span(name, attributes, kind, failures)
 
 
-def batch_span(
+def open_batch_span(
     name: str, callers: "Iterable[SpanContext | None]", attributes: Mapping[str, Attribute]
 ) -> AbstractContextManager[None]:
-    """Trace work for several callers, in a new trace with a link to the span of each caller.
+    """Context manager: trace work for several callers, in a new trace with a link to the span of each caller.
 
     Args:
-        name: see ``span``.
-        callers: results of ``current_span_context``; if no caller is traced, the work is not traced either.
-        attributes: see ``span``.
+        name: see :func:`span`.
+        callers: results of ``get_current_span_context`` for the callers; the work is traced only if a caller is.
+        attributes: see :func:`span`.
     """
-    if not is_enabled(Signal.TRACES):
+    if not is_signal_enabled(Signal.TRACES):
         return _OFF
     traced = [one for one in callers if one is not None and one.trace_flags.sampled]
     if not traced:
@@ -84,7 +85,7 @@ def batch_span(
 
 
 def extract_context(carrier: Mapping[str, str]) -> "Context":
-    """Return the context of W3C Trace Context headers, or an empty context if they are missing or invalid."""
+    """Parse W3C Trace Context headers; return an empty context if they are missing or invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
@@ -92,9 +93,9 @@ def extract_context(carrier: Mapping[str, str]) -> "Context":
     return TraceContextTextMapPropagator().extract(headers, Context())
 
 
-def current_span_context() -> "SpanContext | None":
-    """Return the context of the current span, None if there is none."""
-    if not is_enabled(Signal.TRACES):
+def get_current_span_context() -> "SpanContext | None":
+    """Return the context of the current span; None outside of a span."""
+    if not is_signal_enabled(Signal.TRACES):
         return None
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
@@ -106,10 +107,10 @@ def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
     """Record the reply of a dependency on the current span.
 
     Args:
-        attributes: attributes of the reply; ``db.response.status_code`` is required.
-        failed: whether the reply means that the call failed.
+        attributes: span attributes about the reply; ``db.response.status_code`` is required.
+        failed: True if the reply means that the call failed.
     """
-    if current_span_context() is None:
+    if get_current_span_context() is None:
         return
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
@@ -122,7 +123,7 @@ def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
 
 def record_exception(error: BaseException) -> None:
     """Record an unexpected exception with its stack trace on the current span."""
-    if is_enabled(Signal.TRACES):
+    if is_signal_enabled(Signal.TRACES):
         from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
         get_current_span().record_exception(error)

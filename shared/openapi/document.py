@@ -1,24 +1,21 @@
-"""OpenAPI document for one caller: operations, warm queries and published tables."""
+"""OpenAPI document for one caller: operations, saved KQL queries, and tables (Cosmos DB containers)."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from shared.auth.principals import Principal
 from shared.catalog.models import Container, Database, DatabaseAccess, DataStore, Verb, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.operations import Access, Operation
-from shared.openapi.paths import (
-    BEARER,
-    HEADERS,
-    build_operation,
-    build_path_template,
-    build_problem_name,
-    build_problem_response,
-    to_camel_case,
-)
+from shared.openapi.event_webhooks import GROUP as EVENT_GROUP
+from shared.openapi.event_webhooks import build_event_webhooks
+from shared.openapi.operations import BEARER, build_operation
+from shared.openapi.paths import build_path_template, to_camel_case
+from shared.openapi.responses import HEADERS, build_error_components
 from shared.openapi.schemas import Schema, SchemaRegistry
-from shared.openapi.warm_queries import build_query_operation, build_query_path
+from shared.openapi.telemetry import build_telemetry_operation, build_telemetry_path
+from shared.openapi.warm_queries import build_query_operation, build_query_path, register_query_summary
 from shared.warm_queries.ports import Column
 
 VERSION = "3.1.1"
@@ -32,6 +29,8 @@ _CREDENTIAL = (
     "and revoked by its `jti`. GraphQL and the key routes also accept an API key."
 )
 TAGS = {
+    "alert-rules": "Rules that raise alerts from query results and from missing telemetry.",
+    "alerts": "Alerts that rules raised, and their acknowledgement.",
     "amendments": "Amendments of records: reason, original and changed record, author and approver.",
     "downloads": "Cold telemetry as files.",
     "graphql": "The workspace as a graph.",
@@ -39,14 +38,18 @@ TAGS = {
     "keys": "API keys and tokens.",
     "live-stream": "Live telemetry over WebSocket.",
     "mcp": "Tools for AI assistants.",
+    "oauth": "OAuth 2.1: tokens for standard tools.",
+    "oauth-consent": "OAuth 2.1: consent of people, and their grants.",
     "openapi": "This description.",
     "pages": "Pages for people.",
     "provenance": "The append-only, hash-chained audit log.",
+    "signals": "Declared and observed fields of the messages of data connections.",
     "telemetry": "Ingestion of telemetry.",
     "warm-queries": "Execution of approved queries and of the caller's own queries.",
     "warm-query-definitions": "Creation, approval and removal of queries.",
     "containers": "Containers of the workspace's document stores.",
     "table-documents": "Documents of the tables that the workspace exposes.",
+    "webhooks": "Addresses that receive signed events, and the log of deliveries.",
 }
 """Description of each endpoint group."""
 
@@ -79,7 +82,7 @@ OPERATIONS: Final[Mapping[Verb, str]] = {
     Verb.REPLACE: "replace_document",
     Verb.DELETE: "delete_document",
 }
-"""Operation of each verb."""
+"""Name of the operation for each verb of a table."""
 
 KEY_PATH: Final = "x-partition-key-path"
 """Extension with the path of the partition key in a document."""
@@ -91,42 +94,48 @@ _EXAMPLE_KEY: Final = "l1"
 
 
 def is_usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
-    """Return whether a caller can use an operation: credential, right, identity and feature match."""
+    """Return whether a caller can use an operation: credential, right, identity and features must match."""
     if operation.feature and operation.feature not in features:
         return False
     if operation.access is Access.PUBLIC:
         return True
     if operation.requires_user and principal.identity is None:
         return False
-    return principal.via in operation.access.value and (operation.right is None or operation.right in principal.rights)
+    return principal.via in operation.access.value and principal.rights.issuperset(operation.rights)
 
 
 def build_document(
-    operations: Iterable[Operation],
+    operations: Collection[Operation],
     title: str,
     description: str,
-    concrete: Mapping[str, Mapping[str, Schema]],
+    concrete: Iterable[tuple[str, Mapping[str, Schema]]],
     schemas: SchemaRegistry,
     *,
     server: str = "",
+    convert: Callable[[Mapping[str, Schema]], Any] = dict,
 ) -> dict[str, Any]:
-    """Return the OpenAPI document.
+    """Build an OpenAPI document.
 
     Args:
         operations: operations that the caller may use.
         title: title of the API.
         description: description of the API, Markdown.
-        concrete: further Path Items by path and lower-case method, with their problem documents as references.
+        concrete: Path Items of further paths, such as those of single queries; their error replies are references.
         schemas: the named schemas of the concrete paths.
         server: URL of the service; empty for the URL that served the document.
+        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
     """
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
         if operation.docs.listed:
             operation_object = build_operation(operation, schemas)
             paths.setdefault(build_path_template(operation), {})[operation.method.lower()] = operation_object
-    for path, methods in concrete.items():
-        paths.setdefault(path, {}).update(methods)
+    items = PathItems(convert)
+    for path, methods in chain(paths.items(), concrete):
+        items.add(path, methods)
+    sends_events = any(operation.group == EVENT_GROUP for operation in operations)
+    webhooks = {"webhooks": build_event_webhooks(schemas)} if sends_events else {}
+    responses, examples = build_error_components(schemas)
     return {
         "openapi": VERSION,
         "info": {
@@ -136,41 +145,58 @@ def build_document(
             "contact": {"name": "The workspace's administrators"},
         },
         "servers": [{"url": server or "/", "description": "This service.", "x-internal": False}],
-        "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(set(_list_tags(paths)))],
-        "paths": {path: paths[path] for path in sorted(paths)},
+        "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(items.tags)],
+        "paths": dict(sorted(items.converted.items())),
+        **webhooks,
         "components": {
             "securitySchemes": {
                 BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": _CREDENTIAL}
             },
             "headers": HEADERS,
             "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
-            "responses": {
-                build_problem_name(status): build_problem_response(status) for status in _list_problem_statuses(paths)
-            },
+            "responses": responses,
+            "examples": examples,
         },
     }
 
 
-def _list_tags(paths: Mapping[str, Mapping[str, Schema]]) -> Iterable[str]:
-    return (
-        tag for methods in paths.values() for operation_object in methods.values() for tag in operation_object["tags"]
-    )
+class PathItems:
+    """Path Items (operations by URL path) of a document; each Path Item is converted when added, and then discarded.
 
+    The document of a workspace with thousands of queries would otherwise consist of a million objects, whose garbage
+    collection blocks the event loop although the document is built in another thread.
 
-def _list_problem_statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
-    """Return the statuses that paths reference as shared problem documents."""
-    responses = (operation_object["responses"] for methods in paths.values() for operation_object in methods.values())
-    return sorted({int(status) for each in responses for status, body in each.items() if "$ref" in body})
+    Args:
+        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
+
+    Attributes:
+        converted: converted Path Items by path.
+        tags: tags of all operations.
+    """
+
+    def __init__(self, convert: Callable[[Mapping[str, Schema]], Any]) -> None:
+        self._convert = convert
+        self.converted: dict[str, Any] = {}
+        self.tags: set[str] = set()
+
+    def add(self, path: str, methods: Mapping[str, Schema]) -> None:
+        """Add a Path Item: Operation Objects by lower-case method."""
+        for operation_object in methods.values():
+            self.tags.update(operation_object["tags"])
+        self.converted[path] = self._convert(methods)
 
 
 EXECUTE: Final = "execute_warm_query"
-"""Operation of which approved queries are instances."""
+"""Name of the operation that executes approved queries."""
 
-type Columns = Callable[[WarmQuery], Awaitable[Sequence[Column] | None]]
-"""Function that returns the columns of a query, None if unknown."""
+ACCEPT: Final = "accept_telemetry"
+"""Name of the operation that accepts telemetry."""
+
+type Columns = Mapping[str, Sequence[Column] | None]
+"""Result columns of queries by lookup (id in URLs); None if unknown."""
 
 
-async def build_caller_document(
+def build_caller_document(
     operations: Sequence[Operation],
     principal: Principal,
     features: Collection[str],
@@ -178,78 +204,99 @@ async def build_caller_document(
     columns: Columns,
     *,
     server: str = "",
+    convert: Callable[[Mapping[str, Schema]], Any] = dict,
 ) -> dict[str, Any]:
-    """Return the OpenAPI document for a caller.
+    """Build the OpenAPI document for one caller.
 
     Args:
         operations: all operations of the service.
         principal: the caller.
         features: names of the workspace's features.
-        catalog: the workspace.
-        columns: returns the columns of a query.
+        catalog: the workspace catalog.
+        columns: result columns of each query by its lookup (id in URLs); None for a query whose columns are unknown.
         server: URL of the service; empty for the URL that served the document.
+        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
     """
     allowed = {operation.name: operation for operation in operations if is_usable(operation, principal, features)}
     schemas = SchemaRegistry()
-    concrete: dict[str, Mapping[str, Schema]] = {}
+    concrete: list[Iterable[tuple[str, Mapping[str, Schema]]]] = [build_table_paths(allowed, catalog, schemas).items()]
     if EXECUTE in allowed:
-        concrete |= await _build_query_paths(allowed[EXECUTE], catalog, columns, schemas)
-    concrete |= build_table_paths(allowed, catalog, schemas)
+        concrete.append(_build_query_paths(allowed[EXECUTE], catalog, columns, schemas))
+    if ACCEPT in allowed:
+        concrete.append(_build_telemetry_paths(allowed[ACCEPT], catalog, schemas))
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
     about = workspace.description if workspace and workspace.description else ""
-    return build_document(allowed.values(), title, about, concrete, schemas, server=server)
+    paths = chain.from_iterable(concrete)
+    return build_document(allowed.values(), title, about, paths, schemas, server=server, convert=convert)
 
 
-async def _build_query_paths(
+def list_approved_queries(catalog: Catalog) -> list[WarmQuery]:
+    """Return the approved queries, each of which has its own operation in the document."""
+    return [stored.value for stored in catalog.queries.values() if stored.value.approval is not None]
+
+
+def _build_query_paths(
     execute: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
-) -> dict[str, Mapping[str, Schema]]:
-    approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-    columns_of_queries = await asyncio.gather(*(columns(stored.value) for stored in approved))
-    return {
-        build_query_path(stored.value): {"get": build_query_operation(execute, stored, columns_of_query, schemas)}
-        for stored, columns_of_query in zip(approved, columns_of_queries, strict=True)
-    }
+) -> Iterator[tuple[str, Mapping[str, Schema]]]:
+    # The objects share the parts that are equal for all queries; a copy for each of thousands would take seconds.
+    shared = build_operation(execute, schemas)
+    if any(columns.get(query.lookup) is not None for query in list_approved_queries(catalog)):
+        register_query_summary(schemas)
+    for query in list_approved_queries(catalog):
+        created = build_query_operation(shared, catalog.queries[query.lookup], columns.get(query.lookup))
+        yield build_query_path(query), {"get": created}
+
+
+def _build_telemetry_paths(
+    accept: Operation, catalog: Catalog, schemas: SchemaRegistry
+) -> Iterator[tuple[str, Mapping[str, Schema]]]:
+    shared = build_operation(accept, schemas)
+    for stored in catalog.connections.values():
+        if stored.value.signals:
+            yield build_telemetry_path(stored.value), {"post": build_telemetry_operation(shared, stored.value)}
 
 
 def build_table_paths(
     allowed: Mapping[str, Operation], catalog: Catalog, schemas: SchemaRegistry
 ) -> dict[str, Mapping[str, Schema]]:
-    """Return the Path Items of the tables that a caller may use.
+    """Build the Path Items of the tables that a caller may use.
 
     A table is included if its container is provisioned and its database grants access to documents.
 
     Args:
         allowed: operations that the caller may use, by name.
-        catalog: the workspace.
+        catalog: the workspace catalog.
         schemas: registry of named schemas.
     """
     paths: dict[str, dict[str, Schema]] = {}
-    for store, database, container in _list_published(catalog):
+    for store, database, container in _list_published_tables(catalog):
         for verb in sorted(container.expose):
             operation = allowed.get(OPERATIONS[verb])
             if operation is not None:
                 names = {"store": store.lookup, "database": database.lookup, "table": container.name}
-                operation_object = _build_operation(operation, names, container, schemas)
-                paths.setdefault(_build_path(operation, names), {})[operation.method.lower()] = operation_object
+                operation_object = _build_table_operation(operation, names, container, schemas)
+                paths.setdefault(_insert_path_parameters(operation, names), {})[operation.method.lower()] = (
+                    operation_object
+                )
     return dict(paths)
 
 
-def _list_published(catalog: Catalog) -> Iterator[tuple[DataStore, Database, Container]]:
+def _list_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Database, Container]]:
     for stored in catalog.data_stores.values():
         for database in stored.value.databases:
             if database.access is DatabaseAccess.GRANTED:
                 yield from ((stored.value, database, one) for one in database.containers if one.provisioned)
 
 
-def _build_path(operation: Operation, names: Mapping[str, str]) -> str:
+def _insert_path_parameters(operation: Operation, names: Mapping[str, str]) -> str:
     path = f"/{operation.route}"
     for name, value in names.items():
         path = path.replace(f"{{{name}}}", value)
     return path
 
 
-def _build_operation(
+def _build_table_operation(
     operation: Operation, names: Mapping[str, str], container: Container, schemas: SchemaRegistry
 ) -> Schema:
     operation_object = build_operation(operation, schemas)
@@ -270,15 +317,15 @@ def _build_operation(
 
 
 def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
-    """Return a parameter; the partition key is required if it cannot be derived."""
+    """Mark the parameter ``partitionKey`` as required if the service cannot derive its value; return the parameter."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter
 
 
 def _set_examples(operation_object: Schema, container: Container) -> None:
-    """Set examples of the bodies with the table's own partition key."""
-    example = _build_example(container.partition_key_path)
+    """Set examples of request and response bodies that use the table's partition key."""
+    example = _build_example_document(container.partition_key_path)
     if "requestBody" in operation_object:
         operation_object["requestBody"]["content"]["application/json"]["example"] = example
     for status, reply in operation_object["responses"].items():
@@ -288,7 +335,7 @@ def _set_examples(operation_object: Schema, container: Container) -> None:
             form["example"] = {**form["example"], "documents": [example]} if is_list else example
 
 
-def _build_example(path: str) -> dict[str, Any]:
+def _build_example_document(path: str) -> dict[str, Any]:
     first, *inner = path.split("/")[1:]
     value: Any = {inner[0]: _EXAMPLE_KEY} if inner else _EXAMPLE_KEY
     return {first: value} | {"id": _EXAMPLE_ID} if first == "id" else {"id": _EXAMPLE_ID, first: value}

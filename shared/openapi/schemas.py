@@ -1,9 +1,12 @@
 """JSON schemas of Python types; each named type once under ``components``."""
 
 import copy
-from collections.abc import Collection, Mapping
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -17,96 +20,174 @@ _TEMPLATE = "#/components/schemas/{model}"
 
 @dataclass(frozen=True, slots=True)
 class ClosedBody:
-    """Marks a body that accepts only the members of its model.
+    """Request body that accepts only the properties of its model.
 
     Attributes:
-        owned: members set by the service; clients may send them back with their current value.
+        server_set: properties that the service sets; clients may send them back with their current value.
     """
 
-    owned: Collection[str] = ()
+    server_set: Collection[str] = ()
 
-    def apply(self, schema: Schema) -> Schema:
-        """Return the schema of the body, closed at each level."""
-        schema_copy: Schema = _close(schema)
-        if self.owned:
-            owned_schema = {
+    def close_schema(self, schema: Schema) -> Schema:
+        """Return the body's schema with unknown properties forbidden at each level."""
+        schema_copy: Schema = _forbid_unknown_members(schema)
+        if self.server_set:
+            member_schema = {
                 "readOnly": True,
                 "description": "Set by the service; it may be sent back with its current value.",
             }
             schema_copy["properties"] = {
                 **schema_copy["properties"],
-                **{name: dict(owned_schema) for name in sorted(self.owned)},
+                **{name: dict(member_schema) for name in sorted(self.server_set)},
             }
         return schema_copy
 
 
 class SchemaRegistry:
-    """Named schemas of one document.
+    """Registry of the named schemas of one OpenAPI document.
 
     Attributes:
         named: schemas by name.
+        problems: status and codes of the shared replies about errors, by name.
+        shown_errors: pairs of error code and status of which replies show an example.
     """
 
     def __init__(self) -> None:
         self.named: dict[str, Schema] = {}
+        self.problems: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.shown_errors: set[tuple[str, int]] = set()
+
+    def register_problem(self, status: int, codes: Sequence[str]) -> str:
+        """Register the error reply for these codes; return a reference to the reply.
+
+        Operations with the same codes share a reply. Its name depends on the codes only, and not on the operations
+        that the caller may use.
+        """
+        phrase = HTTPStatus(status).phrase.replace(" ", "").replace("-", "")
+        digest = hashlib.blake2b(" ".join(codes).encode(), digest_size=3).hexdigest()
+        name = f"{phrase}.{digest}"
+        self.problems[name] = (status, tuple(codes))
+        self.shown_errors.update((code, status) for code in codes)
+        return f"#/components/responses/{name}"
 
     def register(self, shape: Any, mode: Mode, longest: int = 0, closed: ClosedBody | None = None) -> Schema:
-        """Return the schema of a type, and add the named types in it.
+        """Return the JSON schema of a Python type, and register the named types that the type contains.
 
         Args:
-            shape: the type.
+            shape: the Python type.
             mode: validation for requests, serialization for replies.
             longest: maximum size of the body in bytes, 0 if unlimited.
-            closed: additional accepted members; None if the body accepts any member.
+            closed: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
         schema_copy = _copy_schema(shape, mode)
         if longest:
             schema_copy = limit_lengths(schema_copy, longest)
         if closed is not None:
-            schema_copy = closed.apply(schema_copy)
+            schema_copy = closed.close_schema(schema_copy)
         for name, schema in schema_copy.pop("$defs", {}).items():
-            self._add(name, schema)
+            self._add_definition(name, schema)
         title = schema_copy.get("title")
         if schema_copy.get("type") == "object" and title and "properties" in schema_copy:
-            self._add(title, schema_copy)
+            self._add_definition(title, schema_copy)
             return {"$ref": _TEMPLATE.format(model=title)}
         return schema_copy
 
-    def _add(self, name: str, schema: Schema) -> None:
-        # Two types with one name would silently document wrong members.
+    def register_parameters(self, model: type[BaseModel]) -> list[Schema]:
+        """List the query parameters that a model declares, and register the enumerations that they name."""
+        schema = _copy_schema(model, "validation")
+        for name, definition in schema.get("$defs", {}).items():
+            self._add_definition(name, definition)
+        return _to_parameters(schema, {})
+
+    def name_enums(self, schema: Schema, owner: str, member: str) -> Schema:
+        """Return a schema in which an enumeration of a property is a reference to a named schema.
+
+        Code generators then write one type for each enumeration, with a name that does not depend on the place of its
+        use.
+
+        Args:
+            schema: schema of the property.
+            owner: name of the type or operation that has the property.
+            member: name of the property.
+        """
+        if "anyOf" in schema:
+            return {**schema, "anyOf": [self.name_enums(each, owner, member) for each in schema["anyOf"]]}
+        if len(schema.get("allOf", ())) == 1 and "enum" in schema["allOf"][0]:
+            rest = {key: value for key, value in schema.items() if key != "allOf"}
+            return {**self.name_enums(schema["allOf"][0], owner, member), **rest}
+        if "enum" not in schema:
+            return schema
+        name = schema.get("title", f"{owner}{_to_pascal_case(member)}")
+        rest = {key: value for key, value in schema.items() if key in _BESIDE_REFERENCE}
+        self._add_schema(name, {"title": name, **{key: value for key, value in schema.items() if key not in rest}})
+        return {"$ref": _TEMPLATE.format(model=name), **rest}
+
+    def _add_definition(self, name: str, schema: Schema) -> None:
+        """Register a named type, and the enumerations of its properties."""
+        if "properties" in schema:
+            schema = {**schema, "properties": self._name_member_enums(name, schema["properties"])}
+        self._add_schema(name, schema)
+
+    def _name_member_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
+        # The title of a property is derived from its name; only types have titles of their own.
+        untitled = {
+            member: {key: value for key, value in schema.items() if key != "title" or "enum" not in schema}
+            for member, schema in members.items()
+        }
+        return {member: self.name_enums(schema, owner, member) for member, schema in untitled.items()}
+
+    def _add_schema(self, name: str, schema: Schema) -> None:
+        # Two types with one name would silently document wrong properties.
         if self.named.setdefault(name, schema) != schema:
             raise ValueError(f"two types have the schema name {name}")
 
 
 def inline_schema(shape: Any, mode: Mode) -> Schema:
-    """Return the schema of a type with its named types under ``$defs``."""
+    """Return the JSON schema of a Python type with its named types under ``$defs``."""
     return copy.deepcopy(_build_schema(shape, mode, DEFAULT_REF_TEMPLATE))
 
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
-    """Return the query parameters of a model; nested types are written inline."""
-    schema_copy = _copy_schema(model, "validation")
-    definitions = schema_copy.get("$defs", {})
-    required = schema_copy.get("required", ())
+    """List the query parameters that a model declares; nested types are written inline."""
+    schema = _copy_schema(model, "validation")
+    parameters = _to_parameters(schema, schema.get("$defs", {}))
+    for parameter in parameters:
+        parameter["schema"].pop("title", None)
+    return parameters
+
+
+def _to_parameters(schema: Schema, inlined: Mapping[str, Schema]) -> list[Schema]:
+    required = schema.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, **_to_parameter(schema, definitions)}
-        for name, schema in schema_copy.get("properties", {}).items()
+        {"name": name, "in": "query", "required": name in required, **_to_parameter(member, inlined)}
+        for name, member in schema.get("properties", {}).items()
     ]
 
 
-def _to_parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """Return a property's schema as a parameter; without null, which a query string cannot contain."""
+def _to_parameter(schema: Schema, inlined: Mapping[str, Schema]) -> Schema:
+    """Convert the schema of a model's property to a query parameter; drop null, which a query string cannot contain.
+
+    Args:
+        schema: schema of the property.
+        inlined: schemas that replace references, by name; all other references stay.
+    """
     description = schema.pop("description", "")
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
+    schema.pop("title", None)
     merged = {**schema, **(choices[0] if choices else {})}
-    name = merged.pop("$ref", "").rpartition("/")[2]
-    merged = {**definitions.get(name, {}), **merged}
-    merged.pop("title", None)
+    name = merged.get("$ref", "").rpartition("/")[2]
+    if name in inlined:
+        del merged["$ref"]
+        merged = {**inlined[name], **merged}
     return {**({"description": description} if description else {}), "schema": merged}
 
 
 def _copy_schema(shape: Any, mode: Mode) -> Schema:
     return copy.deepcopy(_build_schema(shape, mode, _TEMPLATE))
+
+
+def _to_pascal_case(name: str) -> str:
+    return "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", name))
 
 
 @cache
@@ -133,28 +214,31 @@ def _add_formats(schema: Any) -> None:
             _add_formats(each)
 
 
-def _close(schema: Any) -> Any:
-    """Return a schema whose objects with named members accept no other members."""
+def _forbid_unknown_members(schema: Any) -> Any:
+    """Return a copy of a schema in which objects with named properties forbid all other properties."""
     if isinstance(schema, list):
-        return [_close(each) for each in schema]
+        return [_forbid_unknown_members(each) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    schema_copy = {key: each if key in _VALUES else _close(each) for key, each in schema.items()}
+    schema_copy = {key: each if key in _VALUES else _forbid_unknown_members(each) for key, each in schema.items()}
     if isinstance(schema.get("properties"), Mapping) and schema.get("type") == "object":
         schema_copy["additionalProperties"] = False
     return schema_copy
 
+
+_BESIDE_REFERENCE = frozenset({"default", "deprecated"})
+"""Keywords in a property's schema that do not belong to the type of its values."""
 
 _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 """Keywords that contain values, not schemas."""
 
 
 def limit_lengths(schema: Any, longest: int) -> Any:
-    """Return a schema whose strings and arrays without a limit are limited by the size of their container.
+    """Return a copy of a schema with a maximum length for all strings and arrays without a maximum length.
 
     Args:
         schema: schema of a request value.
-        longest: maximum characters of the parameter or body.
+        longest: maximum number of characters of the parameter or body that contains the value.
     """
     if isinstance(schema, list):
         return [limit_lengths(each, longest) for each in schema]

@@ -1,1 +1,1 @@
-"""Audit log of append-only, hash-chained records."""
+"""Audit log: append-only chains of records, each linked to the previous record by its hash."""

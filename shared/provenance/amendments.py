@@ -1,19 +1,21 @@
-"""Creation, approval and rejection of amendments. Records are appended, never changed in place."""
+"""Creation, approval and rejection of amendments (corrections of entities); each step appends an audit record."""
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
-from shared.provenance.appender import AppendResult
+from shared.provenance.appender import AppendResult, Check
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import FoundDecisions, find_decisions, has_matching_filter_fields, parse_content
-from shared.provenance.hash_rule import record_id, sequence_from_record_id
+from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
-from shared.provenance.records import RecordDraft, damaged_record_error, draft_record
-from shared.worker_threads import run_in_worker
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
+from shared.provenance.records import RecordDraft, build_damaged_record_error, draft_record
+from shared.provenance.signatures import MEMBER, DecisionSigner
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
 class AmendmentState(StrEnum):
@@ -29,9 +31,9 @@ class AmendmentPolicy:
     """The workspace's rules for amendments.
 
     Attributes:
-        approval_required: new amendments are pending until another user approves or rejects them.
-        reason_text_required: an empty ReasonText is rejected.
-        reason_categories: allowed reason categories.
+        approval_required: True if new amendments are pending until another user approves or rejects them.
+        reason_text_required: True if an empty ReasonText is rejected.
+        reason_categories: allowed values of ReasonCategory.
     """
 
     approval_required: bool
@@ -53,13 +55,15 @@ class Amendments:
     """Creates, approves and rejects amendments.
 
     Args:
-        log: log to append to.
+        log: log to which the records are appended.
         store: store of the chains.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, log: ChainLog, store: ChainStore) -> None:
+    def __init__(self, log: ChainLog, store: ChainStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._log = log
         self._store = store
+        self._runtime = runtime
 
     async def create(
         self,
@@ -74,12 +78,12 @@ class Amendments:
         """Append an amendment.
 
         Args:
-            chain: the scope's chain of amendments.
-            author: acting principal.
-            body: body of the request.
-            policy: policy of the workspace.
+            chain: key of the audit chain with the amendments of one scope, such as a production line.
+            author: principal who amends the entity.
+            body: request body with the amendment.
+            policy: the workspace's rules for amendments.
             append_id: see :meth:`ChainLog.append`.
-            size: size of the body in bytes; a large one is encoded outside the event loop.
+            size: size of the request body in bytes; a large body is encoded outside the event loop.
 
         Raises:
             WorkspaceError: INVALID if the reason category is unknown (``REASON_CATEGORY_UNKNOWN`` with ``sent`` and
@@ -95,84 +99,130 @@ class Amendments:
         def build_draft() -> RecordDraft:
             return draft_record({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
-        return await self._log.append(chain, await run_in_worker(size, build_draft), append_id=append_id)
+        return await self._log.append(chain, await self._runtime.run_in_worker(size, build_draft), append_id=append_id)
 
-    async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> AppendResult:
-        """Append the approval of a pending amendment.
-
-        Args:
-            chain: the scope's chain of amendments.
-            amendment: RecordID of the amendment.
-            approver: acting principal; must not be the author of the amendment.
-            append_id: see :meth:`ChainLog.append`.
-
-        Raises:
-            WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
-                ``currentStatus``, or ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; and the errors of
-                :meth:`ChainLog.append`.
-        """
-        return await self._decide(chain, amendment, approver, AmendmentState.APPROVED, {}, append_id)
-
-    async def reject(
-        self, chain: ChainKey, amendment: str, rejector: str, reason: str | None, *, append_id: str = ""
-    ) -> AppendResult:
-        """Append the rejection of a pending amendment; errors as of :meth:`approve`. The reason is optional."""
-        members = {} if reason is None else {"RejectionReason": reason}
-        return await self._decide(chain, amendment, rejector, AmendmentState.REJECTED, members, append_id)
-
-    async def _decide(
+    async def approve(
         self,
         chain: ChainKey,
         amendment: str,
-        actor: str,
-        status: AmendmentState,
-        members: dict[str, Any],
-        append_id: str,
+        approver: str,
+        *,
+        creators: Collection[str] = (),
+        append_id: str = "",
+        signer: DecisionSigner | None = None,
     ) -> AppendResult:
-        original = await self._read_original(chain, amendment)
+        """Append the approval of a pending amendment.
+
+        Args:
+            chain: key of the audit chain with the amendments of one scope, such as a production line.
+            amendment: RecordID of the amendment.
+            approver: principal who approves; must not be the author of the amendment.
+            creators: members who created the approver's credential; they must not be the author either.
+            append_id: see :meth:`ChainLog.append`.
+            signer: signs the decision; None for a decision without a signature.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
+                ``currentStatus``, or ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; the errors of
+                :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
+        """
+        decision = _Decision(chain, amendment, approver, creators, AmendmentState.APPROVED)
+        return await self._decide(decision, append_id, signer)
+
+    async def reject(
+        self,
+        chain: ChainKey,
+        amendment: str,
+        rejector: str,
+        reason: str | None,
+        *,
+        creators: Collection[str] = (),
+        append_id: str = "",
+        signer: DecisionSigner | None = None,
+    ) -> AppendResult:
+        """Append the rejection of a pending amendment; errors as of :meth:`approve`. The reason is optional."""
+        members = {} if reason is None else {"RejectionReason": reason}
+        decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
+        return await self._decide(decision, append_id, signer)
+
+    async def _decide(self, decision: "_Decision", append_id: str, signer: DecisionSigner | None) -> AppendResult:
+        if signer is not None and append_id and (stored := await self._find_appended(decision.chain, append_id)):
+            # A repeated request gets the first reply, although its sign-in may be too old by now.
+            return stored
+        record = await self._read_original(decision.chain, decision.amendment)
+        original = _parse_original(record)
         # Most records are read now, because other appends to the chain wait while the check below runs.
-        known = await find_decisions(self._store, chain, [amendment])
-        by, at, meaning = _DECISIONS[status]
-        transition = {
-            "ScopeKey": chain.scope_key,
-            "EntityType": original["EntityType"],
-            "EntityID": original["EntityID"],
-            "AmendmentID": amendment,
-            "Status": str(status),
-            by: actor,
-            "Meaning": meaning,
-            **members,
-        }
+        known = await find_decisions(self._store, decision.chain, [decision.amendment], runtime=self._runtime)
 
         async def check() -> None:
-            await self._require_pending(chain, original, known)
-            if actor.casefold() == str(original["AmendedBy"]).casefold():
-                detail = "Authors cannot approve or reject their own amendments."
+            await self._require_pending(decision.chain, original, known)
+            if str(original["AmendedBy"]).casefold() in decision.identities:
+                detail = "Authors cannot approve or reject their own amendments, nor can API keys that they created."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
-        return await self._log.append(
-            chain, draft_record(transition, at), append_id=append_id, check=check, exclusive=f"decision {amendment}"
-        )
+        if signer is None:
+            return await self._append(decision, decision.build_transition(original), append_id, check)
+        # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
+        try:
+            await check()
+        except WorkspaceError:
+            # The first of two requests with the same Idempotency-Key may have appended the decision meanwhile.
+            if append_id and (stored := await self._find_appended(decision.chain, append_id)):
+                return stored
+            raise
+        append_id = append_id or self._runtime.new_id()
+        async with signer.sign(append_id, decision.chain) as session:
 
-    async def _read_original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
+            async def check_and_confirm() -> None:
+                await check()
+                try:
+                    await session.confirm()
+                except WorkspaceError as error:
+                    raise _UnconfirmedError(error) from error
+
+            transition = decision.build_transition(original) | {MEMBER: session.signature.to_members(record.hash)}
+            try:
+                result = await self._append(decision, transition, append_id, check_and_confirm)
+            except _UnconfirmedError as unconfirmed:
+                raise unconfirmed.error from unconfirmed
+            session.is_decided = True
+            return result
+
+    async def _append(
+        self, decision: "_Decision", transition: dict[str, Any], append_id: str, check: Check
+    ) -> AppendResult:
+        _, at, _ = _DECISIONS[decision.status]
+        draft, exclusive = draft_record(transition, at), f"decision {decision.amendment}"
+        return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
+
+    async def _find_appended(self, chain: ChainKey, append_id: str) -> AppendResult | None:
+        """Return the decision that an earlier attempt of the request has stored; None if there is none."""
+        found = await self._store.find(chain, Lookup.APPEND_ID, [append_id])
+        return AppendResult(found[0], repeated=True) if found else None
+
+    async def _read_original(self, chain: ChainKey, amendment: str) -> ChainRecord:
         sequence = sequence_from_record_id(amendment)
         record = None if sequence is None else await self._read_record(chain, sequence)
         if record is None or is_decision(record):
             detail = f"Amendment {amendment!r} does not exist in this scope."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
-        return _parse_original(record)
+        return record
 
     async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
     async def _require_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
-        """Reject a second decision about an amendment.
+        """Check that no decision about an amendment exists.
 
-        An earlier decision is found by the content of records and by their filter fields.
+        Decisions are searched by the content of records and by their filter fields (copies of the content for queries).
         """
         amendment = original["RecordID"]
-        found = known if known.by_amendment else await find_decisions(self._store, chain, [amendment], known.seen_to)
+        found = (
+            known
+            if known.by_amendment
+            else await find_decisions(self._store, chain, [amendment], known.seen_to, runtime=self._runtime)
+        )
         record = found.by_amendment.get(amendment)
         current = original["Status"] if record is None else _parse_decided_state(record, amendment)
         if current != AmendmentState.PENDING:
@@ -180,43 +230,95 @@ class Amendments:
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
 
 
+class _UnconfirmedError(Exception):
+    """A signature was not confirmed directly before its decision was appended.
+
+    The error of the store of signatures is wrapped, because other appends of the same batch must not fail with it.
+    """
+
+    def __init__(self, error: WorkspaceError) -> None:
+        super().__init__(error.detail)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Approval or rejection of an amendment.
+
+    Attributes:
+        chain: key of the chain with the amendments of one scope.
+        amendment: RecordID of the amendment.
+        actor: principal who decides.
+        creators: members who created the actor's credential.
+        status: state that the decision gives to the amendment.
+        members: further properties of the decision's record.
+    """
+
+    chain: ChainKey
+    amendment: str
+    actor: str
+    creators: Collection[str]
+    status: AmendmentState
+    members: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identities(self) -> set[str]:
+        """Ids of the members who decide, in one letter case."""
+        return {each.casefold() for each in (self.actor, *self.creators)}
+
+    def build_transition(self, original: Mapping[str, Any]) -> dict[str, Any]:
+        """Build the decision's record, without the properties that are known at the append."""
+        by, _, meaning = _DECISIONS[self.status]
+        return {
+            "ScopeKey": self.chain.scope_key,
+            "EntityType": original["EntityType"],
+            "EntityID": original["EntityID"],
+            "AmendmentID": self.amendment,
+            "Status": str(self.status),
+            by: self.actor,
+            "Meaning": meaning,
+            **self.members,
+        }
+
+
 def is_decision(record: ChainRecord) -> bool:
-    """Return whether a record of a chain of amendments is valid and a decision."""
+    """Return whether a record in a chain of amendments is undamaged and decides about an amendment."""
     content = parse_content(record)
     return content is not None and "AmendmentID" in content
 
 
 def is_original(record: ChainRecord) -> bool:
-    """Return whether a record of a chain of amendments is an amendment, not a decision."""
+    """Return whether a record in a chain of amendments is an amendment and not a decision."""
     return "AmendmentID" not in record.projection
 
 
-def amendment_id(record: ChainRecord) -> str:
+def get_amendment_id(record: ChainRecord) -> str:
     """Return the RecordID by which decisions refer to an amendment."""
-    return record_id(record.sequence)
+    return format_record_id(record.sequence)
 
 
 def _parse_original(record: ChainRecord) -> dict[str, Any]:
     """Parse the content of a stored amendment.
 
     Raises:
-        WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields were changed.
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields (copies for queries) were
+            changed.
     """
     original = parse_content(record)
     if original is None or not has_matching_filter_fields(record) or not original.keys() >= _REQUIRED_MEMBERS:
-        raise damaged_record_error(record.sequence)
+        raise build_damaged_record_error(record.sequence)
     return original
 
 
 def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
-    """Parse the state that a decision sets for an amendment: approved or rejected.
+    """Return the state that a decision gives to an amendment: approved or rejected.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record was changed.
     """
     content = parse_content(record)
     if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
-        raise damaged_record_error(record.sequence)
+        raise build_damaged_record_error(record.sequence)
     return str(content["Status"])
 
 

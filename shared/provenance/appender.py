@@ -1,18 +1,16 @@
-"""Appender of one chain: collects waiting appends in batches, links them to the tip, and retries after conflicts."""
+"""Appender of one audit chain: stores waiting appends in batches, links them to the last record, retries conflicts."""
 
 import asyncio
-import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count, measure
-from shared.observability.tracing import batch_span
-from shared.provenance.hash_rule import genesis_hash
+from shared.observability.tracing import open_batch_span
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.head_checks import reject_forged_head, reject_future_tip
 from shared.provenance.ports import (
     ChainKey,
@@ -24,6 +22,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import RecordDraft, seal_record
+from shared.runtime import Runtime
 from shared.timestamps import rfc3339
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ class AppendResult(NamedTuple):
     """Result of an append.
 
     Attributes:
-        record: the stored record.
-        repeated: whether the append id was stored by an earlier call, so that this call appended nothing.
+        record: stored record.
+        repeated: True if an earlier call with the same append id has stored the record.
     """
 
     record: ChainRecord
@@ -53,15 +52,15 @@ class AppendResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """Append that waits for its batch or is being stored.
+    """Append of one record that waits for its batch or is being stored.
 
     Attributes:
         draft: content of the record.
-        append_id: unique in the chain.
-        future: result for the caller.
-        look_up: whether the append id may already be in the chain.
-        check: raises to reject the append; see :meth:`ChainLog.append`.
-        exclusive: appends with the same text are stored in different batches; empty for no restriction.
+        append_id: id of the append, unique in the chain.
+        future: future with the result for the caller.
+        look_up: whether the append id may already be in the chain and must be searched there.
+        check: raises an error to reject the append; see :meth:`ChainLog.append`.
+        exclusive: text that at most one append of a batch may have; empty for no restriction.
         caller: trace span of the caller, or None.
         sent: whether an earlier attempt of this process may have stored the record.
     """
@@ -76,22 +75,22 @@ class PendingAppend:
     sent: bool = False
 
     def is_abandoned(self) -> bool:
-        """Return whether the caller was cancelled before anything was sent to the store."""
+        """Return whether the caller was cancelled before the append was sent to the store."""
         return self.future.done() and not self.sent
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Keys that no other append of the same batch may have; a new append id of this process is unique anyway."""
+        """Append id and ``exclusive`` text, which no other append of the batch may have; a new append id is omitted."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
-        """Pass the record to the caller if it still waits."""
+        """Complete the append: pass the stored record to the caller if the caller still waits."""
         if not self.future.done():
             self.future.set_result(AppendResult(record, repeated))
 
     def fail(self, error: BaseException) -> None:
-        """Pass the error to the caller if it still waits."""
+        """End the append with an error: pass the error to the caller if the caller still waits."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -105,28 +104,27 @@ class Appender:
         chain: ChainKey,
         workspace: str,
         tips: Tips,
-        clock: Callable[[], datetime],
-        jitter: Callable[[], float],
         give_up_seconds: float,
+        *,
+        runtime: Runtime,
     ) -> None:
         self.chain = chain
         self.waiting: deque[PendingAppend] = deque()
         self._store = store
-        self._genesis = genesis_hash(workspace, chain.target, chain.scope_key)
+        self._genesis = compute_genesis_hash(workspace, chain.target, chain.scope_key)
         self._tips = tips
-        self._clock = clock
-        self._jitter = jitter
         self._give_up_seconds = give_up_seconds
+        self._runtime = runtime
 
     async def run(self) -> None:
-        """Append batches until the queue is empty."""
+        """Store the appends of the queue in batches until the queue is empty."""
         batch: list[PendingAppend] = []
         try:
             while self.waiting:
-                await self._prepare()
+                await self._load_tip_or_provision_chain()
                 batch = self._take_batch()
                 attributes = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
-                with batch_span("append a batch to an audit chain", [entry.caller for entry in batch], attributes):
+                with open_batch_span("append a batch to an audit chain", [entry.caller for entry in batch], attributes):
                     await self._store_all(batch)
                 batch = []
         except asyncio.CancelledError:
@@ -137,8 +135,11 @@ class Appender:
             _fail_all([*batch, *self.waiting], error)
             raise
 
-    async def _prepare(self) -> None:
-        """Read the tip, and provision an empty chain. A failure is passed to all waiting callers."""
+    async def _load_tip_or_provision_chain(self) -> None:
+        """Read the tip (number and hash of the last record) of the chain; let the store prepare a chain that is empty.
+
+        A failure is passed to all waiting callers.
+        """
         try:
             tip = await self._read_tip()
             if tip.sequence == 0:
@@ -151,8 +152,8 @@ class Appender:
     async def _read_tip(self) -> Tip:
         tip = self._tips.get(self.chain)
         if tip is None:
-            tip = await self._store.tip(self.chain)
-            await reject_forged_head(self._store, self.chain, tip, rfc3339(self._clock()))
+            tip = await self._store.read_tip(self.chain)
+            await reject_forged_head(self._store, self.chain, tip, rfc3339(self._runtime.now()), self._runtime)
             self._cache_tip(tip)
         return tip
 
@@ -187,11 +188,11 @@ class Appender:
 
     async def _store_all(self, batch: list[PendingAppend]) -> None:
         """Store a batch, with retries, and give each entry its result or its error."""
-        deadline = time.monotonic() + self._give_up_seconds
+        deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
-            while batch and not await self._attempt_or_wait(batch):
-                if time.monotonic() > deadline:
+            while batch and not await self._try_to_store_or_wait(batch):
+                if self._runtime.monotonic() > deadline:
                     _fail_all(
                         batch,
                         WorkspaceError(
@@ -200,7 +201,7 @@ class Appender:
                     )
                     return
                 attempt += 1
-                await asyncio.sleep(self._jitter() * self._compute_backoff(attempt))
+                await self._runtime.sleep(self._runtime.uniform(0, self._compute_backoff(attempt)))
         except Exception as error:  # noqa: BLE001  every caller must receive the error
             self._tips.pop(self.chain, None)
             _fail_all(batch, error)
@@ -208,23 +209,23 @@ class Appender:
     def _compute_backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
-    async def _attempt_or_wait(self, batch: list[PendingAppend]) -> bool:
-        """Try to store a batch once; return False if it must be tried again.
+    async def _try_to_store_or_wait(self, batch: list[PendingAppend]) -> bool:
+        """Try to store a batch once; return False if the batch must be stored again.
 
         While the outcome of an earlier attempt is unknown, the batch is also tried again if the store is unavailable.
         """
         try:
-            return await self._attempt(batch)
+            return await self._try_to_store(batch)
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
                 raise
             self._tips.pop(self.chain, None)
             return False
 
-    async def _attempt(self, batch: list[PendingAppend]) -> bool:
-        """Try to store a batch once; return False if the tip moved or the outcome is unknown.
+    async def _try_to_store(self, batch: list[PendingAppend]) -> bool:
+        """Try to store a batch once; return False if another process appended records or the outcome is unknown.
 
-        Entries that are stored already, rejected or abandoned are removed from the batch.
+        Entries that are already stored, rejected or abandoned are removed from the batch.
         """
         tip = await self._read_tip()
         # The look-up must follow the read of the tip: a later append moves the tip, so that this attempt fails.
@@ -278,8 +279,8 @@ class Appender:
                 batch.remove(entry)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Seal the first entries that fit into one append; return their records."""
-        instant = self._clock()
+        """Seal as many of the first entries as fit into one append of the store; return their records."""
+        instant = self._runtime.now()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
             # The clock of another host is ahead, or this host's clock was set back.
@@ -290,7 +291,7 @@ class Appender:
         weight = 0
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
             record = seal_record(entry.draft, sequence, timestamp, previous, entry.append_id)
-            weight += self._store.weight(record.canonical)
+            weight += self._store.measure_weight(record.canonical)
             if records and weight > self._store.max_batch_weight:
                 break
             records.append(record)
@@ -298,7 +299,7 @@ class Appender:
         return records
 
     def _put_back(self, batch: list[PendingAppend], count: int) -> None:
-        """Move the entries of a batch after the first ``count`` back to the front of the queue."""
+        """Move all entries of a batch except the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 

@@ -1,4 +1,4 @@
-"""RFC 8785 (JCS) text of JSON values. orjson writes it if the result is the same; otherwise rfc8785 does."""
+"""Canonical JSON text (RFC 8785, JCS): orjson writes it if its text is canonical, else the slower package rfc8785."""
 
 import json
 import math
@@ -23,11 +23,11 @@ LARGEST_PLAIN: Final = 1e15
 _CONSTANTS: Final = frozenset((bool, type(None)))
 
 
-def fast_jcs(value: Any) -> bytes:
-    """Return the RFC 8785 bytes of a JSON value.
+def encode_jcs(value: Any) -> bytes:
+    """Return the canonical form (RFC 8785) of a JSON value, as UTF-8 bytes.
 
     Raises:
-        ValueError: if the value has no canonical form: it contains an integer beyond ±(2^53-1), NaN, infinity, a lone
+        ValueError: the value has no canonical form: it contains an integer beyond ±(2^53-1), NaN, infinity, a lone
             surrogate, a key that is not text, or more than :data:`MAX_DEPTH` levels.
     """
     try:
@@ -46,32 +46,32 @@ def _dump_by_rfc8785(value: Any) -> bytes:
     return rfc8785.dumps(value)
 
 
-def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
-    """Return the RFC 8785 bytes of a JSON object from a caller.
+def encode_canonical_object(value: Mapping[str, Any], field: str = "") -> bytes:
+    """Return the canonical form (RFC 8785) of a JSON object from a caller, as UTF-8 bytes.
 
     Args:
-        value: the object.
-        field: its name in the request, for the error; empty for the body itself.
+        value: JSON object from the caller.
+        field: name of the object in the request, for the error; empty for the request body itself.
 
     Raises:
-        WorkspaceError: INVALID with the name of the first member that has no canonical form.
+        WorkspaceError: INVALID with the name of the first property that has no canonical form.
     """
-    return canonical_value(dict(value), field)
+    return encode_canonical_value(dict(value), field)
 
 
-def canonical_value(value: Any, field: str) -> bytes:
-    """Return the RFC 8785 bytes of any JSON value from a caller; see :func:`canonical_bytes`."""
+def encode_canonical_value(value: Any, field: str) -> bytes:
+    """Return the canonical form (RFC 8785) of any JSON value from a caller; see :func:`encode_canonical_object`."""
     try:
-        return orjson.dumps(value) if type(value) is str else fast_jcs(value)
+        return orjson.dumps(value) if type(value) is str else encode_jcs(value)
     except (TypeError, ValueError) as error:
         raise _find_error(value, field) or invalid(field or "body", str(error)) from None
 
 
 def parse_canonical(canonical: bytes) -> Any:
-    """Parse canonical text. A float beyond 2^53, which has no decimal point there, becomes a float again.
+    """Parse canonical JSON text. A number beyond 2^53 becomes a float, although it is written without a decimal point.
 
     Raises:
-        ValueError: if the text is not JSON.
+        ValueError: the text is not JSON.
     """
     value = orjson.loads(canonical)
     if _dump_sorted(value) and is_plain((value,), MAX_DEPTH):
@@ -80,7 +80,7 @@ def parse_canonical(canonical: bytes) -> Any:
 
 
 def parse_if_canonical(canonical: bytes) -> Any:
-    """Parse RFC 8785 bytes; return None if the bytes are not canonical (or are ``null``)."""
+    """Parse JSON bytes; return None if they are not in canonical form (RFC 8785), or if they are ``null``."""
     try:
         value = orjson.loads(canonical)
         if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_canonical(value, canonical):
@@ -92,10 +92,10 @@ def parse_if_canonical(canonical: bytes) -> Any:
     return _parse_by_rfc8785(canonical)
 
 
-def canonicalize_record(text: bytes) -> bytes | None:
-    """Convert the JSON text of a record to its RFC 8785 bytes, from which its ``Hash`` is computed.
+def canonicalise_record(text: bytes) -> bytes | None:
+    """Convert the JSON text of a record to its canonical bytes (RFC 8785), from which its ``Hash`` is computed.
 
-    The result is None if the text is not a JSON object in UTF-8, is empty, has a member ``Hash`` or a duplicate name,
+    The result is None if the text is not a JSON object in UTF-8, is empty, has a property ``Hash`` or a duplicate name,
     or has no canonical form: a number that is not exactly a double, a lone surrogate, or too many levels.
     """
     try:
@@ -121,7 +121,7 @@ def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _dump_sorted(value: Any) -> bytes:
-    """Return the JSON bytes that orjson writes with sorted keys; empty if orjson rejects the value."""
+    """Serialise a JSON value with orjson and sorted keys; return empty bytes if orjson rejects the value."""
     try:
         return orjson.dumps(value, option=STRICT)
     except TypeError:
@@ -129,7 +129,7 @@ def _dump_sorted(value: Any) -> bytes:
 
 
 def is_canonical(canonical: bytes) -> bool:
-    """Return whether bytes are the RFC 8785 form of a value."""
+    """Return whether JSON bytes are in canonical form (RFC 8785)."""
     return parse_if_canonical(canonical) is not None
 
 
@@ -145,8 +145,8 @@ def _is_orjson_canonical(value: Any, text: bytes) -> bool:
 def is_plain(values: Iterable[Any], depth: int) -> bool:
     """Return whether values are JSON without floats that orjson and RFC 8785 write differently.
 
-    These floats are whole numbers, and those below 1e-5 or above 1e15. Verification calls this function for millions
-    of records.
+    These floats are whole numbers, numbers below 1e-5, and numbers above 1e15. Verification calls this function for
+    millions of records.
 
     Args:
         values: values to check.
@@ -181,7 +181,10 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
 
 
 def _find_error(value: Any, field: str) -> WorkspaceError | None:
-    """Return the error for the first member that has no canonical form, without recursion."""
+    """Return the error for the first part of a value that has no canonical form; None if there is none.
+
+    The search is not recursive, so that deeply nested values cannot exhaust the stack.
+    """
     pending: list[tuple[str, Any, int]] = [(field, value, MAX_DEPTH)]
     while pending:
         path, item, depth = pending.pop()

@@ -1,42 +1,39 @@
-"""Log that appends records to all chains, with one appender for each chain, and the adapter for audit events."""
+"""Log that appends records to all audit chains, with one appender for each chain; and the adapter for audit events."""
 
 import asyncio
 import contextvars
 import itertools
-import random
-import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability.tracing import call_span, current_span_context
+from shared.observability.tracing import get_current_span_context, open_call_span
 from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.records import RecordDraft, draft_event, parse_record
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000
 _RUN_ID_BYTES: Final = 12
 _FIRST_NUMBER: Final = 10**11
-"""First number of an append id. All later numbers have the same length, so that they sort as text."""
+"""First number in the append ids of a process; later numbers have the same length, so that ids sort by number."""
 
 
 class ChainLog:
     """Appends records to chains.
 
     Appends that arrive while a batch of the same chain is being stored form the next batch. If a caller is cancelled
-    before its append is sent to the store, the append is dropped. If it is cancelled later, the append completes.
+    before its append is sent to the store, the append is dropped. If the caller is cancelled later, the append
+    completes.
 
     Args:
         store: store of the chains.
-        workspace: returns the workspace's id, which is part of each genesis hash.
-        clock: returns the current time.
-        jitter: returns a number from 0 to 1, for backoff.
-        give_up_seconds: time limit for retries of a batch after conflicts and unknown outcomes.
-        max_queued_bytes: maximum number of canonical bytes that wait in this process; more appends are rejected.
+        workspace: returns the workspace's id, which is part of each chain's genesis hash.
+        give_up_seconds: time limit in seconds for retries of a batch after conflicts and unknown outcomes.
+        max_queued_bytes: maximum size of all records that wait in this process; further appends are rejected.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -44,23 +41,21 @@ class ChainLog:
         store: ChainStore,
         workspace: Callable[[], Awaitable[str]],
         *,
-        clock: Callable[[], datetime] = now,
-        jitter: Callable[[], float] = random.random,
         give_up_seconds: float = 60,
         max_queued_bytes: int = MAX_QUEUED_BYTES,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
         self._workspace = workspace
-        self._clock = clock
-        self._jitter = jitter
         self._give_up_seconds = give_up_seconds
         self._max_queued_bytes = max_queued_bytes
         self._queued_bytes = 0
-        self._run_id = secrets.token_urlsafe(_RUN_ID_BYTES)
+        self._run_id = runtime.new_token(_RUN_ID_BYTES)
         self._numbers = itertools.count(_FIRST_NUMBER)
         self._tips: Tips = OrderedDict()
         self._appenders: dict[ChainKey, Appender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._runtime = runtime
 
     async def append(
         self,
@@ -76,11 +71,12 @@ class ChainLog:
         Args:
             chain: chain to append to; its first record creates it.
             draft: content of the record.
-            append_id: unique in the chain: repeating an id returns the stored record. Empty for an append that is
-                certainly new.
+            append_id: id of the append, unique in the chain; a repeated call with the same id returns the stored
+                record. Empty for an append that is certainly new.
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again.
-            exclusive: appends with the same text are in different batches, so that ``check`` can read the others.
+            exclusive: text that at most one append of a batch may have, so that the ``check`` of an append can read
+                the records of all earlier appends with this text.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
@@ -94,9 +90,11 @@ class ChainLog:
         entry = PendingAppend(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
-            with call_span("append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"):
+            with open_call_span(
+                "append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"
+            ):
                 appender = self._appenders.get(chain) or self._get_or_start_appender(chain, await self._workspace())
-                entry.caller = current_span_context()
+                entry.caller = get_current_span_context()
                 appender.waiting.append(entry)
                 return await future
         finally:
@@ -113,19 +111,19 @@ class ChainLog:
         return self._run_id + str(next(self._numbers))
 
     def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:
-        """Return the chain's appender; create and start it if it does not exist yet."""
+        """Return the chain's appender; create and start the appender if it does not exist yet."""
         appender = self._appenders.get(chain)
         if appender is None:
             appender = self._appenders[chain] = Appender(
-                self._store, chain, workspace, self._tips, self._clock, self._jitter, self._give_up_seconds
+                self._store, chain, workspace, self._tips, self._give_up_seconds, runtime=self._runtime
             )
             # The task serves many requests, so it must not inherit the log context of the first one.
-            task = asyncio.get_running_loop().create_task(self._run(appender), context=contextvars.Context())
+            task = asyncio.get_running_loop().create_task(self._run_appender(appender), context=contextvars.Context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return appender
 
-    async def _run(self, appender: Appender) -> None:
+    async def _run_appender(self, appender: Appender) -> None:
         try:
             await appender.run()
         finally:
@@ -136,10 +134,10 @@ class ChainLog:
 
 
 class EventLog:
-    """Adapter of the :class:`AuditLog` port to :class:`ChainLog`, used by other domains.
+    """Implementation of AuditLog: appends the audit events of other domains to a :class:`ChainLog`.
 
     Args:
-        log: log to append to.
+        log: log to which the events are appended.
     """
 
     def __init__(self, log: ChainLog) -> None:
@@ -148,20 +146,21 @@ class EventLog:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append one event; if the append id is stored already, return its record instead."""
+        """Append one audit event; if the append id is already stored, return the stored record instead."""
         appended = await self.write(ChainKey(target, scope_key), user_id, event, append_id=append_id)
         return parse_record(appended.record.canonical, appended.record.hash)
 
     async def write(
         self, chain: ChainKey, user_id: str, event: Mapping[str, Any], *, append_id: str = ""
     ) -> AppendResult:
-        """Append one event.
+        """Append one audit event, and return whether it was new.
 
         Args:
             chain: chain to append to.
-            user_id: acting principal.
-            event: see :meth:`AuditLog.append`; other members are dropped.
-            append_id: repeating an id returns the stored record; empty for an event that is certainly new.
+            user_id: principal who caused the event.
+            event: properties as for :meth:`AuditLog.append`; other properties are dropped.
+            append_id: id of the append; a repeated call with the same id returns the stored record. Empty for an event
+                that is certainly new.
 
         Raises:
             WorkspaceError: INVALID or TOO_LARGE for the event, and the errors of :meth:`ChainLog.append`.

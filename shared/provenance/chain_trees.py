@@ -1,6 +1,5 @@
-"""Merkle trees of chains: cached roots of subtrees, extension by verified records, and proofs."""
+"""Merkle trees of audit chains: cached roots of subtrees, extension by verified records, and proofs."""
 
-import asyncio
 import hashlib
 import json
 from collections import OrderedDict
@@ -11,27 +10,34 @@ from typing import Final
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.chain_verification import ChainVerification, parse_content_time
 from shared.provenance.checkpoint_ports import CheckpointStore
-from shared.provenance.hash_rule import describe_invalid_time, digest, genesis_hash, is_time, record_id
-from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
+from shared.provenance.hash_rule import (
+    compute_digest,
+    compute_genesis_hash,
+    describe_invalid_time,
+    format_record_id,
+    is_time,
+)
+from shared.provenance.merkle import CompactRange, list_consistency_ranges, list_inclusion_ranges
 from shared.provenance.parallel import stream_records
 from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 SUBTREE_LEAVES: Final = 4_096
 TILE_ROOTS: Final = 256
 TILE_LEAVES: Final = SUBTREE_LEAVES * TILE_ROOTS
-"""Number of leaves that one tile covers: about a million, in 8 KiB."""
+"""Number of leaves that one tile covers: about a million. A tile has 8 KiB."""
 
 _DIGEST: Final = hashlib.sha256().digest_size
 
 
 class Tiles:
-    """Stored roots of a chain's complete subtrees, so that a proof after a restart need not read every hash.
+    """Stored roots of complete subtrees of a chain's Merkle tree, so that proofs need not read every record's hash.
 
     A tile is the list of the roots of 256 consecutive subtrees. Tiles can be computed again at any time, and need not
     be trusted: the recipient of a proof checks it against a signed root.
 
     Args:
-        notes: store of the checkpoints, which also stores the tiles.
+        notes: store of the checkpoints, in which the tiles are stored, too.
         prefix: returns the prefix of the names of a chain's tiles.
     """
 
@@ -40,7 +46,7 @@ class Tiles:
         self._prefix = prefix
 
     async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
-        """Return the roots of a tile in order; an empty list for a missing or damaged tile."""
+        """Load one tile of a chain: its 256 roots in order; an empty list if the tile is missing or damaged."""
         content = await self._notes.load_state(self._build_name(chain, tile)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
@@ -48,7 +54,7 @@ class Tiles:
         return [roots[start : start + _DIGEST] for start in range(0, len(roots), _DIGEST)]
 
     async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
-        """Store a tile, or replace it."""
+        """Store the roots of one tile of a chain; replace the tile if it exists."""
         content = b"".join(roots)
         await self._notes.save_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
 
@@ -58,35 +64,35 @@ class Tiles:
 
 HASHES_PAGE: Final = 10_000
 KNOWN_SUBTREES: Final = 50_000
-"""Maximum number of cached roots: those of 200 million records, in about 10 MB."""
+"""Maximum number of cached subtree roots: enough for 200 million records, in about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedTree:
-    """Merkle tree of a checkpoint, without its last leaf, and that leaf. The signed root proves both.
+    """Merkle tree whose root a checkpoint signs: the last leaf, and the tree of all earlier leaves.
 
     Attributes:
-        before: tree without the last leaf.
-        last_hash: ``Hash`` of the last record, hex; empty for an empty tree.
+        before: tree of all leaves except the last one.
+        last_hash: ``Hash`` of the last record as hex digits; empty for an empty tree.
     """
 
     before: CompactRange = field(default_factory=CompactRange)
     last_hash: str = ""
 
     def build_full_tree(self) -> CompactRange:
-        """Return the whole tree, with the last leaf."""
+        """Build the whole tree, including the last leaf."""
         tree = CompactRange(self.before.size, [*self.before.nodes])
         tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
         return tree
 
     def to_state(self) -> bytes:
-        """Serialise the tree as working state for :meth:`from_state`."""
+        """Serialise the tree to bytes that the checkpoint store keeps; :meth:`from_state` parses them."""
         nodes = [node.hex() for node in self.before.nodes]
         return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
 
     @classmethod
     def from_state(cls, state: bytes) -> "SignedTree | None":
-        """Parse a tree from working state; None if the state is damaged or has the format of an earlier version."""
+        """Parse a tree from the bytes of :meth:`to_state`; None if they are damaged or from an earlier version."""
         try:
             members = json.loads(state)
             before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
@@ -97,27 +103,29 @@ class SignedTree:
 
 
 class ChainTrees:
-    """Computes Merkle trees from the stored hashes, and caches the roots of complete subtrees.
+    """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
-    If stored hashes are changed later, the cached roots still match the signed checkpoints, but new roots do not.
+    If stored hashes are changed later, cached roots still match the signed checkpoints, but newly computed ones do not.
 
     Args:
         store: store of the chains.
-        tiles: stored roots, which all processes share; None for a cache in this process only.
+        tiles: stored roots of subtrees, which all processes share; None for a cache in this process only.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, store: ChainStore, tiles: Tiles | None = None) -> None:
+    def __init__(self, store: ChainStore, tiles: Tiles | None = None, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
         self._tiles = tiles
         self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
+        self._runtime = runtime
 
     async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
-        """Build the tree of a range of leaves; it is smaller if the chain has fewer leaves.
+        """Build the Merkle tree of a range of a chain's records; the tree is smaller if the chain is shorter.
 
         Args:
             chain: chain of the tree.
-            first: first leaf, from 0.
-            last: position after the last leaf.
+            first: index of the first leaf, from 0.
+            last: index after the last leaf.
         """
         tree = CompactRange()
         if first % SUBTREE_LEAVES == 0:
@@ -131,17 +139,17 @@ class ChainTrees:
         return tree
 
     async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
-        """Build the tree of a chain's first ``size`` leaves, at least one; it is smaller if the chain is shorter."""
+        """Build the tree of a chain's first ``size`` records, at least one; of all records if the chain is shorter."""
         before = await self.build_tree(chain, 0, size - 1)
-        last = await self._store.hashes(chain, size - 1, limit=1)
-        return SignedTree(before, _parse_leaf(last[0]).hex() if last else "")
+        last = await self._store.read_hashes(chain, size - 1, limit=1)
+        return SignedTree(before, parse_leaf(last[0]).hex() if last else "")
 
-    async def save_roots(self, chain: ChainKey, size: int) -> None:
-        """Store the tiles of a chain's first ``size`` leaves, as far as they are missing.
+    async def save_tiles(self, chain: ChainKey, size: int) -> None:
+        """Store the tiles (lists of subtree roots) of a chain's tree that are not stored yet.
 
         Args:
             chain: chain of the tree.
-            size: number of leaves.
+            size: number of the tree's leaves.
         """
         complete = size // SUBTREE_LEAVES
         for tile in reversed(range(-(-complete // TILE_ROOTS))):
@@ -154,7 +162,7 @@ class ChainTrees:
             await self._tiles.save(chain, tile, [root for root in roots if root])
 
     async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
-        """Load the tiles of a range whose roots are not cached."""
+        """Load the stored tiles for a range of leaves if the subtree roots of the range are not cached."""
         complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
         for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
             end = min(complete, start + TILE_LEAVES)
@@ -170,7 +178,7 @@ class ChainTrees:
             await self._append_leaves(chain, first, first + SUBTREE_LEAVES, tree)
             if tree.size < SUBTREE_LEAVES:
                 return None
-            root = self._roots[chain, first] = tree.root()
+            root = self._roots[chain, first] = tree.compute_root()
         self._roots.move_to_end((chain, first))
         while len(self._roots) > KNOWN_SUBTREES:
             self._roots.popitem(last=False)
@@ -178,25 +186,26 @@ class ChainTrees:
 
     async def _append_leaves(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
         while (have := first + tree.size) < last:
-            page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
+            page = await self._store.read_hashes(chain, have, limit=min(HASHES_PAGE, last - have))
             if not page:
                 return
-            leaves = list(map(_parse_leaf, page))
-            await asyncio.to_thread(tree.append, leaves)
+            leaves = list(map(parse_leaf, page))
+            await self._runtime.run_in_thread(tree.append, leaves)
 
 
 async def extend_signed_tree(
-    store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str
+    store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str, *, runtime: Runtime
 ) -> SignedTree:
-    """Verify every record after a signed tree up to the tip, and return the extended tree.
+    """Verify every record after a signed tree up to the chain's last record (tip), and return the extended tree.
 
     Args:
         store: store of the chain.
         chain: chain of the tree.
         workspace: the workspace's id.
-        covered: tree of the last checkpoint; the stored record of its last leaf must be unchanged.
-        tip: last record of the new tree.
-        until: latest valid time of a record.
+        covered: tree of the last checkpoint; the record of its last leaf must not have changed.
+        tip: number and hash of the chain's last record, which is the last leaf of the extended tree.
+        until: latest time that a record may have, in the format of records.
+        runtime: source of worker threads.
 
     Raises:
         WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from its last checkpoint, or has
@@ -204,13 +213,13 @@ async def extend_signed_tree(
     """
     tree = covered.build_full_tree()
     verification = ChainVerification(
-        genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
+        compute_genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
     )
     if tree.size:
         verification.last_hash, verification.time = covered.last_hash, await _read_signed_time(store, chain, covered)
-    await _verify_up_to(store, chain, verification, tip.sequence - 1)
+    await _verify_up_to(store, chain, verification, tip.sequence - 1, runtime)
     before = CompactRange(verification.tree.size, [*verification.tree.nodes])
-    await _verify_up_to(store, chain, verification, tip.sequence)
+    await _verify_up_to(store, chain, verification, tip.sequence, runtime)
     if (
         verification.fault
         or verification.fork
@@ -218,12 +227,12 @@ async def extend_signed_tree(
         or verification.last_hash != tip.hash
     ):
         fault = verification.fault or verification.fork
-        raise _refused_error(
-            f"broken and not signed: {fault.reason if fault else 'the records differ from the head item'}"
-        )
+        reason = fault.reason if fault else "the records differ from the stored head"
+        raise build_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
     if verification.time > until:
-        raise _refused_error(
-            f"not signed: the time of {record_id(verification.sequence)} is ahead of this host's clock"
+        raise build_refused_error(
+            f"The checkpoint was not signed: the time of {format_record_id(verification.sequence)} is ahead of this "
+            "host's clock."
         )
     return SignedTree(before, verification.last_hash)
 
@@ -233,35 +242,47 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
-    if record is None or (record.sequence, record.hash, digest(record.canonical)) != (
+    if record is None or (record.sequence, record.hash, compute_digest(record.canonical)) != (
         place,
         covered.last_hash,
         covered.last_hash,
     ):
-        raise _refused_error(f"not the one that its last checkpoint was signed for: {record_id(place)} differs")
+        raise build_refused_error(
+            f"The chain was changed after its last checkpoint was signed: {format_record_id(place)} differs."
+        )
     time = parse_content_time(record)
     if not is_time(time):
-        raise _refused_error(f"broken and not signed: {describe_invalid_time(record_id(place))}")
+        raise build_refused_error(
+            f"The chain is broken, so its checkpoint was not signed: {describe_invalid_time(format_record_id(place))}."
+        )
     return time
 
 
-async def _verify_up_to(store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int) -> None:
+async def _verify_up_to(
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, runtime: Runtime
+) -> None:
     while verification.fault is None and verification.sequence < last:
         before = verification.sequence
-        await stream_records(store, chain, verification, last)
+        await stream_records(store, chain, verification, last, runtime=runtime)
         if verification.sequence == before:
             return
 
 
-def _parse_leaf(hashed: str) -> bytes:
+def parse_leaf(hashed: str) -> bytes:
+    """Return the data of a leaf from the stored ``Hash`` of its record.
+
+    Raises:
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the text is not hexadecimal.
+    """
     try:
         return bytes.fromhex(hashed)
     except ValueError:
-        raise _refused_error("broken: a stored Hash is invalid") from None
+        raise build_refused_error("The chain is broken: a stored Hash is not hexadecimal.") from None
 
 
-def _refused_error(reason: str) -> WorkspaceError:
-    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {reason}.")
+def build_refused_error(detail: str) -> WorkspaceError:
+    """Build the error of a chain that differs from its checkpoint or is broken."""
+    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +290,9 @@ class MerkleInclusionProof:
     """Proof that the Merkle tree of a chain contains a record.
 
     Attributes:
-        leaf_index: sequence of the record, minus 1.
-        size: number of leaves of the tree.
-        hashes: audit path, RFC 6962 section 2.1.1.
+        leaf_index: index of the leaf: the record's sequence number minus 1.
+        size: number of the tree's leaves.
+        hashes: audit path (RFC 6962 section 2.1.1).
     """
 
     leaf_index: int
@@ -284,9 +305,9 @@ class MerkleConsistencyProof:
     """Proof that the Merkle tree of a chain begins with all leaves of an earlier, smaller tree.
 
     Attributes:
-        old: number of leaves of the smaller tree.
-        size: number of leaves of the tree.
-        hashes: consistency proof, RFC 6962 section 2.1.2.
+        old: number of the earlier tree's leaves.
+        size: number of the later tree's leaves.
+        hashes: consistency proof (RFC 6962 section 2.1.2).
     """
 
     old: int
@@ -295,11 +316,11 @@ class MerkleConsistencyProof:
 
 
 class Proofs:
-    """Creates proofs from the stored hashes. The recipient checks them against a signed root.
+    """Creates Merkle proofs from the stored hashes of records. The recipient checks a proof against a signed root.
 
     Args:
         store: store of the chains.
-        trees: trees of these chains.
+        trees: computes the Merkle trees of these chains.
     """
 
     def __init__(self, store: ChainStore, trees: ChainTrees) -> None:
@@ -307,32 +328,42 @@ class Proofs:
         self._trees = trees
 
     async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
-        """Prove that the tree of a chain's first ``size`` records contains the record at a sequence.
+        """Prove that the tree of a chain's first ``size`` records contains the record with a sequence number.
 
         Raises:
-            WorkspaceError: INVALID if ``size`` is not 1 to the chain's length, or ``sequence`` not 1 to ``size``.
+            WorkspaceError: INVALID if ``size`` is not between 1 and the chain's length, or ``sequence`` not between 1
+                and ``size``.
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
             raise invalid("sequence", f"must be 1 to size, {size}")
-        hashes = await self._build_roots(chain, inclusion_ranges(sequence - 1, size))
-        return MerkleInclusionProof(sequence - 1, size, hashes)
+        return await self.build_inclusion(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
         """Prove that the tree of a chain's first ``size`` records begins with the tree of its first ``old`` records.
 
         Raises:
-            WorkspaceError: INVALID if ``size`` is not 1 to the chain's length, or ``from`` not 1 to ``size``.
+            WorkspaceError: INVALID if ``size`` is not between 1 and the chain's length, or ``from`` not between 1 and
+                ``size``.
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= old <= size:
             raise invalid("from", f"must be 1 to size, {size}")
-        return MerkleConsistencyProof(old, size, await self._build_roots(chain, consistency_ranges(old, size)))
+        return await self.build_consistency(chain, old, size)
+
+    async def build_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
+        """Build an inclusion proof for a size that is known to be at most the chain's length."""
+        hashes = await self._build_roots(chain, list_inclusion_ranges(sequence - 1, size))
+        return MerkleInclusionProof(sequence - 1, size, hashes)
+
+    async def build_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
+        """Build a consistency proof for sizes that are known to be at most the chain's length."""
+        return MerkleConsistencyProof(old, size, await self._build_roots(chain, list_consistency_ranges(old, size)))
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
-        length = (await self._store.tip(chain)).sequence
+        length = (await self._store.read_tip(chain)).sequence
         if not 1 <= size <= length:
             raise invalid(field, f"must be 1 to the length of the chain, {length}")
 
     async def _build_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [(await self._trees.build_tree(chain, first, last)).root() for first, last in ranges]
+        return [(await self._trees.build_tree(chain, first, last)).compute_root() for first, last in ranges]

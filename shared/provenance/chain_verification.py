@@ -1,7 +1,7 @@
-"""Verification of the rows of a chain, one after the other, without I/O.
+"""Verification of the stored rows (records) of an audit chain, one after the other, without I/O.
 
 Most records are simple events: events in ASCII whose numbers orjson and RFC 8785 write equally. The fast path verifies
-them in one loop with few calls. Every other row is verified by the complete rules, which also describe faults.
+them in one loop with few calls. All other records are verified by the complete rules, which also describe faults.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,29 +12,30 @@ from typing import Any, Final
 
 import orjson
 
+from shared.interpreter import LARGE_VALUES, pause_garbage_collection
 from shared.provenance.canonical import (
     LARGEST_PLAIN,
     SMALLEST_PLAIN,
     STRICT,
-    canonicalize_record,
+    canonicalise_record,
     is_plain,
     parse_if_canonical,
 )
 from shared.provenance.hash_rule import (
     DAY_OF_ANY_MONTH,
     MAX_DEPTH,
+    compute_digest,
     describe_earlier_time,
     describe_invalid_time,
     describe_non_text_fields,
-    digest,
+    format_record_id,
+    get_record_time,
     is_time,
     project_record,
-    record_id,
-    record_time,
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
-from shared.worker_threads import LARGE_VALUES, pause_garbage_collection
+from shared.provenance.signatures import MEMBER
 
 _EVENT_FIELD_COUNT: Final = 5
 _fields = itemgetter(*PROJECTED[:_EVENT_FIELD_COUNT])
@@ -46,10 +47,10 @@ _STATES_DEPTH: Final = MAX_DEPTH - 1
 
 @dataclass(slots=True)
 class EventFastPath:
-    """Fast verification of consecutive simple events (see the module), and its state.
+    """Fast verification of consecutive simple events (see the module docstring), with the state of the verification.
 
     Attributes:
-        sequence: sequence of the last valid record.
+        sequence: sequence number of the last valid record.
         last_hash: Hash of that record.
         previous_hash: PreviousHash of that record.
         time: time of that record.
@@ -63,11 +64,11 @@ class EventFastPath:
     hashes: list[str]
 
     def advance(self, rows: Iterator[Row], leaves: int) -> Row | None:
-        """Verify simple events; return the first row that requires the complete rules, or None at the end.
+        """Verify simple events; return the first row that requires the complete rules, or None after the last row.
 
         Args:
-            rows: the next rows. The returned row is consumed, too.
-            leaves: highest sequence whose Hash is added to ``hashes``.
+            rows: iterator over the next rows of the chain; it continues after the returned row.
+            leaves: highest sequence number whose Hash is added to ``hashes``.
         """
         here, last, previous_hash, time = self.sequence, self.last_hash, self.previous_hash, self.time
         loads, dumps, fields, matches_time = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
@@ -101,7 +102,7 @@ class EventFastPath:
 
 
 def _is_plain_event(value: dict[str, Any]) -> bool:
-    """Return whether a record is an event and :func:`is_plain`. The caller has checked its links and filter fields.
+    """Return whether a record has the content of a simple event; its links and filter fields are not checked.
 
     Most events have one or two states with numbers and text, which are checked without a function call.
     """
@@ -127,13 +128,13 @@ def _is_plain_event(value: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """First fault of a chain.
+    """First fault that the verification of a chain found.
 
     Attributes:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
         reason: description of the fault.
-        previous_hash: PreviousHash of the faulty record if it differs from the last valid Hash (possible fork), else
-            empty.
+        previous_hash: PreviousHash of the faulty record if it differs from the hash of the last valid record, which
+            may mean a fork; else empty.
         hash: Hash of the faulty record.
     """
 
@@ -145,18 +146,19 @@ class ChainFault:
 
 @dataclass(slots=True)
 class ChainVerification:
-    """Verification state of one chain, in constant memory.
+    """State of the verification of one chain, in constant memory.
 
     Attributes:
         genesis: genesis hash of the chain.
-        leaves: number of records, from the first one, to add to the Merkle tree; the size of a checkpoint.
-        sequence: sequence of the last valid record.
+        leaves: number of records, from the first one, to add to the Merkle tree: the number that a checkpoint covers.
+        sequence: sequence number of the last valid record.
         last_hash: Hash of that record; initially the genesis hash.
         previous_hash: PreviousHash of that record; initially empty.
         time: time of that record; initially empty.
-        fault: first fault; verification stops there.
+        fault: first fault, at which the verification stops; None if there is none yet.
         fork: fault of the first record that has the same PreviousHash as an earlier, different record.
         tree: Merkle tree of the first records' hashes.
+        signed: sequence numbers of the first and the last record with a signature; zeros if there is none.
     """
 
     genesis: str
@@ -168,12 +170,13 @@ class ChainVerification:
     fault: ChainFault | None = None
     fork: ChainFault | None = None
     tree: CompactRange = field(default_factory=CompactRange)
+    signed: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         self.last_hash = self.genesis
 
     def verify_rows(self, rows: Iterable[Row]) -> None:
-        """Verify the next rows up to the first fault."""
+        """Verify the next rows of the chain, up to the first fault."""
         with pause_garbage_collection(LARGE_VALUES):
             self._verify_rows(iter(rows))
 
@@ -202,12 +205,14 @@ class ChainVerification:
         )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:
-        """Verify one record by the complete rules; return False if it is faulty."""
+        """Verify one record by the complete rules; return False if the record is faulty."""
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_valid(record, value):
             self.sequence, self.last_hash, self.previous_hash = record.sequence, record.hash, value["PreviousHash"]
-            self.time = record_time(value)
+            self.time = get_record_time(value)
+            if MEMBER in value:
+                self.add_signed(record.sequence, record.sequence)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
         elif self._is_fork(record, value):
@@ -217,35 +222,39 @@ class ChainVerification:
             return False
         return True
 
+    def add_signed(self, first: int, last: int) -> None:
+        """Extend the range of records with a signature; zeros mean that there is none."""
+        self.signed = (self.signed[0] or first, last or self.signed[1])
+
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
         sequence = self.sequence + 1
         return (
             type(value) is dict
             and record.sequence == sequence
             and value.get("PreviousHash") == self.last_hash
-            and value.get("RecordID") == record_id(sequence)
-            and digest(record.canonical) == record.hash
+            and value.get("RecordID") == format_record_id(sequence)
+            and compute_digest(record.canonical) == record.hash
             and project_record(value) == record.projection
-            and record_time(value) >= self.time
-            and is_time(record_time(value))
+            and get_record_time(value) >= self.time
+            and is_time(get_record_time(value))
             and "Hash" not in value
         )
 
     def _is_fork(self, record: ChainRecord, value: Any) -> bool:
-        """Return whether a different record has the same sequence and PreviousHash as the last valid one."""
+        """Return whether a record differs from the last valid record, but has its sequence number and PreviousHash."""
         return (
             type(value) is dict
             and self.sequence > 0
             and value.get("PreviousHash") == self.previous_hash
             and record.hash != self.last_hash
             and record.sequence == self.sequence
-            and digest(record.canonical) == record.hash
+            and compute_digest(record.canonical) == record.hash
         )
 
     def _describe_fault(self, record: ChainRecord, value: Any) -> ChainFault:
-        here = record_id(record.sequence)
-        form = canonicalize_record(record.canonical)
-        if digest(record.canonical) != record.hash and (form is None or digest(form) != record.hash):
+        here = format_record_id(record.sequence)
+        form = canonicalise_record(record.canonical)
+        if compute_digest(record.canonical) != record.hash and (form is None or compute_digest(form) != record.hash):
             return ChainFault(here, f"the digest of the content of {here} differs from its stored Hash")
         if type(value) is not dict or form != record.canonical:
             return ChainFault(here, f"{here} is not stored in its canonical form")
@@ -256,19 +265,18 @@ class ChainVerification:
         )
 
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Describe the fault of a record that does not follow the last valid one."""
+        """Describe the fault of a record that does not follow the last valid record."""
         if value.get("RecordID") != here:
             return describe_wrong_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
             return f"{here} is stored twice"
         if record.sequence != self.sequence + 1:
-            return f"{here} stands where {record_id(self.sequence + 1)} is missing"
-        return (
-            f"{here} does not link to {record_id(self.sequence) if self.sequence else 'the genesis hash of this chain'}"
-        )
+            return f"{here} stands where {format_record_id(self.sequence + 1)} is missing"
+        before = format_record_id(self.sequence) if self.sequence else "the genesis hash of this chain"
+        return f"{here} does not link to {before}"
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Return the fault of a record whose position and PreviousHash are correct, but not its content."""
+        """Describe the fault of a record with an invalid content, but a correct position and PreviousHash."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
         stored, computed = record.projection, project_record(value)
@@ -276,31 +284,33 @@ class ChainVerification:
         if differing:
             return ChainFault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
         mistimed = (
-            describe_earlier_time(here, self.sequence) if is_time(record_time(value)) else describe_invalid_time(here)
+            describe_earlier_time(here, self.sequence)
+            if is_time(get_record_time(value))
+            else describe_invalid_time(here)
         )
         return ChainFault(here, describe_non_text_fields(here, computed) or mistimed)
 
 
 def describe_wrong_id(stated: object, here: str) -> str:
-    """Describe the fault of a record that has the RecordID of another position."""
+    """Describe the fault of a record whose content states the RecordID of another position."""
     return f"{stated} is stored in the place of {here}"
 
 
 def parse_content_time(record: ChainRecord) -> str:
-    """Parse the time in a record's content; return an empty string if it has none."""
+    """Parse the time in a record's content; return an empty string if the content has no time."""
     value = parse_if_canonical(record.canonical)
-    return record_time(value) if type(value) is dict else ""
+    return get_record_time(value) if type(value) is dict else ""
 
 
 def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
-    """Convert records to rows."""
+    """Convert records to rows (plain tuples), the form in which the verification reads records."""
     for record in records:
         fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_non_text)
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Find another record with the same PreviousHash as the faulty record but a different Hash; return its sequence."""
+    """Find a record with the PreviousHash of the faulty record and another Hash; return its sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:
@@ -311,17 +321,17 @@ def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> 
 
 
 def build_fork_fault(fault: ChainFault, other: int) -> ChainFault:
-    """Return the fault of a fork: the faulty record has the same PreviousHash as the record at sequence ``other``."""
+    """Build the fault of a fork: the faulty record has the same PreviousHash as record number ``other``."""
     return ChainFault(fault.hash, describe_fork(other))
 
 
 def describe_fork(sequence: int) -> str:
-    """Describe a fork: a second record has the same PreviousHash as the record at a sequence."""
-    return f"fork: a second record claims the predecessor of {record_id(sequence)}"
+    """Describe the fault of a fork: a record has the same PreviousHash as the record with this sequence number."""
+    return f"fork: this record and {format_record_id(sequence)} have the same PreviousHash"
 
 
 def _record_from_row(row: Row) -> ChainRecord:
-    """Convert a row to a record. Content that is not bytes is converted to text, so that it has a digest."""
+    """Convert a row to a record. Content of another type than bytes is converted, so that a digest can be computed."""
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
     return ChainRecord(row[0], canonical, row[2], "", _parse_fields(row[3]))
 

@@ -1,4 +1,4 @@
-"""Ports of checkpoints: the store of signed notes, and the key that signs them."""
+"""Ports of checkpoints (signed states of audit chains): their store, and the key that signs them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
-    """A stored checkpoint.
+    """Signed checkpoint of a chain, as it is stored.
 
     Attributes:
         name: blob name, unique in the store.
-        note: signed note, UTF-8.
-        created_at: time of storing, RFC 3339 in UTC with microseconds.
+        note: signed note (C2SP format), UTF-8.
+        created_at: time at which the checkpoint was stored, RFC 3339 in UTC with microseconds.
     """
 
     name: str
@@ -21,36 +21,37 @@ class StoredCheckpoint:
 
 
 class CheckpointStore(Protocol):
-    """Store of signed checkpoints, which never change, and of working state, which can be computed again.
+    """Store of signed checkpoints, which never change, and of working state: data for the next checkpoint.
 
     A checkpoint is stored as a signed note. Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and
-    sort by size of the checkpoint. Methods raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if
-    the store does not respond.
+    sort by the number of records that the checkpoint covers. The signature for receipts is stored under the name of its
+    checkpoint with ``.cose`` at the end; :meth:`find_newest` ignores such names. Methods raise ``WorkspaceError``
+    UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if the store does not respond.
     """
 
     async def create(self, name: str, note: bytes) -> bool:
-        """Store a note durably under a new name; return False if the name exists."""
+        """Store a signed checkpoint durably under a new name; return False if the name exists."""
         ...
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the note with the highest name that starts with a prefix; None if there is none."""
+        """Return the checkpoint with the highest name that starts with a prefix; None if there is none."""
         ...
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        """Return the note with a name; None if it does not exist."""
+        """Return the checkpoint with a name; None if it does not exist."""
         ...
 
     async def save_state(self, name: str, state: bytes) -> None:
-        """Store working state under a name, and replace earlier state. If it is lost, it is computed again."""
+        """Store intermediate data of checkpoint creation (working state) under a name; lost data is computed again."""
         ...
 
     async def load_state(self, name: str) -> bytes | None:
-        """Return the working state of a name; None if it does not exist."""
+        """Return the intermediate data of checkpoint creation stored under a name; None if it does not exist."""
         ...
 
 
 class NoteSigner(Protocol):
-    """Port of the ECDSA P-256 key that signs checkpoints, and of retired keys that signed earlier ones.
+    """Port of the ECDSA P-256 key that signs checkpoints, and of retired keys that signed earlier checkpoints.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE if the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED`` if
     checkpoints exist but their key is missing.
@@ -60,12 +61,12 @@ class NoteSigner(Protocol):
         """Return the signature over SHA-256 of a message, r and s as 64 bytes."""
         ...
 
-    async def public_key(self) -> bytes:
+    async def load_public_key(self) -> bytes:
         """Return the public key as DER SubjectPublicKeyInfo."""
         ...
 
-    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        """Return the public keys whose signatures are trusted: the current key and the retired ones.
+    async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
+        """Return the public keys whose signatures are trusted: the current key and the retired keys.
 
         Args:
             reload: read the keys again instead of using cached ones.

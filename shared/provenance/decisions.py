@@ -1,20 +1,21 @@
-"""Search for decisions about amendments.
+"""Search for decisions (approvals and rejections) about amendments.
 
-The content of records is searched, too, because an attacker can edit the filter fields alone.
+The content of records is searched and not only the filter fields (copies of the content for queries), because an
+attacker may have changed only these copies.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.hash_rule import digest, record_id, sequence_from_record_id
+from shared.provenance.hash_rule import compute_digest, format_record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
 from shared.provenance.records import project_record
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 READ_AT_MOST: Final = 5_000
-"""Maximum number of records whose content is read if the store finds decisions by filter fields only."""
+"""Maximum number of records whose content is read, if the store can find decisions by filter fields only."""
 
 _FIND_AT_ONCE: Final = 100
 _PAGE_RECORDS: Final = 1_000
@@ -24,12 +25,12 @@ _DECISION_PREFIX: Final = b'{"AmendmentID":"'
 
 @dataclass(frozen=True, slots=True)
 class FoundDecisions:
-    """Decisions about some amendments.
+    """Result of a search for decisions about amendments.
 
     Attributes:
         by_amendment: RecordIDs of decided amendments, each with its first decision.
-        seen_to: last sequence whose content was read; 0 if the store finds decisions by content.
-        is_complete: whether the search covered the whole chain: no record follows after ``seen_to``.
+        seen_to: sequence number of the last record whose content was read; 0 if the store finds decisions by content.
+        is_complete: True if the search covered the whole chain: no record follows after ``seen_to``.
     """
 
     by_amendment: Mapping[str, ChainRecord]
@@ -38,20 +39,20 @@ class FoundDecisions:
 
 
 def parse_content(record: ChainRecord) -> dict[str, Any] | None:
-    """Parse a record's content; return None if it does not match the stored Hash or the position."""
+    """Parse a record's content; None if it does not match the stored Hash or the record's position in the chain."""
     value = parse_if_canonical(record.canonical)
-    sound = type(value) is dict and digest(record.canonical) == record.hash
-    return value if sound and value.get("RecordID") == record_id(record.sequence) else None
+    sound = type(value) is dict and compute_digest(record.canonical) == record.hash
+    return value if sound and value.get("RecordID") == format_record_id(record.sequence) else None
 
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
-    """Return whether a record matches its Hash and position, and its filter fields equal its content."""
+    """Return whether a record's Hash, chain position and filter fields (copies for queries) agree with its content."""
     content = parse_content(record)
     return content is not None and project_record(content) == dict(record.projection)
 
 
-def decided_amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID of the amendment that a record decides, or an empty string.
+def read_decided_amendment_id(record: ChainRecord) -> str:
+    """Return the RecordID of the amendment about which a record decides; empty if the record is no decision.
 
     If the content cannot be parsed, the filter field ``AmendmentID`` is returned.
     """
@@ -62,11 +63,13 @@ def decided_amendment_id(record: ChainRecord) -> str:
     return decided if isinstance(decided, str) else ""
 
 
-async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by content, if the store supports it; otherwise by filter field.
+async def look_up_decisions(
+    store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
+) -> dict[str, ChainRecord]:
+    """Find decisions about amendments by the content of records; by copied properties if the store cannot search it.
 
     Returns:
-        The first decision about each amendment that has one, by the RecordID of the amendment.
+        The first decision about each decided amendment, by the RecordID of the amendment.
     """
     found: list[ChainRecord] = []
     for start in range(0, len(amendments), _FIND_AT_ONCE):
@@ -75,45 +78,48 @@ async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequ
             found += await store.find_decisions(chain, batch)
         else:
             found += await store.find(chain, Lookup.AMENDMENT_ID, batch)
-    return await asyncio.to_thread(_select_first, found, amendments)
+    return await runtime.run_in_thread(_select_first, found, amendments)
 
 
 async def find_decisions(
-    store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0
+    store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0, *, runtime: Runtime = SYSTEM_RUNTIME
 ) -> FoundDecisions:
-    """Find the first decision about each of some amendments.
+    """Find the first decision about each of the given amendments.
 
     Args:
         store: store of the chain. If it finds records by filter fields only, the content of up to :data:`READ_AT_MOST`
             records after the first amendment is read, too.
-        chain: the scope's chain of amendments.
+        chain: key of the scope's chain of amendments.
         amendments: RecordIDs of the amendments.
-        after: skip the content of records up to this sequence; an earlier search has covered it.
+        after: sequence number up to which an earlier search has read the content of records.
+        runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    by_amendment = await look_up_decisions(store, chain, amendments)
+    by_amendment = await look_up_decisions(store, chain, amendments, runtime=runtime)
     undecided = [sequence_from_record_id(one) or 0 for one in amendments if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
     start = max(after, min(undecided))
-    read, seen_to, is_complete = await _read_decisions(store, chain, frozenset(map(record_id, undecided)), start)
+    read, seen_to, is_complete = await _read_decisions(
+        store, chain, frozenset(map(format_record_id, undecided)), start, runtime
+    )
     return FoundDecisions(
-        {**await asyncio.to_thread(_select_first, read, amendments), **by_amendment}, seen_to, is_complete
+        {**await runtime.run_in_thread(_select_first, read, amendments), **by_amendment}, seen_to, is_complete
     )
 
 
 async def _read_decisions(
-    store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int
+    store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Read records after ``start``; return the decisions, the last sequence read, and whether the chain ends there."""
+    """Read records after ``start``; return their decisions, the last sequence number, and whether the chain ends."""
     found: list[ChainRecord] = []
     after = start
     while after < start + READ_AT_MOST:
         most = min(_PAGE_RECORDS, start + READ_AT_MOST - after)
         page = await store.read(chain, after, limit=most, max_bytes=_PAGE_BYTES)
-        found += await asyncio.to_thread(_filter_decisions, page.records, amendments)
+        found += await runtime.run_in_thread(_filter_decisions, page.records, amendments)
         after = page.records[-1].sequence if page.records else after
         if not page.more:
             return found, after, True
@@ -123,14 +129,16 @@ async def _read_decisions(
 def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
     # AmendmentID is the first member of a decision in canonical order.
     return [
-        one for one in records if one.canonical.startswith(_DECISION_PREFIX) and decided_amendment_id(one) in amendments
+        one
+        for one in records
+        if one.canonical.startswith(_DECISION_PREFIX) and read_decided_amendment_id(one) in amendments
     ]
 
 
 def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Return the first decision about each amendment; content takes precedence over filter fields."""
+    """Return the first decision about each amendment; the content of a record counts more than its copies."""
     in_order = sorted(records, key=lambda one: one.sequence)
-    pairs = [(decided_amendment_id(one), one) for one in in_order]
+    pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]
     wanted = set(amendments)
     return {amendment: one for amendment, one in reversed(pairs) if amendment in wanted}

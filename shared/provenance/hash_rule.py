@@ -14,33 +14,33 @@ RECORD_ID_DIGITS: Final = 12
 LAST_SEQUENCE: Final = 10**RECORD_ID_DIGITS - 1
 SAFE_INTEGER: Final = 2**53 - 1
 MAX_DEPTH: Final = 128
-"""Maximum nesting of a record, including itself. Requests have up to 100 levels."""
+"""Maximum number of nested JSON levels of a record. Requests have up to 100 levels."""
 TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
-"""Members that contain a record's time; each kind of record has one of them."""
+"""Properties that contain a record's time; each kind of record has one of them."""
 ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _UNRENAMED: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _TIME_LENGTH: Final = len("2026-01-05T08:00:00.000000Z")
 DAY_OF_ANY_MONTH: Final = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII
 )
-"""Fast pattern of record times on the days that every month has."""
+"""Pattern for a fast check of record times; it accepts only the days that every month has."""
 _FIRST_WITH_EXPONENT: Final = 10**21
-"""RFC 8785 writes doubles from this number on with an exponent."""
+"""Number from which RFC 8785 writes doubles with an exponent."""
 
 
-def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
+def compute_genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
     """Return the ``PreviousHash`` of a chain's first record.
 
     Args:
         workspace: the workspace's id.
         target: container of the chain.
-        scope_key: scope of a domain chain, empty for a workspace chain.
+        scope_key: scope of a domain chain; empty for a workspace chain.
     """
     return hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{target}\n{scope_key}".encode()).hexdigest()
 
 
-def record_id(sequence: int) -> str:
-    """Return the RecordID of a sequence number (from 1): 12 digits, zero-padded."""
+def format_record_id(sequence: int) -> str:
+    """Format a sequence number (from 1) as a RecordID: 12 digits, zero-padded."""
     return f"{sequence:0{RECORD_ID_DIGITS}d}"
 
 
@@ -50,14 +50,17 @@ def sequence_from_record_id(text: object) -> int | None:
     return int(str(text)) if well_formed else None
 
 
-def record_time(record: Mapping[str, Any]) -> str:
-    """Return the time of a record of any kind; an empty string if it has none."""
+def get_record_time(record: Mapping[str, Any]) -> str:
+    """Return the time of an event, amendment or decision; an empty string if the record has no time."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
 
 def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filter fields of a record of any kind, with its actor as ``UserID`` and its time as ``Timestamp``."""
+    """Return the filter fields of a record: copies of properties by which queries filter.
+
+    The actor of any kind of record becomes ``UserID``, and its time ``Timestamp``.
+    """
     fields = {name: record[name] for name in _UNRENAMED if name in record}
     for actor in ACTORS:
         if actor in record:
@@ -71,7 +74,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Describe the filter fields of a record that are not text; return an empty string if all are text."""
+    """Describe the fault that properties by which queries filter are not text; empty if all of them are text."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
@@ -94,7 +97,7 @@ def describe_invalid_time(here: str) -> str:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Return whether a JSON value has more than :data:`MAX_DEPTH` levels, without recursion."""
+    """Return whether a JSON value has more than :data:`MAX_DEPTH` nested levels; the check is not recursive."""
     level = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
@@ -110,17 +113,17 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Describe the fault of a record whose time is earlier than the time of the record at the sequence ``before``."""
-    return f"the time of {here} is earlier than the time of {record_id(before)}"
+    """Describe the fault of a record whose time is earlier than the time of the record with the number ``before``."""
+    return f"the time of {here} is earlier than the time of {format_record_id(before)}"
 
 
-def digest(canonical: bytes) -> str:
-    """Return the ``Hash`` of a record's canonical bytes."""
+def compute_digest(canonical: bytes) -> str:
+    """Compute the ``Hash`` of a record: the SHA-256 of its canonical bytes as lowercase hex digits."""
     return hashlib.sha256(canonical).hexdigest()
 
 
 def parse_json_integer(text: str) -> Any:
-    """Parse an integer literal of a record. Beyond ±(2^53-1), it becomes a float if it is the exact form of a float.
+    """Parse an integer literal of a record; an integer beyond ±(2^53-1) becomes a float if the float is exact.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 is written as an integer. The service rejects
     integers beyond ±(2^53-1), so such a literal can only be a float. An integer that is not exactly a double

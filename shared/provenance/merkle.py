@@ -1,26 +1,26 @@
-"""Merkle trees of RFC 6962 section 2.1 over SHA-256, in the standard library alone."""
+"""Merkle trees of RFC 6962 section 2.1 with SHA-256; this module needs only the standard library."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 
-def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of a leaf."""
+def hash_leaf(data: bytes) -> bytes:
+    """Return the RFC 6962 hash of a leaf of a Merkle tree."""
     return hashlib.sha256(b"\x00" + data).digest()
 
 
-def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of an inner node."""
+def hash_node(left: bytes, right: bytes) -> bytes:
+    """Return the RFC 6962 hash of an inner node from the hashes of its two children."""
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
 @dataclass(slots=True)
 class CompactRange:
-    """Roots of a tree's complete subtrees, which suffice to extend the tree and to compute its root.
+    """Merkle tree that is represented by the roots of its complete subtrees; they suffice to extend the tree.
 
     Attributes:
-        size: number of leaves.
+        size: number of the tree's leaves.
         nodes: roots of the complete subtrees, the largest first, one for each bit that is set in ``size``.
     """
 
@@ -28,7 +28,7 @@ class CompactRange:
     nodes: list[bytes] = field(default_factory=list)
 
     def append(self, leaves: Iterable[bytes]) -> None:
-        """Append leaves to the tree; each is given by its data, not its hash."""
+        """Append leaves to the tree; the arguments are the data of the leaves, not their hashes."""
         nodes, sha256 = self.nodes, hashlib.sha256
         for data in leaves:
             node = sha256(b"\x00" + data).digest()
@@ -43,36 +43,38 @@ class CompactRange:
         """Append a complete subtree to the tree.
 
         Args:
-            node: root of the subtree.
-            leaves: number of leaves of the subtree; a power of two that divides ``size``.
+            node: root hash of the subtree.
+            leaves: number of the subtree's leaves: a power of two that divides ``size``.
         """
         places = self.size // leaves
         while places & 1:
-            node = node_hash(self.nodes.pop(), node)
+            node = hash_node(self.nodes.pop(), node)
             places >>= 1
         self.nodes.append(node)
         self.size += leaves
 
-    def root(self) -> bytes:
-        """Return the root of the tree, MTH in RFC 6962."""
+    def compute_root(self) -> bytes:
+        """Return the root hash of the tree (MTH in RFC 6962)."""
         if not self.nodes:
             return hashlib.sha256(b"").digest()
         root = self.nodes[-1]
         for node in reversed(self.nodes[:-1]):
-            root = node_hash(node, root)
+            root = hash_node(node, root)
         return root
 
     def is_valid(self) -> bool:
-        """Return whether the number of nodes matches the size and each node has 32 bytes."""
+        """Return whether the number of subtree roots matches ``size`` and each root has 32 bytes."""
         return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
-def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose roots form the audit path PATH(index, D[size]), in the order of the path.
+def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
+    """Return the ranges of leaves whose subtree roots form a leaf's audit path, in the order of the path.
+
+    RFC 6962 calls the path PATH(index, D[size]).
 
     Args:
-        index: position of the leaf, from 0, below ``size``.
-        size: size of the tree.
+        index: index of the leaf, from 0 to ``size`` - 1.
+        size: number of the tree's leaves.
     """
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
@@ -87,12 +89,14 @@ def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose roots form the proof PROOF(old, D[size]), in the order of the proof.
+def list_consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
+    """Return the ranges of leaves whose subtree roots form the consistency proof of two trees, in the proof's order.
+
+    RFC 6962 calls the proof PROOF(old, D[size]).
 
     Args:
-        old: size of the earlier tree, 1 to ``size``.
-        size: size of the later tree.
+        old: number of the earlier tree's leaves, 1 to ``size``.
+        size: number of the later tree's leaves.
     """
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
@@ -113,22 +117,22 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
     """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2)."""
     if not 0 <= index < size:
         return False
-    node, place, last = leaf_hash(data), index, size - 1
+    node, place, last = hash_leaf(data), index, size - 1
     for step in path:
         if last == 0:
             return False
         if place & 1 or place == last:
-            node = node_hash(step, node)
+            node = hash_node(step, node)
             while not place & 1 and place:
                 place, last = place >> 1, last >> 1
         else:
-            node = node_hash(node, step)
+            node = hash_node(node, step)
         place, last = place >> 1, last >> 1
     return last == 0 and node == root
 
 
 def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that a tree begins with an earlier one (RFC 9162 section 2.1.4.2)."""
+    """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2)."""
     if not 0 < old <= size:
         return False
     if old == size:
@@ -144,15 +148,18 @@ def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequ
         if last == 0:
             return False
         if place & 1 or place == last:
-            older, newer = node_hash(step, older), node_hash(step, newer)
+            older, newer = hash_node(step, older), hash_node(step, newer)
             while not place & 1 and place:
                 place, last = place >> 1, last >> 1
         else:
-            newer = node_hash(newer, step)
+            newer = hash_node(newer, step)
         place, last = place >> 1, last >> 1
     return last == 0 and older == old_root and newer == root
 
 
 def _find_split(size: int) -> int:
-    """Return the largest power of two below a size of at least 2."""
+    """Return the number of leaves in a tree's left subtree: the largest power of two smaller than ``size``.
+
+    ``size`` must be at least 2.
+    """
     return 1 << ((size - 1).bit_length() - 1)

@@ -1,11 +1,14 @@
-"""Request bodies: events, amendments and rejections. Unknown members, and those that the server sets, are ignored."""
+"""Request bodies of the audit log: events, amendments, rejections and signatures.
+
+Unknown properties, and properties that the service sets itself, are ignored.
+"""
 
 from functools import cache
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
-from shared.provenance.canonical import canonical_value
+from shared.provenance.canonical import encode_canonical_value
 from shared.provenance.selection import MAX_SCOPE_CHARACTERS
 
 SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
@@ -18,7 +21,10 @@ type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
 
 class Body(BaseModel):
-    """Request body. Unknown members are ignored, but must be valid canonical JSON."""
+    """Base class of request bodies of the audit log.
+
+    Unknown properties are ignored; a body is rejected if one of them has no canonical JSON form.
+    """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
 
@@ -27,7 +33,7 @@ class Body(BaseModel):
     def _check_canonical_forms(cls, value: Any) -> Any:
         if type(value) is dict and not value.keys() <= (known := _list_members(cls)):
             for name in value.keys() - known:
-                canonical_value(value[name], name)
+                encode_canonical_value(value[name], name)
         return value
 
 
@@ -37,7 +43,7 @@ def _list_members(model: type[Body]) -> frozenset[str]:
 
 
 class EventBody(Body):
-    """Audit event; an optional member with the value null counts as absent."""
+    """Audit event; an optional property with the value null counts as absent."""
 
     action_type: Text = Field(alias="ActionType")
     entity_type: Text = Field(alias="EntityType")
@@ -50,7 +56,7 @@ class EventBody(Body):
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
     def to_event(self) -> dict[str, Any]:
-        """Return the members that the event contains, without ``ScopeKey``."""
+        """Return this content as the JSON properties of an audit event; ``ScopeKey``, which is internal, is omitted."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
@@ -59,7 +65,7 @@ def _require_scope(schema: dict[str, Any]) -> None:
 
 
 class AmendmentBody(Body):
-    """Body that creates an amendment."""
+    """Request body that creates an amendment, a correction of an entity."""
 
     model_config = ConfigDict(json_schema_extra=_require_scope)
 
@@ -75,8 +81,35 @@ class AmendmentBody(Body):
     reason_text: str = Field(alias="ReasonText")
 
 
+MAX_STATEMENT: Final = 1_000
+"""Maximum number of characters of a signature's statement."""
+
+
+class SignatureBody(BaseModel):
+    """Signature of a decision. A rejection has the meaning `rejection`, an approval any other meaning of the policy."""
+
+    model_config = ConfigDict(extra="forbid", title="SignatureBody")
+
+    meaning: str = Field(
+        description="One of `policies.signatures.meanings`: `rejection` for a rejection, another one for an approval."
+    )
+    statement: str | None = Field(None, max_length=MAX_STATEMENT, description="Text about the decision.")
+
+
+SentSignature = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [SignatureBody.model_json_schema(), {"type": "null"}]}),
+    Field(description="Signature of the decision; required if the policy `signatures` says so."),
+]
+"""Type of the body property ``signature``.
+
+The pipeline accepts any value, because the other reasons to reject a decision come before an invalid signature.
+"""
+
+
 class RejectionBody(Body):
-    """Body that rejects an amendment; the scope may be in the query string instead."""
+    """Request body that rejects an amendment; the query string may contain the scope instead."""
 
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
     rejection_reason: str | None = Field(None, alias="RejectionReason")
+    signature: SentSignature = None

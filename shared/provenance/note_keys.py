@@ -1,4 +1,4 @@
-"""Keys of the workspace for signed notes: the current one, and retired ones whose signatures remain valid.
+"""Keys that sign the workspace's checkpoints: the current key, and retired keys whose signatures remain valid.
 
 This module is separate from ``notes``, which the offline verifier imports without the rest of the service.
 """
@@ -10,16 +10,25 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
-from shared.provenance.notes import NoteError, VerifierKey, find_signer, key_name, signature_line, verify_note
+from shared.provenance.cose import RootSignature, build_protected_header, build_signed_bytes
+from shared.provenance.notes import (
+    CheckpointContent,
+    NoteError,
+    VerifierKey,
+    build_key_name,
+    find_signer,
+    format_signature_line,
+    verify_note,
+)
 
 _COORDINATE: Final = 32
 
 
 class NoteKeys:
-    """Signs notes with the current key, and finds the key that signed a note.
+    """Signs checkpoints (signed notes of C2SP) with the current key, and finds the key that signed a checkpoint.
 
     Args:
-        signer: port of the keys.
+        signer: port of the signing keys.
         workspace: returns the workspace's id.
     """
 
@@ -27,29 +36,39 @@ class NoteKeys:
         self._signer = signer
         self._workspace = workspace
 
-    async def current(self) -> VerifierKey:
+    async def load_current_key(self) -> VerifierKey:
         """Return the key that verifies new signatures.
 
         Raises:
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
+        return VerifierKey(build_key_name(await self._workspace()), await self._signer.load_public_key())
+
+    async def load_trusted_keys(self, *, reload: bool = False) -> list[VerifierKey]:
+        """Return the keys whose signatures are trusted: the current key first, then the retired keys.
+
+        Args:
+            reload: read the keys again instead of using cached ones.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`NoteSigner`.
+        """
+        name = build_key_name(await self._workspace())
+        return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys(reload=reload)]
 
     async def find_key(self, note: bytes) -> VerifierKey:
-        """Return the workspace key, current or retired, whose signature line a note contains.
+        """Return the key of the workspace, current or retired, whose signature line a note contains.
 
         Raises:
             NoteError: if the note has no signature line of a workspace key, or the bytes are not a note.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        name = key_name(await self._workspace())
         # Another process may have signed with a key that is newer than the cached keys.
         for reload in (False, True):
-            keys = [VerifierKey(name, spki) for spki in await self._signer.trusted_keys(reload=reload)]
-            key = find_signer(note, keys)
+            key = find_signer(note, await self.load_trusted_keys(reload=reload))
             if key is not None:
                 return key
-        raise NoteError(f"the checkpoint is not signed by a trusted key of {name}")
+        raise NoteError(f"the checkpoint is not signed by a trusted key of {build_key_name(await self._workspace())}")
 
     async def sign(self, text: str) -> bytes:
         """Sign a text with the current key and return the note.
@@ -58,9 +77,41 @@ class NoteKeys:
             NoteError: if the key was replaced during signing. An invalid note could never be removed from the store.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        note = f"{text}\n".encode() + await self._build_line(text, await self.current())
-        verify_note(note, await self.current())
+        note = f"{text}\n".encode() + await self._build_line(text, await self.load_current_key())
+        verify_note(note, await self.load_current_key())
         return note
+
+    async def sign_root(self, checkpoint: CheckpointContent, issuer: str) -> RootSignature:
+        """Sign the root of a checkpoint with the current key, for receipts.
+
+        Args:
+            checkpoint: content of the checkpoint.
+            issuer: address of the service.
+
+        Raises:
+            NoteError: if the key was replaced during signing.
+            WorkspaceError: as the methods of :class:`NoteSigner`.
+        """
+        key = await self.load_current_key()
+        protected = build_protected_header(key.key_id, issuer, checkpoint.origin)
+        made = RootSignature(protected, await self._signer.sign(build_signed_bytes(protected, checkpoint.root)))
+        made.verify(checkpoint.root, key)
+        return made
+
+    async def verify_root(self, signature: RootSignature, checkpoint: CheckpointContent) -> None:
+        """Verify that a workspace key, current or retired, signed the root of a checkpoint.
+
+        Raises:
+            NoteError: if no trusted key has the id in the signature, or the signature is wrong.
+            WorkspaceError: as the methods of :class:`NoteSigner`.
+        """
+        key_id = signature.read_key_id()
+        for reload in (False, True):
+            for key in await self.load_trusted_keys(reload=reload):
+                if key.key_id == key_id:
+                    signature.verify(checkpoint.root, key)
+                    return
+        raise NoteError("the root of the checkpoint is not signed by a trusted key")
 
     async def cosign(self, note: bytes) -> bytes:
         """Add the signature line of the current key to a note that a retired key signed.
@@ -73,7 +124,7 @@ class NoteKeys:
         """
         text = verify_note(note, await self.find_key(note))
         try:
-            key = await self.current()
+            key = await self.load_current_key()
             if find_signer(note, [key]) is not None:
                 return note
             both = note + await self._build_line(text, key)
@@ -85,4 +136,4 @@ class NoteKeys:
     async def _build_line(self, text: str, key: VerifierKey) -> bytes:
         raw = await self._signer.sign(text.encode())
         parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
-        return signature_line(key, encode_dss_signature(*parts))
+        return format_signature_line(key, encode_dss_signature(*parts))

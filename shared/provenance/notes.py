@@ -1,10 +1,9 @@
 """Signed notes and checkpoints of C2SP (signed-note, tlog-checkpoint), signature type 0x02: ECDSA over P-256.
 
-This module needs only the standard library and ``cryptography`` because the offline verifier uses it.
+This module needs only the standard library and ``cryptography``.
 """
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +30,8 @@ class VerifierKey:
     """Public key of a signer.
 
     Attributes:
-        name: name of the key, as on signature lines.
-        spki: DER SubjectPublicKeyInfo.
+        name: name of the key, which signature lines contain.
+        spki: public key as DER SubjectPublicKeyInfo.
     """
 
     name: str
@@ -47,23 +46,23 @@ class VerifierKey:
         """
         try:
             name, key_id, encoded = text.strip().split("+", 2)
-            decoded = base64.b64decode(encoded, validate=True)
-        except (ValueError, binascii.Error):
-            raise NoteError("the verifier key must have the form name+id+key") from None
+            decoded = _decode_base64(encoded)
+        except ValueError:
+            raise NoteError("a verifier key must have the form name+id+key") from None
         if decoded[:1] != ECDSA_TYPE:
             raise NoteError("the verifier key must have signature type 0x02 (ECDSA)")
         key = cls(name, decoded[1:])
-        key.public_key()
-        if key.key_id.hex() != key_id.lower():
+        key.parse_public_key()
+        if key.key_id.hex() != key_id:
             raise NoteError("the id of the verifier key does not match the key")
         return key
 
     @property
     def key_id(self) -> bytes:
-        """First four bytes of the SHA-256 of ``spki``."""
+        """Id of the key: the first four bytes of the SHA-256 of ``spki``."""
         return hashlib.sha256(self.spki).digest()[:4]
 
-    def public_key(self) -> ec.EllipticCurvePublicKey:
+    def parse_public_key(self) -> ec.EllipticCurvePublicKey:
         """Parse ``spki`` and return the public key.
 
         Raises:
@@ -86,9 +85,9 @@ class CheckpointContent:
     """Content of a signed checkpoint.
 
     Attributes:
-        origin: name of the log, see :func:`origin_of`.
-        size: number of leaves.
-        root: RFC 6962 root, 32 bytes.
+        origin: name of the chain in checkpoints, see :func:`build_origin`.
+        size: number of records that the checkpoint covers.
+        root: Merkle root of these records (RFC 6962), 32 bytes.
     """
 
     origin: str
@@ -97,34 +96,34 @@ class CheckpointContent:
 
     @property
     def text(self) -> str:
-        """The signed text of the note."""
+        """Text that is signed: origin, size and root on one line each."""
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
 
 
-def key_name(workspace: str) -> str:
+def build_key_name(workspace: str) -> str:
     """Return the name of the workspace's checkpoint key."""
     return f"oi-provenance/{quote(workspace, safe='')}"
 
 
-def origin_of(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the origin of a chain's checkpoints: key name, target and, for a chain with a scope, the encoded scope."""
+def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
+    """Return the name of a chain in its checkpoints: key name, target and, if the chain has a scope, the scope."""
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
-    return f"{key_name(workspace)}/{target}{scope}"
+    return f"{build_key_name(workspace)}/{target}{scope}"
 
 
 def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
-    """Return a note with one signature line.
+    """Format a signed note: a text and one signature line.
 
     Args:
-        text: text that ends in a newline.
-        key: key of the signature.
-        signature: DER, over SHA-256 of the text.
+        text: signed text, which ends in a newline.
+        key: key that made the signature.
+        signature: ECDSA signature as DER, over the SHA-256 of the text.
     """
-    return f"{text}\n".encode() + signature_line(key, signature)
+    return f"{text}\n".encode() + format_signature_line(key, signature)
 
 
-def signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Format a signature as a line of a note; a note may have several such lines."""
+def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
+    """Format a signature as a line of a signed note, which may have several such lines."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
@@ -140,14 +139,14 @@ def verify_note(note: bytes, key: VerifierKey) -> str:
         raise NoteError(f"the checkpoint is not signed by {key.name}")
     try:
         for signature in signatures:
-            key.public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+            key.parse_public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         raise NoteError("the checkpoint's signature is wrong") from None
     return text
 
 
 def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
-    """Return the first of the keys whose signature line a note contains; None if there is none.
+    """Return the first of the given keys whose signature line a note contains; None if no key signed the note.
 
     The signature is not verified.
 
@@ -182,14 +181,26 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     return text + "\n", signatures.split("\n")[:-1]
 
 
+def _decode_base64(text: str) -> bytes:
+    """Decode canonical base64; other spellings of the same bytes are rejected, so that each changed character is found.
+
+    Raises:
+        ValueError: the text is not canonical base64.
+    """
+    decoded = base64.b64decode(text, validate=True)
+    if base64.b64encode(decoded).decode() != text:
+        raise ValueError("the base64 text has unused bits that are not zero")
+    return decoded
+
+
 def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
-    """Parse the signature in a line of a note; return None if the line is of another key."""
+    """Parse the signature in a line of a note; return None if another key made the signature."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
         raise NoteError("the checkpoint is not a signed note")
     try:
-        decoded = base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+        decoded = _decode_base64(encoded)
+    except ValueError:
         raise NoteError("the checkpoint is not a signed note") from None
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
@@ -201,8 +212,8 @@ def _parse_checkpoint(text: str) -> CheckpointContent:
     origin, size, encoded = lines[:_LINES]
     canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
     try:
-        root = base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+        root = _decode_base64(encoded)
+    except ValueError:
         raise NoteError("the checkpoint has no root hash") from None
     if not canonical_size or len(root) != _HASH_BYTES:
         raise NoteError("the note is not a checkpoint")

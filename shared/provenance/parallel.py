@@ -1,7 +1,7 @@
 """Verification of stored chains, optionally on two processors.
 
 The verification reads a chain in windows: ranges of consecutive records. It starts at the genesis hash. For a long
-chain, another process verifies windows from the end of the chain backwards until both meet.
+chain, another process verifies windows from the end of the chain backwards until both verifications meet.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from shared.observability import logs
 from shared.provenance.chain_verification import ChainVerification, parse_content_time, to_rows
 from shared.provenance.hash_rule import is_time
 from shared.provenance.ports import ChainKey, ChainStore, Row, RowStreams
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 WINDOW_RECORDS: Final = 20_000
 PAGE_RECORDS: Final = 1_000
@@ -23,16 +24,23 @@ PAGE_BYTES: Final = 8_000_000
 
 
 async def stream_records(
-    store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, stop: int | None = None
+    store: ChainStore,
+    chain: ChainKey,
+    verification: ChainVerification,
+    last: int,
+    stop: int | None = None,
+    *,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
     """Verify the next records of a chain. If there are no more records, the verification is unchanged.
 
     Args:
         store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
         chain: chain to verify.
-        verification: state of the verification, which continues after its sequence.
-        last: highest sequence to verify.
-        stop: last sequence of this call; None for a default number of records.
+        verification: state of the verification, which continues after its last valid record.
+        last: highest sequence number to verify.
+        stop: sequence number at which this call stops; None to stop after a default number of records.
+        runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -47,20 +55,20 @@ async def stream_records(
     # Also read a page if the window is empty: a gap may be longer than the window.
     page = await store.read(chain, before, limit=min(PAGE_RECORDS, last - before), max_bytes=PAGE_BYTES)
     records = [record for record in page.records if record.sequence <= last]
-    await asyncio.to_thread(verification.verify_rows, to_rows(records))
+    await runtime.run_in_thread(verification.verify_rows, to_rows(records))
 
 
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return a function that resets the verification to its present state and then verifies rows."""
+    """Return a function that verifies rows; each call begins at the same record, so a failed read can be repeated."""
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)
 
-    def verify(rows: Iterable[Row]) -> None:
+    def verify_from_start(rows: Iterable[Row]) -> None:
         for name, value in (start | {"tree": deepcopy(tree)}).items():
             setattr(verification, name, value)
         verification.verify_rows(rows)
 
-    return verify
+    return verify_from_start
 
 
 WINDOW: Final = 8_192
@@ -69,13 +77,13 @@ WINDOW: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """Request to verify one window of a chain.
+    """Request to verify one window (range of records) of a chain.
 
     Attributes:
         chain: chain to verify.
-        first: lowest sequence of the window, at least 2.
-        last: highest sequence of the window, inclusive.
-        leaves: see :class:`ChainVerification`.
+        first: lowest sequence number of the window, at least 2.
+        last: highest sequence number of the window, inclusive.
+        leaves: number of the chain's first records to add to the Merkle tree, as in :class:`ChainVerification`.
     """
 
     chain: ChainKey
@@ -86,11 +94,11 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """Result of the verification of a window, under the assumption that the record before the window is valid.
+    """Result of verifying a window (range of records); valid only if the record before the window is valid.
 
     Attributes:
-        is_valid: whether every record of the window is stored once and valid; otherwise the other fields are unset.
-        last: last sequence of the window.
+        is_valid: True if every record of the window is stored once and valid; else the other attributes are not set.
+        last: last sequence number of the window.
         start_hash: stored ``Hash`` of the record before the window, which has not been verified.
         start_time: time of the record before the window.
         hash: ``Hash`` of the last record of the window.
@@ -98,6 +106,7 @@ class WindowResult:
         time: time of the last record.
         leaves: number of the window's records that are in the Merkle tree of the verification.
         nodes: roots of the complete subtrees of these records, the largest first, as hex.
+        signed: sequence numbers of the window's first and last record with a signature; zeros if there is none.
     """
 
     is_valid: bool = False
@@ -109,12 +118,13 @@ class WindowResult:
     time: str = ""
     leaves: int = 0
     nodes: tuple[str, ...] = ()
+    signed: tuple[int, int] = (0, 0)
 
-    def extend(self, verification: ChainVerification, last: int) -> bool:
-        """Advance a verification to the window's end, if the window is valid and starts with the verification's hash.
+    def extend_verification(self, verification: ChainVerification, last: int) -> bool:
+        """Advance a verification to the window's end, if the window is valid and follows the last verified record.
 
         Returns:
-            Whether the verification was advanced.
+            True if the verification was advanced.
         """
         fits = (self.last, self.start_hash, self.start_time) == (last, verification.last_hash, verification.time)
         if not (self.is_valid and fits and verification.fault is None):
@@ -125,6 +135,7 @@ class WindowResult:
             self.previous_hash,
             self.time,
         )
+        verification.add_signed(*self.signed)
         left = self.leaves
         for node in self.nodes:
             size = 1 << (left.bit_length() - 1)
@@ -142,22 +153,25 @@ class VerifierUnavailableError(Exception):
 
 @runtime_checkable
 class ParallelVerifier(Protocol):
-    """Optional port of a chain store: verifies windows of its chains in another process."""
+    """Optional port of a chain store: verifies windows (ranges of records) of its chains in another process."""
 
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
-        """Start a verification process that ends with the context, even during a request.
+        """Return a context manager that runs a process, which verifies windows (ranges of records).
 
-        Requests may be sent before earlier ones are answered; they are processed in order. Starting and sending raise
-        :class:`VerifierUnavailableError`.
+        Leaving the context ends the process, even while it verifies a window. Several windows may be requested at once;
+        they are verified in order.
+
+        Raises:
+            VerifierUnavailableError: the process cannot be started; also from a request if the process has ended.
         """
         ...
 
 
-async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResult:
-    """Verify a window by the rules for a whole chain, starting from the stored Hash of the record before the window.
+async def verify_window(store: ChainStore, request: WindowRequest, runtime: Runtime = SYSTEM_RUNTIME) -> WindowResult:
+    """Verify a window (range of records) like a chain that starts with the stored hash of the record before it.
 
-    A faulty window is reported without a reason, because the verification from the genesis hash then verifies its
-    records again.
+    The result of a faulty window contains no reason: the verification from the first record of the chain verifies the
+    window again and finds the reason.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -171,18 +185,18 @@ async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResu
     verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)
     while verification.sequence < request.last and verification.fault is None and verification.fork is None:
         before_page = verification.sequence
-        await stream_records(store, request.chain, verification, request.last)
+        await stream_records(store, request.chain, verification, request.last, runtime=runtime)
         if verification.sequence == before_page:
             break
     if verification.sequence != request.last or verification.fault or verification.fork:
         return WindowResult()
     nodes = tuple(node.hex() for node in verification.tree.nodes)
     ends = (verification.last_hash, verification.previous_hash, verification.time)
-    return WindowResult(True, request.last, before, since, *ends, verification.tree.size, nodes)
+    return WindowResult(True, request.last, before, since, *ends, verification.tree.size, nodes, verification.signed)
 
 
 RESULT_TIMEOUT_SECONDS: Final = 0.05
-"""Timeout of a result. A window usually takes less; a slower verifier has no free processor or has stopped."""
+"""Timeout in seconds of a window's result; a slower verifier process has no free processor or has stopped."""
 
 _LOG = logs.get_logger("provenance")
 
@@ -193,7 +207,7 @@ class ParallelOptions:
 
     Attributes:
         min_records: minimum number of records for parallel verification; a shorter chain needs no second process.
-        window: number of records of a window, a power of two.
+        window: number of records in a window, a power of two.
         ahead: number of windows that are requested at the same time, so that the verifier never waits for a request.
         result_timeout: seconds to wait for the result of a window; then this process verifies the window itself.
     """
@@ -208,16 +222,23 @@ DEFAULT_PARALLEL: Final = ParallelOptions()
 
 
 async def verify_up_to(
-    store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, options: ParallelOptions
+    store: ChainStore,
+    chain: ChainKey,
+    verification: ChainVerification,
+    last: int,
+    options: ParallelOptions,
+    *,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
-    """Continue a verification up to a sequence, a fault, or the last stored record.
+    """Continue a verification up to a sequence number, a fault, or the last stored record.
 
     Args:
         store: store of the chain; verifies long chains in parallel if it has the port :class:`ParallelVerifier`.
         chain: chain to verify.
         verification: state of the verification, which began at the genesis hash.
-        last: highest sequence to verify.
+        last: highest sequence number to verify.
         options: options of parallel verification.
+        runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -231,21 +252,21 @@ async def verify_up_to(
             if await scheduler.try_extend(verification):
                 continue
             before = verification.sequence
-            await stream_records(store, chain, verification, last, scheduler.find_window_end(before))
+            await stream_records(store, chain, verification, last, scheduler.find_window_end(before), runtime=runtime)
             if verification.sequence == before:
                 return
 
 
 class WindowScheduler:
-    """Assigns windows of a chain to a parallel verifier, from the last one backwards.
+    """Assigns windows (ranges of records) of a chain to a parallel verifier, from the last window backwards.
 
     A result is used only if the verification from the genesis hash reaches the hash with which the window starts.
     Otherwise the window is verified again, so that faults are found in order.
 
     Args:
         chain: chain to verify.
-        last: highest sequence to verify.
-        leaves: see :class:`ChainVerification`.
+        last: highest sequence number to verify.
+        leaves: number of the chain's first records to add to the Merkle tree, as in :class:`ChainVerification`.
         options: options of parallel verification.
     """
 
@@ -260,9 +281,9 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Request windows until the verification reaches them or the verifier becomes unavailable."""
+        """Request the verification of windows, until this process reaches them or the verifier becomes unavailable."""
         for _ in range(self._options.ahead):
-            self._reserve()
+            self._reserve_window()
         try:
             async with store.open_window_verifier() as verify, asyncio.TaskGroup() as group:
                 for _ in range(self._options.ahead):
@@ -275,7 +296,7 @@ class WindowScheduler:
                     answer.set_result(WindowResult())
 
     async def try_extend(self, verification: ChainVerification) -> bool:
-        """Advance the verification over its next window, if a result for it arrives in time and can be used."""
+        """Advance the verification to the end of its next window, if a usable result of it arrives in time."""
         number, within = divmod(verification.sequence, self._options.window)
         self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)
@@ -284,17 +305,17 @@ class WindowScheduler:
         await asyncio.wait((answer,), timeout=self._options.result_timeout)
         # The verification continues after this window, with or without its result.
         del self._answers[number]
-        return answer.done() and answer.result().extend(verification, self._compute_end(number))
+        return answer.done() and answer.result().extend_verification(verification, self._compute_end(number))
 
     def find_window_end(self, sequence: int) -> int:
-        """Return the last sequence of the window that contains the record after a sequence."""
+        """Return the last sequence number of the window that contains the record after ``sequence``."""
         return self._compute_end(sequence // self._options.window)
 
     def _compute_end(self, number: int) -> int:
         return min(self._last, (number + 1) * self._options.window)
 
-    def _reserve(self) -> None:
-        """Queue the next window for the verifier, unless the verification has reached it."""
+    def _reserve_window(self) -> None:
+        """Queue the next window for the verifier, unless the verification has already reached this window."""
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))
@@ -305,12 +326,12 @@ class WindowScheduler:
             number, answer = self._reserved.popleft()
             first = number * self._options.window + 1
             answer.set_result(await verify(WindowRequest(self._chain, first, self._compute_end(number), self._leaves)))
-            self._reserve()
+            self._reserve_window()
 
 
 @asynccontextmanager
 async def _run_scheduler(scheduler: WindowScheduler, store: ParallelVerifier) -> AsyncIterator[None]:
-    """Request windows from a parallel verifier while the context is open."""
+    """Let a parallel verifier verify windows (ranges of records) while the context is open."""
     work = asyncio.create_task(scheduler.run(store))
     # Reserve the first windows before the verification begins.
     await asyncio.sleep(0)

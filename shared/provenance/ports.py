@@ -7,7 +7,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Target(StrEnum):
-    """Containers of audit records. The first two have one chain for the workspace, the others one for each scope."""
+    """Kinds of audit chains, stored in one container each.
+
+    The first two have one chain for the workspace, all others one chain for each scope, such as a production line.
+    """
 
     PLATFORM_CONFIG = "PlatformConfig"
     ACCESS_CONTROL = "AccessControl"
@@ -24,11 +27,12 @@ class AuditLog(Protocol):
         """Append one event and return after it is stored durably.
 
         Args:
-            target: container of the chain.
-            user_id: acting principal, stored as ``UserID``.
+            target: kind (container) of the chain.
+            user_id: principal who caused the event, stored as ``UserID``.
             event: ActionType, EntityType, EntityID and optionally NodeID, BeforeState, AfterState, Name, Description.
-            append_id: unique for each event; repeating an id returns the record that is already stored.
-            scope_key: scope of a domain chain, empty for a workspace chain.
+            append_id: id of the append, unique for each event; a repeated call with the same id returns the record that
+                is already stored.
+            scope_key: scope of a domain chain; empty for a workspace chain.
 
         Returns:
             The stored record, including RecordID, Timestamp, PreviousHash and Hash.
@@ -40,10 +44,10 @@ class AuditLog(Protocol):
 
 
 class ChainKey(NamedTuple):
-    """Key of one chain of the workspace. It is a named tuple, because tuples are fast dictionary keys.
+    """Key of one audit chain of the workspace. It is a named tuple, because tuples are fast dictionary keys.
 
     Attributes:
-        target: container of the chain.
+        target: kind (container) of the chain.
         scope_key: scope of a domain chain, any text; empty for a workspace chain.
     """
 
@@ -53,10 +57,10 @@ class ChainKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """Content of a chain's head item: the position and hash of its last record.
+    """Tip of an audit chain, stored in the chain's head item: number, hash and time of the chain's last record.
 
     Attributes:
-        sequence: sequence of the last record; 0 if the chain is empty.
+        sequence: sequence number of the last record; 0 if the chain is empty.
         hash: ``Hash`` of the last record; empty if the chain is empty.
         timestamp: time of the last record, RFC 3339 in UTC with microseconds; empty if the chain is empty.
         token: opaque token of the store, for instance segment and ETag; empty if the chain has no head item.
@@ -69,14 +73,14 @@ class Tip:
 
 
 class ChainRecord(NamedTuple):
-    """Record as it is stored. It is a named tuple, because verification creates millions of them.
+    """Audit record as it is stored; a named tuple, because verification creates millions of records.
 
     Attributes:
         sequence: position in the chain, from 1. It is the key in the store, not a part of ``canonical``.
-        canonical: RFC 8785 bytes of the record without ``Hash``.
-        hash: lowercase hex SHA-256 of these bytes.
-        append_id: unique in its chain; never returned to callers.
-        projection: filter fields that the record has, by the names of :data:`PROJECTED`.
+        canonical: canonical JSON (RFC 8785) of the record without ``Hash``.
+        hash: SHA-256 of ``canonical`` as lowercase hex digits.
+        append_id: id of the append, unique in its chain; detects repeated appends; never returned to callers.
+        projection: filter fields: copies of the record's properties in :data:`PROJECTED`, by which queries filter.
     """
 
     sequence: int
@@ -96,7 +100,7 @@ PROJECTED = (
     "Status",
     "AmendmentID",
 )
-"""Names of the filter fields: members of a record that are stored a second time, for queries.
+"""Names of the filter fields: properties of a record that are stored a second time, for queries.
 
 ``UserID`` and ``Timestamp`` are the actor and the time in every kind of record.
 """
@@ -104,15 +108,16 @@ PROJECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions on the records of a chain. A record must meet all of them.
+    """Conditions on the records of a chain. A record must meet all conditions.
 
     Attributes:
-        equal: filter fields and their required values, compared exactly; without ``Timestamp``.
+        equal: filter fields (copies of record properties) and their required values, compared exactly; not
+            ``Timestamp``.
         absent: filter fields that a record must not have.
         start: earliest ``Timestamp``, inclusive, in the format of records; empty for no limit.
         end: latest ``Timestamp``, inclusive; empty for no limit. Timestamps never decrease along a chain.
-        from_sequence: lowest sequence, inclusive; None for no limit.
-        to_sequence: highest sequence, inclusive; None for no limit.
+        from_sequence: lowest sequence number, inclusive; None for no limit.
+        to_sequence: highest sequence number, inclusive; None for no limit.
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -130,7 +135,7 @@ class RecordPage:
     Attributes:
         records: records of the page.
         more: whether another page follows; if so, this page has at least one record.
-        scanned: number of records that the store read, including skipped ones and the one that sets ``more``.
+        scanned: number of records that the store read, including skipped ones and the first one of the next page.
     """
 
     records: Sequence[ChainRecord]
@@ -139,26 +144,26 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Fields by which :meth:`ChainStore.find` finds records."""
+    """Fields by which :meth:`ChainStore.find` can find records."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
 
 
 class TipMovedError(Exception):
-    """The chain's tip differs from the expected one; nothing was written."""
+    """The chain's last record (tip) is not the expected one, because another writer appended; nothing was written."""
 
 
 class OutcomeUnknownError(Exception):
-    """It is unknown whether the batch was written. Read the tip and look up the append ids before a retry.
+    """It is unknown whether records were written. Read the chain's tip and search the append ids before a retry.
 
-    A store also raises it if the batch may still be written later. The retry expects the same tip, so the store accepts
-    only one of the two writes.
+    A store also raises this error if the batch may still be written later. The retry expects the same tip, so the store
+    accepts only one of the two writes.
     """
 
 
 class ChainStore(Protocol):
-    """Store of chains. Records are never changed; each append also replaces the chain's head item in the same step.
+    """Store of audit chains. Records never change; each append also replaces the chain's head item in the same step.
 
     A read returns every record whose append was acknowledged before the read began. (Cosmos DB: strong consistency, or
     bounded staleness with a single write region.) Scope keys are any text; adapters encode them if ids are restricted.
@@ -168,7 +173,7 @@ class ChainStore(Protocol):
 
     Attributes:
         max_batch_records: maximum number of records in one append.
-        max_batch_weight: maximum sum of :meth:`weight` in one append, in bytes.
+        max_batch_weight: maximum sum of :meth:`measure_weight` in one append, in bytes.
     """
 
     @property
@@ -177,8 +182,8 @@ class ChainStore(Protocol):
     @property
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
-    def weight(self, canonical: bytes) -> int:
-        """Return the maximum number of bytes that a record takes in a batch, including escapes and filter fields."""
+    def measure_weight(self, canonical: bytes) -> int:
+        """Return the maximum number of bytes that a record takes in an append, including escapes and copied fields."""
         ...
 
     async def provision(self, chain: ChainKey) -> None:
@@ -188,8 +193,8 @@ class ChainStore(Protocol):
         """
         ...
 
-    async def tip(self, chain: ChainKey) -> Tip:
-        """Return the content of the chain's head item in constant time; ``Tip()`` for an empty chain."""
+    async def read_tip(self, chain: ChainKey) -> Tip:
+        """Return the tip of the chain (number and hash of its last record) in constant time; ``Tip()`` if empty."""
         ...
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
@@ -197,34 +202,35 @@ class ChainStore(Protocol):
 
         Args:
             chain: chain to append to.
-            records: 1 to ``max_batch_records`` records with sequences from ``expected.sequence + 1`` without gap.
-            expected: tip from :meth:`tip` or an earlier append of this store; must still be the chain's tip.
+            records: 1 to ``max_batch_records`` records, numbered from ``expected.sequence + 1`` without a gap.
+            expected: tip from :meth:`read_tip` or an earlier append of this store; must still be the chain's tip.
 
         Returns:
             The new tip.
 
         Raises:
-            TipMovedError: if the head item changed, or one of the sequences or append ids exists.
-            OutcomeUnknownError: if the request timed out or its connection was lost.
+            TipMovedError: the chain's tip has changed, or a record with one of the sequence numbers or append ids
+                exists.
+            OutcomeUnknownError: the request timed out or its connection was lost.
             WorkspaceError: UNAVAILABLE if nothing was written and an immediate retry cannot help.
         """
         ...
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        """Return records by ascending sequence, exactly as stored, without reading the head item.
+        """Return records by ascending sequence number, exactly as stored, without reading the head item.
 
-        Records with the same sequence, which only forgery creates, are in the same page.
+        Records with the same sequence number, which only forgery creates, are on the same page.
 
         Args:
             chain: chain to read; for a chain that does not exist, the page is empty.
-            after: return records with a higher sequence only.
+            after: return only records with a higher sequence number.
             limit: maximum number of records, at least 1.
-            max_bytes: stop after this number of canonical bytes; the first record is returned at any length.
+            max_bytes: maximum total size of the records' canonical bytes; the first record is returned at any size.
         """
         ...
 
-    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return the stored ``Hash`` of the next ``limit`` records after the sequence ``after``, in order."""
+    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        """Return the stored ``Hash`` of each of the next ``limit`` records after record number ``after``, in order."""
         ...
 
     async def scan(
@@ -237,26 +243,29 @@ class ChainStore(Protocol):
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Return matching records in order of sequence.
+        """Return the records that match filters, in order of their sequence numbers.
 
         Args:
             chain: chain to read; for a chain that does not exist, the page is empty.
             filters: conditions on the records.
-            newest_first: descending order, otherwise ascending.
-            offset: number of matches to skip.
+            newest_first: whether the newest records come first.
+            offset: number of matching records to skip.
             limit: maximum number of records, at least 1.
-            max_bytes: stop after this number of canonical bytes; the first record is returned at any length. The store
-                may also return fewer records than ``limit`` for other reasons; only ``more`` shows whether the end was
-                reached. The caller requests the next page with a narrower range of sequences.
+            max_bytes: maximum total size of the records' canonical bytes; the first record is returned at any size. The
+                store may also return fewer records than ``limit`` for other reasons; only ``more`` shows whether the
+                end was reached. The caller requests the next page with a narrower range of sequence numbers.
         """
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find records of the whole chain by their append ids or AmendmentIDs, at most 100 values."""
+        """Find the records of a chain that have one of up to 100 values.
+
+        The values are AmendmentIDs, or append ids, which prevent a second append of the same record.
+        """
         ...
 
-    def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Yield the chains whose last record is not older than ``changed_from``, with their tips, in any order."""
+    def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+        """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order."""
         ...
 
     async def close(self) -> None:
@@ -265,7 +274,7 @@ class ChainStore(Protocol):
 
 
 type Row = tuple[int, Any, str, bytes]
-"""Record without its append id: sequence, canonical, hash, and the values of :data:`PROJECTED` as a JSON array.
+"""Record without its append id: sequence number, canonical bytes, hash, and its filter fields as a JSON array.
 
 The array has no spaces, null for an absent value, and a number if the stored value is not text.
 """
@@ -273,20 +282,21 @@ The array has no spaces, null for an absent value, and a number if the stored va
 
 @runtime_checkable
 class RowStreams(Protocol):
-    """Optional port of a chain store: passes rows to the verification without creating a record object for each row.
+    """Optional port of a chain store: passes records to the verification as plain tuples (rows), which is faster.
 
-    docs/adr/0027 says why Cosmos DB does not need it.
+    docs/adr/0027 says why Cosmos DB does not need this port.
     """
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
-        """Pass the rows of a range of sequences to a function outside the event loop. The function may stop early.
+        """Pass a range of a chain's rows to a function outside the event loop.
 
         Args:
             chain: chain to read; a chain that does not exist has no rows.
-            first: lowest sequence, inclusive.
-            last: highest sequence, inclusive. The range is read from one snapshot and in constant memory.
-            work: receives the rows by ascending sequence, exactly as stored. It is called again from the first row if
-                a row cannot be decoded.
+            first: lowest sequence number, inclusive.
+            last: highest sequence number, inclusive. The range is read from one snapshot and in constant memory.
+            work: called with an iterator of the rows, exactly as stored, in ascending order; it may return before the
+                last row. If a row is not UTF-8, it is called a second time with all rows, in which replacement
+                characters stand for the invalid bytes. Therefore each call must start from the same state.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -302,12 +312,12 @@ class DecisionLookup(Protocol):
     """
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the records that name one of these amendments, in their content or filter field.
+        """Find the decisions about these amendments, by the content of records or by its copies for queries.
 
         The records are in any order; a record may be returned twice.
 
         Args:
-            chain: a scope's chain of amendments.
+            chain: key of a scope's chain of amendments.
             amendments: RecordIDs of the amendments, at most 100.
 
         Raises:
@@ -320,20 +330,20 @@ class DecisionLookup(Protocol):
 class MisplacedRecords(Protocol):
     """Optional port of a chain store that can contain misplaced records.
 
-    A misplaced record is a forged record that is stored at an invalid sequence: a fraction, zero, a negative number or
-    text. No other method returns it. Appends are rejected while such a record is past the end or before the first
-    record.
+    A misplaced record is a forged record with an invalid sequence number: a fraction, zero, a negative number or text.
+    No other method returns it. Appends are rejected while one is stored after the end or before the first record.
     docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
-        """Find the first misplaced record and return the next valid sequence after it; None if there is none.
+        """Find the first misplaced record; return the next valid sequence number after it, or None if there is none.
 
         Args:
             chain: chain to search; a chain that does not exist has no records.
 
         Returns:
-            A sequence, at least 1. If the misplaced record sorts after all others, it is past the highest valid one.
+            A sequence number, at least 1. If the misplaced record sorts after all other records, the result is higher
+            than the highest valid sequence number.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -343,19 +353,20 @@ class MisplacedRecords(Protocol):
 
 @runtime_checkable
 class OrphanRecords(Protocol):
-    """Optional port of a chain store: finds orphans, records that cannot be reached through a head item.
+    """Optional port of a chain store: finds orphans, records that no chain's head item (last record) leads to.
 
     docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return up to 100 records that may belong to this chain but cannot be reached through its head item.
+        """Return up to 100 orphans that may belong to a chain, lowest sequence number first.
 
-        These are the records that contain the chain's genesis hash. If the chain has no head item, records are included
-        that belong to no head item and are not the first record of a chain: only their content can show their chain.
+        An orphan is a record to which no head item leads. If the chain has a head item, the result is the orphans with
+        the chain's genesis hash. If it has none, the result is all records with its genesis hash, and the orphans that
+        are not the first record of any chain.
 
         Args:
-            chain: chain to search. If it has a head item, only records without a head item are returned.
+            chain: chain to search.
             genesis: genesis hash of the chain.
 
         Raises:

@@ -1,23 +1,23 @@
-"""Queries and exports of events, amendments and decisions of a chain, page by page."""
+"""Queries and exports of the events, amendments and decisions in a chain, page by page."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.provenance.amendments import AmendmentState, amendment_id
-from shared.provenance.decisions import decided_amendment_id, look_up_decisions
-from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.interpreter import pause_garbage_collection
+from shared.provenance.amendments import AmendmentState, get_amendment_id
+from shared.provenance.decisions import look_up_decisions, read_decided_amendment_id
+from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import build_placeholder, normalize_record, record_to_json
-from shared.worker_threads import pause_garbage_collection
+from shared.provenance.records import build_placeholder, normalise_record, record_to_json
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
 DEFAULT_EXPORT_LIMIT: Final = 10_000
 MAX_EXPORT_LIMIT: Final = 100_000
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of one reply in bytes; a larger result is cut, and ``has_more`` is true."""
+"""Maximum size in bytes of one reply; a larger result is truncated, and its ``has_more`` is true."""
 
 _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 8_000_000
@@ -31,8 +31,8 @@ class AuditQueryResult:
     Attributes:
         records: records in the requested order.
         scanned: number of records that were read.
-        has_more: whether more records match than were returned.
-        damaged: RecordIDs of damaged records, which are replaced by placeholders.
+        has_more: whether further records match the filters.
+        damaged: RecordIDs of damaged records; placeholders replace these records.
     """
 
     records: Sequence[ChainRecord]
@@ -41,52 +41,65 @@ class AuditQueryResult:
     damaged: Sequence[str] = ()
 
     def to_json_array(self) -> bytes:
-        """Return the JSON array of the records. Each has its stored members and its Hash."""
+        """Return the records as a JSON array; each object has the stored properties and the property ``Hash``."""
         return b"[%b]" % b",".join(record_to_json(record) for record in self.records)
 
 
-async def query(
-    store: ChainStore, chain: ChainKey, filters: Filters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+async def query_records(
+    store: ChainStore,
+    chain: ChainKey,
+    filters: Filters,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    offset: int = 0,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return the newest matching records, newest first.
+    """Return the newest records that match filters, newest first.
 
     Args:
         store: store of the chain.
         chain: chain to query; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_LIMIT`.
-        offset: number of matches to skip.
+        offset: number of matching records to skip.
+        runtime: source of worker threads.
     """
-    return await collect(store, chain, filters, newest_first=True, limit=min(limit, MAX_LIMIT), offset=offset)
+    return await collect_records(
+        store, chain, filters, newest_first=True, limit=min(limit, MAX_LIMIT), offset=offset, runtime=runtime
+    )
 
 
-async def export(
+async def export_records(
     store: ChainStore,
     chain: ChainKey,
     filters: Filters,
     *,
     limit: int = DEFAULT_EXPORT_LIMIT,
     weigh: Callable[[ChainRecord], int] | None = None,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return the oldest matching records, oldest first, as far as they fit in a reply of 64 MiB.
+    """Return the oldest records that match filters, oldest first, as far as they fit in a reply of 64 MiB.
 
     Args:
         store: store of the chain.
         chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        weigh: returns the number of bytes that a record takes in the reply; by default, its size as JSON.
+        weigh: returns the number of bytes that a record takes in the reply; None for its size as JSON.
+        runtime: source of worker threads.
     """
     most = min(limit, MAX_EXPORT_LIMIT)
-    return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or measure_json)
+    return await collect_records(
+        store, chain, filters, newest_first=False, limit=most, weigh=weigh or measure_json, runtime=runtime
+    )
 
 
 def measure_json(record: ChainRecord) -> int:
-    """Return the number of bytes that a record takes in a JSON array."""
+    """Return the number of bytes that a record takes in a reply as part of a JSON array."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
 
-async def collect(
+async def collect_records(
     store: ChainStore,
     chain: ChainKey,
     filters: Filters,
@@ -95,8 +108,9 @@ async def collect(
     limit: int,
     offset: int = 0,
     weigh: Callable[[ChainRecord], int] = measure_json,
+    runtime: Runtime,
 ) -> AuditQueryResult:
-    """Return up to ``limit`` matches after the first ``offset``; fewer if the reply reaches its maximum size."""
+    """Skip ``offset`` matching records; return up to ``limit`` further ones, as far as they fit in a reply."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
@@ -106,27 +120,29 @@ async def collect(
         for position, record in enumerate(page):
             size += weigh(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
-                return await build_result(records, scanned, has_more=True)
+                return await build_result(records, scanned, has_more=True, runtime=runtime)
             records.append(record)
             more = following or position + 1 < len(page)
         if len(records) >= limit:
             break
-    return await build_result(records, scanned, has_more=more)
+    return await build_result(records, scanned, has_more=more, runtime=runtime)
 
 
-async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> AuditQueryResult:
-    """Return a query result with these records; placeholders replace the damaged ones."""
+async def build_result(
+    records: Sequence[ChainRecord], scanned: int, *, has_more: bool, runtime: Runtime
+) -> AuditQueryResult:
+    """Build a query result from stored records; placeholders replace damaged records."""
 
-    def convert() -> AuditQueryResult:
-        normalized = [normalize_record(record) for record in records]
+    def convert_records() -> AuditQueryResult:
+        normalized = [normalise_record(record) for record in records]
         pairs = list(zip(records, normalized, strict=True))
-        damaged = [record_id(record.sequence) for record, sound in pairs if sound is None]
+        damaged = [format_record_id(record.sequence) for record, sound in pairs if sound is None]
         return AuditQueryResult(
             [sound or build_placeholder(record) for record, sound in pairs], scanned, has_more, damaged
         )
 
     with pause_garbage_collection(sum(len(record.canonical) for record in records)):
-        return await asyncio.to_thread(convert)
+        return await runtime.run_in_thread(convert_records)
 
 
 async def iterate_pages(
@@ -138,15 +154,15 @@ async def iterate_pages(
     offset: int = 0,
     most: int = _PAGE_RECORDS,
 ) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
-    """Yield the matching records in pages: the records, the number of records read, and whether another page follows.
+    """Yield the matching records in pages: records, number of records that were read, and whether more pages follow.
 
     Args:
         store: store of the chain.
         chain: chain to query.
         filters: conditions on the records.
-        newest_first: descending order, otherwise ascending.
+        newest_first: whether the newest records come first.
         offset: number of matches to skip.
-        most: maximum number of records in a page.
+        most: maximum number of records on a page.
     """
     limit = max(1, min(most, _PAGE_RECORDS))
     while True:
@@ -170,13 +186,13 @@ class AmendmentFilters:
     """Conditions of a query for amendments and decisions; an empty condition matches every record.
 
     Attributes:
-        entity_id: entity of amendments and decisions.
-        entity_type: type of this entity.
-        reason_category: reason category of amendments.
-        amended_by: author of amendments.
+        entity_id: id of the amended entity.
+        entity_type: type of the amended entity.
+        reason_category: reason category of the amendment.
+        amended_by: author of the amendment.
         status: pending matches amendments without a decision; another state matches amendments and decisions that are
             stored with this Status.
-        window: range of dates (AmendedAt, or the time of a decision) and sequences.
+        window: range of times (of an amendment or a decision) and of sequence numbers.
     """
 
     entity_id: str = ""
@@ -187,7 +203,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Return the filters for the store. They do not exclude amendments that have a decision."""
+        """Convert the conditions to filters for the store, which cannot exclude amendments that have a decision."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -204,54 +220,74 @@ class AmendmentFilters:
 
 
 async def query_amendments(
-    store: ChainStore, chain: ChainKey, wanted: AmendmentFilters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+    store: ChainStore,
+    chain: ChainKey,
+    wanted: AmendmentFilters,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    offset: int = 0,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return matching amendments and decisions, newest first; see :func:`query` for the arguments."""
+    """Return amendments and decisions that match conditions, newest first; arguments as of :func:`query_records`."""
     if wanted.status is not AmendmentState.PENDING:
-        return await query(store, chain, wanted.to_filters(), limit=limit, offset=offset)
-    return await _query_pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset)
+        return await query_records(store, chain, wanted.to_filters(), limit=limit, offset=offset, runtime=runtime)
+    return await _query_pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime)
 
 
-async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id: str) -> AuditQueryResult:
+async def query_entity_amendments(
+    store: ChainStore, chain: ChainKey, entity_id: str, *, runtime: Runtime = SYSTEM_RUNTIME
+) -> AuditQueryResult:
     """Return an entity's amendments and decisions in the order of the chain, at most 1,000.
 
-    Decisions are also found by their amendments, because their filter fields may have been edited.
+    Decisions are also searched by the ids of the amendments, because a decision's filter field with the entity may
+    have been tampered with.
     """
-    answer = await collect(store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN)
+    answer = await collect_records(
+        store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN, runtime=runtime
+    )
     last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
-    originals = [amendment_id(record) for record in answer.records if not decided_amendment_id(record)]
+    originals = await runtime.run_in_thread(list_amendment_ids, answer.records)
     present = {record.sequence for record in answer.records}
-    decisions = (await look_up_decisions(store, chain, originals)).items()
-    missed = [
-        one
-        for amendment, one in decisions
-        if decided_amendment_id(one) == amendment and one.sequence not in present and one.sequence < last
-    ]
-    return await _merge_results(answer, missed) if missed else answer
+    decisions = await look_up_decisions(store, chain, originals, runtime=runtime)
+    candidates = {
+        amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
+    }
+    missed = await runtime.run_in_thread(_select_decisions, candidates)
+    return await _merge_results(answer, missed, runtime) if missed else answer
 
 
-async def _merge_results(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
-    more = await build_result(missed, len(missed), has_more=False)
+def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
+    """Return the RecordIDs of those records that are amendments according to their content."""
+    return [format_record_id(record.sequence) for record in records if not read_decided_amendment_id(record)]
+
+
+def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
+    """Return those records that, by their content, decide about the amendment under whose id they were found."""
+    return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
+
+
+async def _merge_results(answer: AuditQueryResult, missed: Sequence[ChainRecord], runtime: Runtime) -> AuditQueryResult:
+    more = await build_result(missed, len(missed), has_more=False, runtime=runtime)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
     first, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
     return AuditQueryResult(
         first,
         answer.scanned + more.scanned,
         answer.has_more or len(records) > MAX_CHAIN,
-        [amendment_id(record) for record in first if amendment_id(record) in damaged],
+        [get_amendment_id(record) for record in first if get_amendment_id(record) in damaged],
     )
 
 
 async def _query_pending(
-    store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int
+    store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int, *, runtime: Runtime
 ) -> AuditQueryResult:
     undecided: list[ChainRecord] = []
     scanned = skipped = size = 0
     async for page, read, _ in iterate_pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
         scanned += read
-        decided = await look_up_decisions(store, chain, [amendment_id(record) for record in page])
+        decided = await look_up_decisions(store, chain, [get_amendment_id(record) for record in page], runtime=runtime)
         scanned += len(decided)
-        pending = [record for record in page if amendment_id(record) not in decided]
+        pending = [record for record in page if get_amendment_id(record) not in decided]
         skip = min(offset - skipped, len(pending))
         skipped += skip
         undecided += pending[skip:]
@@ -259,11 +295,11 @@ async def _query_pending(
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _select_fitting(undecided[:limit])
-    return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting))
+    return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting), runtime=runtime)
 
 
 def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
-    """Return the first records that fit in one reply, at least one."""
+    """Return as many of the first records as fit in one reply, at least one."""
     size = 0
     for position, record in enumerate(records):
         size += measure_json(record)

@@ -1,4 +1,4 @@
-"""Selection of the chain that a request reads or writes, by its target and scope."""
+"""Selection of the chain that a request reads or writes, by target (kind of chain) and scope."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,8 +17,8 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
     """Return the chain of a read request that :func:`check_chain` has accepted.
 
     Args:
-        target: target of the request; None selects the scope's events, or PlatformConfig without a scope.
-        scope_key: scope of the request, or None.
+        target: requested kind of chain; None for the scope's events, or for PlatformConfig without a scope.
+        scope_key: requested scope; None for a chain of the workspace.
     """
     if target is None:
         return ChainKey(Target.PLATFORM_CONFIG) if scope_key is None else ChainKey(Target.DOMAIN_EVENTS, scope_key)
@@ -45,7 +45,7 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
     """Return the chain of a scope's amendments.
 
     Raises:
-        WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED`` if the scope is absent or empty.
+        WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED`` if the scope is missing or empty.
     """
     _validate_scope(scope_key or "", QUERY_SCOPE_FIELD)
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
@@ -54,15 +54,15 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
 def check_chain(
     faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
-    """Add the errors of a request's target and scope: invalid, or one that does not fit the other.
+    """Check that a request's target and scope are valid and match; add an error to ``faults`` if not.
 
-    Their codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH``.
+    The error codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH``.
 
     Args:
-        faults: errors of the request.
-        target: target of the request.
-        scope_key: scope of the request.
-        scope_field: name of the request field that contains the scope, for the error.
+        faults: collected errors of the request.
+        target: requested kind of chain; None if the request states none.
+        scope_key: requested scope; None if the request states none.
+        scope_field: name of the field or parameter that contains the scope, for the error.
     """
     if scope_key is not None:
         check_scope(faults, scope_key, scope_field)
@@ -85,7 +85,7 @@ def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: st
 
 
 def not_provisioned_error() -> WorkspaceError:
-    """Return the error of all provenance routes in a workspace without the provenance policy."""
+    """Build the error of all provenance operations in a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
     # No Retry-After, because a retry cannot help until an operator enables the policy.
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
@@ -100,7 +100,7 @@ def _validate_scope(scope_key: str, field: str) -> None:
 
 
 def parse_record_id(body: Mapping[str, Any]) -> int | None:
-    """Return the sequence of a verify request's RecordID, or None if the request has none.
+    """Return the sequence number of the RecordID in a verification request; None if the request has no RecordID.
 
     Raises:
         WorkspaceError: INVALID if the RecordID is malformed or null.

@@ -1,4 +1,4 @@
-"""Verification of a stored chain: all links, the head item and the newest checkpoint.
+"""Verification of a stored audit chain: all records, the head item and the newest checkpoint.
 
 The rules for records are in ``chain_verification``, which has no I/O.
 """
@@ -6,45 +6,46 @@ The rules for records are in ``chain_verification``, which has no I/O.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
-from shared.provenance.canonical import canonicalize_record, parse_if_canonical
+from shared.provenance.canonical import canonicalise_record, parse_if_canonical
 from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault, find_competing_record
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import digest, genesis_hash, record_id
+from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
 from shared.provenance.notes import CheckpointContent, NoteError
+from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.parallel import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Tip
-from shared.provenance.records import build_placeholder, normalize_record, parse_record
-from shared.timestamps import now
-from shared.worker_threads import run_in_worker
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Target, Tip
+from shared.provenance.records import build_placeholder, normalise_record, parse_record
+from shared.provenance.signature_checks import find_misdirected_signature
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
 
 _LOG = get_logger("verification")
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 MAX_BRANCHES: Final = 10
-"""Maximum number of records past the head item that are checked for forks; each check may read the whole chain."""
+"""Maximum number of records after the head item that are checked for forks; each check may read the whole chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """Result of a verification.
+    """Result of the verification of a chain.
 
     Attributes:
         chain_valid: whether the whole chain is valid.
-        empty: whether the chain has no records.
-        fork_detected: whether two different records have the same PreviousHash.
+        empty: True if the chain has no records.
+        fork_detected: True if two different records have the same PreviousHash.
         reason: description of the result.
         broken_at: first fault: RecordID of a record, Hash of the second record of a fork, or name of a checkpoint.
-        valid: whether the requested record matches its Hash; None if no record was requested.
-        record: the requested record.
+        valid: whether the requested record matches its stored hash; None if no record was requested.
+        record: requested record; None if no record was requested.
         recomputed_hash: digest of the canonical form of the requested record; None if it has no canonical form.
     """
 
@@ -58,7 +59,7 @@ class ChainVerdict:
     recomputed_hash: str | None = None
 
     def to_reply(self, chain: ChainKey) -> dict[str, Any]:
-        """Return the members of the reply to the caller."""
+        """Return the JSON object of the reply to the caller."""
         return {
             "Valid": self.valid,
             "ChainValid": self.chain_valid,
@@ -72,16 +73,45 @@ class ChainVerdict:
         }
 
 
+@dataclass(slots=True)
+class VerificationRun:
+    """Verification of a chain that can be continued in steps.
+
+    Attributes:
+        chain: chain to verify.
+        started_at: start of the verification, RFC 3339 in UTC with microseconds.
+        newest: newest checkpoint of the chain; None if it has none.
+        checkpoint_content: content of this checkpoint; None if it is not trusted.
+        error: reason for which the checkpoint is not trusted; None if it is.
+        tip: number and hash of the chain's last record at the start, as its head item states them.
+        verification: state of the verification of the records.
+        misplaced: lowest valid sequence number after the first record with an invalid sequence number; the verification
+            ends before it. None if all sequence numbers are valid.
+        end: last sequence number to verify.
+    """
+
+    chain: ChainKey
+    started_at: str
+    newest: StoredCheckpoint | None
+    checkpoint_content: CheckpointContent | None
+    error: NoteError | None
+    tip: Tip
+    verification: ChainVerification
+    misplaced: int | None
+    end: int
+
+
 class ChainVerifier:
-    """Verifies stored chains.
+    """Verifies stored audit chains.
 
     Args:
         store: store of the chains.
         workspace: returns the workspace's id.
-        checkpoints: signed checkpoints, or None.
-        seconds: time limit of a verification.
+        checkpoints: reads signed checkpoints; None to check no checkpoint.
+        overview: stores the results of complete verifications; None to store no results.
+        seconds: time limit of a verification in seconds.
         parallel: options of parallel verification.
-        clock: returns the current time.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -89,24 +119,26 @@ class ChainVerifier:
         store: ChainStore,
         workspace: Callable[[], Awaitable[str]],
         checkpoints: Checkpoints | None = None,
+        overview: ChainOverview | None = None,
         *,
         seconds: float = VERIFY_SECONDS,
         parallel: ParallelOptions = DEFAULT_PARALLEL,
-        clock: Callable[[], datetime] = now,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._checkpoints = checkpoints
+        self._overview = overview
         self._seconds = seconds
         self._parallel = parallel
-        self._clock = clock
+        self._runtime = runtime
 
     async def verify(self, chain: ChainKey, requested: int | None = None) -> ChainVerdict:
-        """Verify a chain from its genesis hash to its tip.
+        """Verify a chain from its genesis hash to its last record (tip).
 
         Args:
             chain: chain to verify; a chain that does not exist is valid and empty.
-            requested: sequence of a record whose digest is recomputed, too; None for no record.
+            requested: sequence number of a record whose digest is recomputed, too; None for no record.
 
         Raises:
             WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the requested record does not exist; TIMEOUT
@@ -115,7 +147,7 @@ class ChainVerifier:
         try:
             async with asyncio.timeout(self._seconds):
                 record = None if requested is None else await self._read_record(chain, requested)
-                return await self._verify(chain, record)
+                return await self._verify_all(chain, record)
         except TimeoutError:
             detail = f"The chain could not be verified within {self._seconds:g} s; export it and verify it offline."
             raise WorkspaceError(Kind.TIMEOUT, "VERIFY_TIMEOUT", detail) from None
@@ -123,29 +155,87 @@ class ChainVerifier:
     async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         if not page.records or page.records[0].sequence != sequence:
-            raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", f"The chain has no record {record_id(sequence)}.")
+            raise WorkspaceError(
+                Kind.NOT_FOUND, "RECORD_NOT_FOUND", f"The chain has no record {format_record_id(sequence)}."
+            )
         return page.records[0]
 
-    async def _verify(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
+    async def _verify_all(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
+        run = await self.start(chain)
+        await self.advance(run, run.end)
+        verdict = await self.finish(run)
+        await self._store_result(run, verdict)
+        if record is None:
+            return verdict
+        return await self._runtime.run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
+
+    async def _store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
+        """Store a result; if the store fails, only log it, because the caller gets the result in any case."""
+        if self._overview is None:
+            return
+        try:
+            await store_result(self._overview, run, verdict, self._runtime)
+        except WorkspaceError:
+            _LOG.warning("the result of a verification could not be stored", exc_info=True)
+
+    async def start(self, chain: ChainKey) -> VerificationRun:
+        """Start a verification without a time limit; :meth:`advance` continues it, and :meth:`finish` ends it.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond.
+        """
+        started_at = rfc3339(self._runtime.now())
         # In this order, appends during the reads cannot make a checkpoint newer than the head item, or the head item
         # newer than the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
-        signed, error = await self._open_checkpoint(chain, newest)
-        tip = await self._store.tip(chain)
+        content, error = await self._open_checkpoint(chain, newest)
+        tip = await self._store.read_tip(chain)
         verification = ChainVerification(
-            genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0
+            compute_genesis_hash(await self._workspace(), chain.target, chain.scope_key), content.size if content else 0
         )
         # Records that are appended during the verification are not included.
         misplaced = await self._store.find_misplaced(chain) if isinstance(self._store, MisplacedRecords) else None
         end = tip.sequence if misplaced is None else min(tip.sequence, misplaced - 1)
-        await verify_up_to(self._store, chain, verification, end, self._parallel)
+        return VerificationRun(chain, started_at, newest, content, error, tip, verification, misplaced, end)
+
+    async def advance(self, run: VerificationRun, records: int) -> bool:
+        """Verify the next records of a chain; return True if all records are verified.
+
+        Args:
+            run: verification from :meth:`start`.
+            records: maximum number of records to verify; after a gap in the chain, more records are read.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond.
+        """
+        before = run.verification.sequence
+        last = min(run.end, before + records)
+        await verify_up_to(self._store, run.chain, run.verification, last, self._parallel, runtime=self._runtime)
+        if run.verification.sequence < last < run.end:
+            # The fault of a gap is the first record after it, which may be past this range.
+            await verify_up_to(self._store, run.chain, run.verification, run.end, self._parallel, runtime=self._runtime)
+            return True
+        return run.verification.sequence in (before, run.end) or run.verification.fault is not None
+
+    async def finish(self, run: VerificationRun) -> ChainVerdict:
+        """Check the end of a chain whose records are verified, and return the result for the whole chain.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond.
+        """
+        chain, verification = run.chain, run.verification
         fault = await self._check_fork(chain, verification, verification.fault) or await find_future_timestamps(
-            self._store, chain, verification, self._clock()
+            self._store, chain, verification, self._runtime.now()
         )
-        fault = fault or await self._check_end(chain, verification, tip, misplaced)
+        fault = fault or await self._check_end(chain, verification, run.tip, run.misplaced)
         forked = verification.fork is not None or (fault is not None and fault.reason.startswith("fork"))
-        fault = fault or verification.fork or _find_checkpoint_fault(verification, newest, signed, error)
-        fault = fault or await find_head_time_mismatch(self._store, chain, tip)
+        fault = (
+            fault
+            or verification.fork
+            or _find_checkpoint_fault(verification, run.newest, run.checkpoint_content, run.error)
+        )
+        fault = fault or await find_head_time_mismatch(self._store, chain, run.tip, self._runtime)
+        fault = fault or await self._check_signatures(chain, verification)
         empty = not verification.sequence and fault is None
         if fault is not None:
             count("workspace.chain.broken", target=chain.target.value)
@@ -153,10 +243,13 @@ class ChainVerifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        verdict = _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
-        if record is None:
-            return verdict
-        return await run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
+        return _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
+
+    async def _check_signatures(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+        first, last = verification.signed
+        if not first or chain.target is not Target.DOMAIN_AMENDMENTS:
+            return None
+        return await find_misdirected_signature(self._store, chain, first, last, self._runtime)
 
     async def _open_checkpoint(
         self, chain: ChainKey, newest: StoredCheckpoint | None
@@ -171,13 +264,13 @@ class ChainVerifier:
     async def _check_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
-        """Return the fault. If the faulty record has the PreviousHash of a valid record, return a fork instead."""
+        """Return the fault of a fork if the faulty record has the PreviousHash of a valid record, else ``fault``."""
         if fault is None or not fault.previous_hash:
             return fault
         after = 0
         while after < verification.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-            other = await asyncio.to_thread(find_competing_record, page.records, fault)
+            other = await self._runtime.run_in_thread(find_competing_record, page.records, fault)
             if not page.records or (other is not None and other <= verification.sequence):
                 return build_fork_fault(fault, other) if other is not None else fault
             after = page.records[-1].sequence
@@ -186,14 +279,18 @@ class ChainVerifier:
     async def _check_end(
         self, chain: ChainKey, verification: ChainVerification, tip: Tip, misplaced: int | None
     ) -> ChainFault | None:
-        """Return the first fault of the head item, of records past it, of misplaced records, or of orphans."""
+        """Return the first fault at the end of a chain, or None.
+
+        Checked are the head item, records after it, misplaced records (with an invalid sequence number), and orphans
+        (records that cannot be reached from the head item).
+        """
         if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
             return _build_misplaced_fault(misplaced)
         if verification.sequence < tip.sequence:
-            missing = record_id(verification.sequence + 1)
+            missing = format_record_id(verification.sequence + 1)
             return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
         if tip.sequence and tip.hash != verification.last_hash:
-            last = record_id(tip.sequence)
+            last = format_record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
         beyond = await self._find_record_past_head(chain, verification)
         if beyond is None and misplaced is not None:
@@ -201,13 +298,13 @@ class ChainVerifier:
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
     async def _find_record_past_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
-        """Find a record past the head item and return its fault.
+        """Return a fault if a record exists after the last record that the head item states; else None.
 
         A concurrent append advances the head item, so the head item is read again.
         """
-        after = (await self._store.tip(chain)).sequence
+        after = (await self._store.read_tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-        head = (await self._store.tip(chain)).sequence
+        head = (await self._store.read_tip(chain)).sequence
         past_head = [record for record in page.records if record.sequence > head]
         for record in past_head[:MAX_BRANCHES]:
             fault = await self._check_fork(chain, verification, _build_past_head_fault(record, verification.last_hash))
@@ -220,17 +317,30 @@ class ChainVerifier:
 
 
 def _build_misplaced_fault(following: int) -> ChainFault:
-    here = record_id(following)
-    return ChainFault(here, f"a record with an invalid sequence is stored before {here}")
+    here = format_record_id(following)
+    return ChainFault(here, f"a record with an invalid sequence number is stored before {here}")
 
 
 def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Return the fault of a record past the head item. It may be a fork: its PreviousHash may be any hash."""
-    here = record_id(record.sequence)
+    """Build the fault of a record after the head item, with the record's PreviousHash if it may be a fork."""
+    here = format_record_id(record.sequence)
     value = parse_if_canonical(record.canonical)
     predecessor = value.get("PreviousHash") if type(value) is dict else None
     branch = predecessor if isinstance(predecessor, str) and predecessor != last_hash else ""
     return ChainFault(here, f"{here} is past the end of the chain according to the head item", branch, record.hash)
+
+
+async def store_result(overview: ChainOverview, run: VerificationRun, verdict: ChainVerdict, runtime: Runtime) -> None:
+    """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE if the store does not respond.
+    """
+    if verdict.empty:
+        return
+    verified_at = rfc3339(runtime.now())
+    stored = StoredVerdict(verified_at, run.tip.sequence, verdict.chain_valid, verdict.broken_at or "", verdict.reason)
+    await overview.save_verdict(run.chain, stored, run.started_at)
 
 
 def _find_checkpoint_fault(
@@ -244,10 +354,10 @@ def _find_checkpoint_fault(
     if signed is None:
         return ChainFault(newest.name, f"the newest checkpoint is not trusted: {error}")
     if verification.sequence < signed.size:
-        missing = record_id(verification.sequence + 1)
+        missing = format_record_id(verification.sequence + 1)
         return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
-    if verification.tree.root() != signed.root:
-        return ChainFault(newest.name, f"checkpoint {newest.name} was signed for another chain")
+    if verification.tree.compute_root() != signed.root:
+        return ChainFault(newest.name, f"checkpoint {newest.name} was signed for other records than these")
     return None
 
 
@@ -257,16 +367,18 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 
 
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
-    """Add the check of a requested record to a verdict: its Hash must be the digest of its canonical form.
+    """Add the check of a requested record to the result of a chain's verification.
+
+    The record's Hash must be the digest of its canonical form.
 
     The record is returned as in queries: a placeholder replaces a record without a canonical form.
     """
-    form = canonicalize_record(record.canonical)
-    recomputed = None if form is None else digest(form)
+    form = canonicalise_record(record.canonical)
+    recomputed = None if form is None else compute_digest(form)
     valid = recomputed == record.hash
     reason = verdict.reason
     if verdict.chain_valid and not valid:
-        reason = f"{record_id(record.sequence)} does not match its stored Hash"
-    normalized = normalize_record(record) or build_placeholder(record)
+        reason = f"{format_record_id(record.sequence)} does not match its stored Hash"
+    normalized = normalise_record(record) or build_placeholder(record)
     reply_record = parse_record(normalized.canonical, normalized.hash)
     return replace(verdict, reason=reason, valid=valid, record=reply_record, recomputed_hash=recomputed)

@@ -1,1 +1,1 @@
-"""Limits of the request rate and concurrency of each principal, over all instances together."""
+"""Limits of the request rate and of concurrent requests of each principal, across all instances."""

@@ -1,6 +1,6 @@
-"""Rate limiter with a budget of requests that all instances share.
+"""Rate limiter with a budget of requests per principal that all instances share.
 
-An instance leases a slice of a principal's budget: a number of requests that it may admit within one second. Most
+An instance leases a slice (share) of a principal's budget: a number of requests that it may admit within a second. Most
 requests therefore need no store call. With its next lease, the instance reports the time of the last request of the
 slice and returns the unused requests to the budget. The store counts the used requests for 60 seconds from that time,
 or from the end of the slice's second if the instance has not reported it. So no period of 60 seconds contains more
@@ -9,9 +9,7 @@ requests than the budget, over all instances.
 
 import asyncio
 import math
-import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,22 +18,23 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.rate_limits.models import WINDOW_SECONDS, Budget, RateLimitState
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LEASE_SECONDS: Final = 1.0
 LARGEST_SHARE: Final = 20
-"""A slice is at most this fraction of the budget, so that one instance does not block the others."""
+"""Divisor of a budget: a slice is at most a twentieth of it, so that one instance does not block the others."""
 
 _LOG = logs.get_logger("rate_limits")
 
 FORGET_AFTER_SECONDS: Final = 300.0
 OUTAGE_SECONDS: Final = 10.0
-"""Time for which a store that failed is not called again, because each call would delay a request."""
+"""Seconds for which a failed store is not called again, because each call would delay a request."""
 _MAX_PRINCIPALS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitDecision:
-    """Decision to admit or reject a request.
+    """Decision of the rate limiter to admit or reject a request.
 
     Attributes:
         state: state of the principal's limit.
@@ -47,13 +46,13 @@ class RateLimitDecision:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Rate-limit headers of the reply."""
-        return self.state.headers()
+        """Rate-limit headers for the reply to the request."""
+        return self.state.build_headers()
 
 
 @dataclass(slots=True)
 class _PrincipalUsage:
-    """Current slice of one principal on this instance, and its use."""
+    """Leased slice (share) of one principal's budget on this instance, and the number of requests that used it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease | None = None
@@ -63,9 +62,9 @@ class _PrincipalUsage:
     active: int = 0
 
     def needs_new_slice(self) -> bool:
-        """Return whether the slice is used up and a new one can be leased.
+        """Return whether the leased slice of the budget is used up and a new slice can be leased.
 
-        The local slice of an outage has an empty id; it is not replaced before it expires.
+        During an outage of the store, a local slice with an empty id is used until it expires.
         """
         return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
 
@@ -74,37 +73,37 @@ class _PrincipalUsage:
 
 
 class RateLimiter:
-    """Limiter of the request rate and concurrency of principals.
+    """Limits the request rate and the concurrent requests of each principal (user or service).
 
     Args:
         store: store of the leases, shared by all instances.
-        clock: returns seconds since the epoch.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, store: LeaseStore, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: LeaseStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store
-        self._clock = clock
-        self._instance = uuid.uuid4().hex
+        self._instance = runtime.new_id()
         self._usages: dict[str, _PrincipalUsage] = {}
+        self._runtime = runtime
 
     @asynccontextmanager
     async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
-        """Count a request until its reply is complete; yield the decision to admit or reject it."""
-        usage = self._get_usage(principal)
+        """Context manager: yield the decision to admit or reject a request, and count it while it runs."""
+        usage = self._get_principal_usage(principal)
         lease = await self._get_current_lease(principal, usage, budget)
         if usage.active + lease.active_on_other_instances >= budget.concurrent:
             yield RateLimitDecision(
                 self._build_state(usage, budget),
-                _rate_limit_error("Too many concurrent requests; wait for replies before sending more.", 1),
+                _build_rate_limit_error("Too many concurrent requests; wait for replies before sending more.", 1),
             )
             return
         usage.active += 1
         try:
-            yield await self._use_lease(principal, usage, budget)
+            yield await self._use_leased_request(principal, usage, budget)
         finally:
             usage.active -= 1
 
-    async def _use_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
+    async def _use_leased_request(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
         if usage.needs_new_slice():
             async with usage.lock:
                 # Another request may have leased a new slice while this one waited for the lock.
@@ -114,22 +113,24 @@ class RateLimiter:
         if usage.count_unused() <= 0:
             return RateLimitDecision(
                 state,
-                _rate_limit_error("Too many requests in a minute; retry after the stated time.", state.reset_seconds),
+                _build_rate_limit_error(
+                    "Too many requests in a minute; retry after the stated time.", state.reset_seconds
+                ),
             )
         usage.used += 1
-        usage.used_until = self._clock()
+        usage.used_until = self._now_seconds()
         return RateLimitDecision(self._build_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        """Return the slice of the current second; it may have no requests left."""
-        if usage.lease is None or self._clock() >= usage.ends:
+        """Return the slice of the budget for the current second, which may already be used up."""
+        if usage.lease is None or self._now_seconds() >= usage.ends:
             async with usage.lock:
-                if usage.lease is None or self._clock() >= usage.ends:
+                if usage.lease is None or self._now_seconds() >= usage.ends:
                     return await self._renew_lease(principal, usage, budget)
         return usage.lease
 
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        at = self._clock()
+        at = self._now_seconds()
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -147,8 +148,8 @@ class RateLimiter:
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
-            lease, seconds = _build_local_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
-            at = self._clock()
+            lease, seconds = _build_local_lease(budget, self._now_seconds() + OUTAGE_SECONDS), OUTAGE_SECONDS
+            at = self._now_seconds()
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
@@ -159,31 +160,35 @@ class RateLimiter:
         lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
-        seconds = math.ceil(lease.frees_at - self._clock())
+        seconds = math.ceil(lease.frees_at - self._now_seconds())
         # At most one window, because clients expect that. Requests of another instance in the current second may
         # count for one second longer.
         return RateLimitState(budget, max(0, lease.left + usage.count_unused()), min(max(1, seconds), WINDOW_SECONDS))
 
-    def _get_usage(self, principal: str) -> _PrincipalUsage:
+    def _get_principal_usage(self, principal: str) -> _PrincipalUsage:
         usage = self._usages.get(principal)
         if usage is None:
             if len(self._usages) >= _MAX_PRINCIPALS:
-                self._delete_inactive()
+                self._delete_inactive_principals()
             usage = self._usages[principal] = _PrincipalUsage()
         return usage
 
-    def _delete_inactive(self) -> None:
+    def _now_seconds(self) -> float:
+        """Return the seconds since 1970."""
+        return self._runtime.now().timestamp()
+
+    def _delete_inactive_principals(self) -> None:
         """Delete the entries of principals without a request in the last ``FORGET_AFTER_SECONDS``."""
-        limit = self._clock() - FORGET_AFTER_SECONDS
+        limit = self._now_seconds() - FORGET_AFTER_SECONDS
         self._usages = {
             principal: usage for principal, usage in self._usages.items() if usage.active or usage.ends > limit
         }
 
 
 def _build_local_lease(budget: Budget, until: float) -> Lease:
-    """Build the slice of an instance for an outage of the store: one budget that is not shared."""
+    """Build the local slice for an outage of the store: the whole budget, not shared with other instances."""
     return Lease("", budget.requests, 0, 0, until)
 
 
-def _rate_limit_error(detail: str, retry_after: int) -> WorkspaceError:
+def _build_rate_limit_error(detail: str, retry_after: int) -> WorkspaceError:
     return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after)

@@ -1,4 +1,4 @@
-"""Rate limits of the tiers, and the current state of a caller's limit."""
+"""Rate limits of the workspace tiers, and the current state of a caller's limit."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,11 +11,11 @@ WINDOW_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one principal.
+    """Rate limits of one principal.
 
     Attributes:
-        requests: number of requests in any window of 60 seconds.
-        concurrent: number of concurrent requests.
+        requests: maximum number of requests in any window of 60 seconds.
+        concurrent: maximum number of concurrent requests.
     """
 
     requests: int
@@ -26,10 +26,10 @@ FREE: Final = Budget(60, 5)
 PRO: Final = Budget(600, 20)
 
 
-def budget_for(catalog: Catalog) -> Budget:
-    """Return the budget of each principal of a workspace.
+def get_budget(catalog: Catalog) -> Budget:
+    """Return the rate limits of each principal of a workspace.
 
-    The tier determines it; an Enterprise workspace without configured limits has the budget of Pro.
+    The tier determines the budget; an Enterprise workspace without configured limits has the budget of Pro.
     """
     if catalog.tier is Tier.ENTERPRISE and catalog.limits is not None:
         return Budget(catalog.limits.requests_per_minute, catalog.limits.concurrent)
@@ -38,10 +38,10 @@ def budget_for(catalog: Catalog) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitState:
-    """State of a principal's limit after a request.
+    """State of a principal's rate limit after a request.
 
     Attributes:
-        budget: the limits.
+        budget: rate limits that apply to the principal.
         remaining: number of requests that the principal can still make now.
         reset_seconds: seconds until further requests become available; at least 1.
     """
@@ -50,8 +50,8 @@ class RateLimitState:
     remaining: int
     reset_seconds: int
 
-    def headers(self) -> dict[str, str]:
-        """Return the header fields of draft-ietf-httpapi-ratelimit-headers-10."""
+    def build_headers(self) -> dict[str, str]:
+        """Build the headers ``RateLimit-Policy`` and ``RateLimit`` (draft-ietf-httpapi-ratelimit-headers-10)."""
         return {
             "RateLimit-Policy": f'"default";q={self.budget.requests};w={WINDOW_SECONDS}',
             "RateLimit": f'"default";r={self.remaining};t={self.reset_seconds}',

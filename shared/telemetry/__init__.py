@@ -1,1 +1,1 @@
-"""Telemetry ingestion: messages become impulses, and each impulse is stored exactly once."""
+"""Telemetry ingestion: messages become impulses (normalised messages), each of which is stored exactly once."""

@@ -1,38 +1,81 @@
-"""Wire format of an impulse: one JSON object, used on the hub, in the live stream and in the archive."""
+"""Wire format of an impulse (a normalised telemetry message) on the hub, in the live stream and in the archive."""
 
-from typing import Any
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import Impulse
 from shared.timestamps import parse_rfc3339, rfc3339
 
 SOURCE = "DataConnection"
+_BEFORE_PAYLOAD: Final = b']},"Payload":'
+"""Text before the payload. No string contains it, because JSON escapes quotation marks, and no header is an array."""
+
+_FORM: Final = (
+    b'{"ID":%b,"Timestamp":"%b","Source":"DataConnection","Subject":%b,"Headers":%b,"Metadata":%b,"Payload":%b}'
+)
+_OWN_NAMES: Final = ("ID", "Timestamp", "Source", "Subject")
+_BEFORE_HEADERS: Final = b',"Headers":'
+_LONGEST_CACHED: Final = 4_096
+_SHALLOW: Final = 200
+"""Number of brackets up to which a payload cannot be nested too deeply."""
 
 
-def encode(impulse: Impulse) -> bytes:
-    """Return an impulse as UTF-8 JSON text; integers of any size are exact.
+class ImpulseTexts(NamedTuple):
+    """Impulse (normalised telemetry message) whose JSON values are texts, as the archive stores them.
+
+    Attributes:
+        message_id: as in :class:`Impulse`, and so are ``timestamp``, ``device_id`` and ``connection``.
+        payload: JSON object.
+        headers: JSON object of strings.
+        surfaces: JSON array of strings.
+    """
+
+    message_id: str
+    timestamp: datetime
+    device_id: str
+    payload: bytes
+    headers: bytes
+    surfaces: bytes
+    connection: str
+
+
+def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
+    """Serialise an impulse (normalised telemetry message) as UTF-8 JSON text; integers of any size are exact.
+
+    Args:
+        impulse: message to serialise.
+        payload: the payload as compact JSON text, if known; it is then copied instead of serialised again.
 
     Raises:
-        ValueError: if the payload or the headers have no JSON form.
+        ValueError: if the payload or the headers cannot be represented in JSON.
     """
-    return serialise(
-        {
-            "ID": impulse.message_id,
-            "Timestamp": rfc3339(impulse.timestamp),
-            "Source": SOURCE,
-            "Subject": impulse.device_id,
-            "Headers": dict(impulse.headers),
-            "Metadata": {"ConnectionLookup": impulse.connection, "SurfaceLookups": list(impulse.surfaces)},
-            "Payload": dict(impulse.payload),
-        }
+    if payload is None or payload.count(b"{") + payload.count(b"[") > _SHALLOW:
+        payload = serialise(dict(impulse.payload))
+        parse(b'{"Payload":%b}' % payload)
+    return _FORM % (
+        serialise(impulse.message_id),
+        rfc3339(impulse.timestamp).encode(),
+        serialise(impulse.device_id),
+        serialise(dict(impulse.headers)) if impulse.headers else b"{}",
+        _encode_metadata(impulse.connection, impulse.surfaces),
+        payload,
     )
 
 
-def decode(text: bytes) -> Impulse:
-    """Return the impulse of a JSON text; unknown members are ignored.
+@lru_cache(maxsize=1024)
+def _encode_metadata(connection: str, surfaces: tuple[str, ...]) -> bytes:
+    return serialise({"ConnectionLookup": connection, "SurfaceLookups": list(surfaces)})
+
+
+def decode_impulse(text: bytes) -> Impulse:
+    """Parse an impulse (normalised telemetry message) from its JSON text; unknown properties are ignored.
 
     Raises:
-        ValueError: if the text is not JSON or not an impulse; the message names the invalid member.
+        ValueError: if the text is not JSON or not an impulse; the message names the invalid property.
     """
     members = _require_object(parse(text), "impulse")
     metadata = _require_object(members.get("Metadata"), "Metadata")
@@ -50,6 +93,64 @@ def decode(text: bytes) -> Impulse:
         device_id=_require_text(members, "Subject"),
         headers=_require_headers(members.get("Headers")),
         payload=_require_object(members.get("Payload"), "Payload"),
+    )
+
+
+def read_impulse_texts(text: bytes) -> ImpulseTexts:
+    """Parse the JSON text of an impulse, but copy the text of its payload, which is the largest part.
+
+    Raises:
+        ValueError: as :func:`decode_impulse`.
+    """
+    head, _, rest = text.partition(_BEFORE_PAYLOAD)
+    own, _, common = head.partition(_BEFORE_HEADERS)
+    payload = rest[:-1]
+    # A line feed would break files with one message a line; this service writes none.
+    if common and rest.endswith(b"}}") and payload.startswith(b"{") and b"\n" not in payload:
+        try:
+            orjson.loads(payload)
+            # Without headers, all messages of a connection have the same text here.
+            is_cached = common.startswith(b"{}") and len(common) < _LONGEST_CACHED
+            read_common = _read_cached_common if is_cached else _read_common
+            return ImpulseTexts(*_read_own(own + b"}"), payload, *read_common(common))
+        except (ValueError, KeyError, TypeError):
+            pass  # another order of the properties, or an invalid one, which the code below names
+    return to_impulse_texts(decode_impulse(text))
+
+
+def _read_own(text: bytes) -> tuple[str, datetime, str]:
+    """Return the message id, the timestamp and the device id from the first properties of an impulse."""
+    members = orjson.loads(text)
+    if tuple(members) != _OWN_NAMES:
+        raise ValueError(members)
+    message_id, timestamp, source, device_id = members.values()
+    if source != SOURCE or not isinstance(message_id, str) or not isinstance(device_id, str):
+        raise ValueError(members)
+    return message_id, parse_rfc3339(timestamp), device_id
+
+
+def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
+    """Return headers and surfaces as JSON, and the connection, from headers and metadata of an impulse."""
+    members = orjson.loads(b'{"Headers":%b]}}' % text)
+    metadata = members["Metadata"]
+    surfaces = _require_texts(metadata["SurfaceLookups"], "SurfaceLookups")
+    headers = serialise(_require_headers(members["Headers"]))
+    return headers, serialise(surfaces), _require_text(metadata, "ConnectionLookup")
+
+
+_read_cached_common = lru_cache(maxsize=1024)(_read_common)
+
+
+def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
+    """Serialise the headers, the surfaces and the payload of an impulse (normalised telemetry message)."""
+    return ImpulseTexts(
+        impulse.message_id,
+        impulse.timestamp,
+        impulse.device_id,
+        serialise(impulse.payload),
+        serialise(dict(impulse.headers)),
+        serialise(impulse.surfaces),
+        impulse.connection,
     )
 
 

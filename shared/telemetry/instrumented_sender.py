@@ -1,4 +1,4 @@
-"""Event sender decorator that records spans.
+"""Event sender decorator that records OpenTelemetry spans.
 
 Separate from the adapters because it traces each of them in the same way.
 """
@@ -6,7 +6,7 @@ Separate from the adapters because it traces each of them in the same way.
 from collections.abc import Sequence
 from typing import Protocol
 
-from shared.observability.tracing import call_span
+from shared.observability.tracing import open_call_span
 from shared.telemetry.models import HubMessage
 from shared.telemetry.ports import EventSender
 
@@ -15,7 +15,7 @@ class ClosableSender(EventSender, Protocol):
     """Event sender with connections to close."""
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the network connections of the sender."""
         ...
 
 
@@ -23,7 +23,7 @@ class InstrumentedSender:
     """Event sender that records a span with the number of messages for each send of another sender.
 
     Args:
-        sender: sender that does the work.
+        sender: wrapped sender.
         system: name of the messaging system in the OpenTelemetry conventions.
     """
 
@@ -40,7 +40,7 @@ class InstrumentedSender:
             "messaging.destination.name": hub,
             "messaging.batch.message_count": len(messages),
         }
-        with call_span(f"send {hub}", attributes, kind="PRODUCER"):
+        with open_call_span(f"send {hub}", attributes, kind="PRODUCER"):
             await self._sender.send(hub, messages)
 
     async def close(self) -> None:

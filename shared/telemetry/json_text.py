@@ -5,27 +5,21 @@ digits becomes the nearest double, and a number beyond the range of a double is 
 """
 
 import json
-import re
 from typing import Any, NoReturn
 
 import orjson
 
-_ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
-_LONG = b"0" * 19
-"""Number of digits that every such integer has; searching for them is ten times faster than the pattern."""
-
-_BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
-"""Pattern of every integer outside 64 bits, which orjson would convert to a double silently."""
+from shared.text_formats.long_integers import may_have_long_integers
 
 
 def parse(text: bytes) -> Any:
-    """Return the value of a JSON text (RFC 8259, UTF-8); the last of duplicate members wins.
+    """Parse a JSON text (RFC 8259, UTF-8); of properties with the same name, the last one is used.
 
     Raises:
         ValueError: if the text is not JSON, contains NaN, an infinite number or an unpaired surrogate, or is nested too
             deeply.
     """
-    if _LONG not in text.translate(_ZEROS) or _BEYOND_64_BIT.search(text) is None:
+    if not may_have_long_integers(text):
         return orjson.loads(text)
     try:
         value = json.loads(text, parse_constant=_reject_constant)
@@ -36,10 +30,10 @@ def parse(text: bytes) -> Any:
 
 
 def serialise(value: Any) -> bytes:
-    """Return a JSON value as compact UTF-8 text that ``parse`` converts back to the same value.
+    """Serialise a JSON value as compact UTF-8 text; ``parse`` restores the same value.
 
     Raises:
-        ValueError: if the value has no JSON form, or is nested too deeply to be parsed again.
+        ValueError: if the value cannot be represented in JSON, or is nested too deeply to be parsed again.
     """
     try:
         return orjson.dumps(value)
@@ -48,7 +42,7 @@ def serialise(value: Any) -> bytes:
     try:
         text = _serialise_exactly(value)
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"the value has no JSON form: {error}") from None
+        raise ValueError(f"the value cannot be represented in JSON: {error}") from None
     parse(text)
     return text
 

@@ -1,4 +1,4 @@
-"""Positions of timestamp, message id and device id in a connection's messages."""
+"""JSON Pointers to timestamp, message id and device id in a connection's messages."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,12 +12,12 @@ MAX_ID_CHARACTERS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class MessageLayout:
-    """Compiled pointers of a connection; an empty pointer selects nothing.
+    """Parsed JSON Pointers to the fields of a connection's messages; an empty pointer selects nothing.
 
     Attributes:
-        timestamp: position of the time of measurement.
-        message_id: position of the message id.
-        device_id: position of the device id.
+        timestamp: pointer to the time of measurement.
+        message_id: pointer to the message id.
+        device_id: pointer to the device id.
         timestamp_format: format of the timestamp.
     """
 
@@ -28,7 +28,7 @@ class MessageLayout:
 
 
 def layout_from_source(source: Source) -> MessageLayout:
-    """Return the layout of a connection's messages."""
+    """Parse the JSON Pointers in the ``source`` of a connection."""
     return _build_layout(
         source.timestamp_pointer, source.message_id_pointer, source.device_id_pointer, source.timestamp_format
     )
@@ -46,7 +46,7 @@ DEFAULT_LAYOUT: Final = layout_from_source(Source())
 
 
 def validate_id(value: object) -> str:
-    """Return a valid message id or device id.
+    """Check that a value is a valid message id or device id, and return the value.
 
     Raises:
         ValueError: if the value is not a string of 1 to 256 characters.

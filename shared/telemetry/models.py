@@ -1,4 +1,4 @@
-"""Messages, events and impulses of the hubs."""
+"""Models of hub messages, hub events and impulses (normalised telemetry messages)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 TELEMETRY_HUB = "telemetry"
 IMPULSES_HUB = "impulses"
 UNROUTED = "_unrouted"
-"""Connection lookup of events that match no connection; they are archived and counted, but not in the query table."""
+"""Connection id of events that match no connection; they are archived and counted, but not in the query table."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubMessage:
-    """Message to send to a hub.
+    """Message that is sent to an event hub.
 
     Attributes:
         body: bytes of the event, JSON text.
-        partition_key: messages with the same key keep their order; the lookup of the connection.
+        partition_key: lookup (id in URLs) of the connection; messages with the same key keep their order.
         properties: application properties of the event.
     """
 
@@ -27,7 +27,9 @@ class HubMessage:
 
 
 class HubEvent(NamedTuple):
-    """Event that a trigger receives; a tuple, because creating a frozen dataclass takes three times as long.
+    """Event that a trigger function receives from an event hub.
+
+    It is a tuple, because creating a frozen dataclass takes three times as long.
 
     Attributes:
         body: bytes of the event.
@@ -52,11 +54,11 @@ class Impulse(NamedTuple):
     """Normalised telemetry message, in the shape that live stream, archive and table share.
 
     Attributes:
-        message_id: ``ID``: unique within its connection; used to remove redelivered copies.
+        message_id: ``ID``: unique within its connection, to recognise redelivered copies.
         timestamp: ``Timestamp``: time of measurement, UTC.
         connection: ``Metadata.ConnectionLookup``, or ``_unrouted``.
-        surfaces: ``Metadata.SurfaceLookups``: the surfaces that own the connection.
-        device_id: ``Subject``.
+        surfaces: ``Metadata.SurfaceLookups``: the surfaces (groups of connections) that contain the connection.
+        device_id: ``Subject``: id of the device that sent the message.
         headers: ``Headers``: application properties of the event.
         payload: ``Payload``: any JSON object.
     """

@@ -1,4 +1,4 @@
-"""Conversion of an event to the impulse of its connection."""
+"""Conversion of a hub event to an impulse, the normalised telemetry message of its connection."""
 
 import hashlib
 import json
@@ -8,27 +8,27 @@ from typing import Any
 
 from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent, Impulse
-from shared.telemetry.pointers import Pointer, remove, resolve
-from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, to_headers
+from shared.telemetry.pointers import Pointer, remove_at_pointer, resolve_pointer
+from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select_impulse_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _DERIVED_ID_CHARACTERS = 32
-"""128 bits, which are sufficient against random collisions."""
+"""Number of hexadecimal digits: 128 bits, which make random collisions practically impossible."""
 
 
 def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
-    """Return the impulse of an event; the same for each delivery of the event.
+    """Convert a hub event to an impulse (normalised telemetry message); each delivery gives the same impulse.
 
-    The event's properties take precedence over pointers. Values that pointers select are removed from the message, and
-    the rest is the payload.
+    The event's application properties take precedence over JSON Pointers of the connection. Values that these pointers
+    select are removed from the message; the rest is the payload.
 
     Args:
-        source: hub of the event.
-        event: the event.
-        route: connection of the event.
-        message: body of the event; extracted members are removed from it, unless the call fails.
+        source: name of the hub that the event comes from.
+        event: event to convert.
+        route: connection to which the event belongs.
+        message: JSON body of the event; extracted values are removed from it, unless the call fails.
 
     Raises:
         ValueError: if the timestamp, message id or device id is invalid.
@@ -44,28 +44,28 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
         connection=route.connection,
         surfaces=route.surfaces,
         device_id=(event.device_id or route.connection) if device_id is None else device_id,
-        headers=to_headers(event.properties),
+        headers=select_impulse_headers(event.properties),
         payload=message,
     )
     for pointer in extracted:
-        remove(message, pointer)
+        remove_at_pointer(message, pointer)
     return impulse
 
 
 def build_event_id(source: str, event: HubEvent) -> str:
-    """Return the id of a message without one: its hub, partition and sequence number."""
+    """Build an id for a message without an id, from the hub, partition and sequence number of its event."""
     position = f"{event.partition}-{event.sequence_number}"
     return position if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{position}"
 
 
 def derive_message_id(connection: str, device: str, timestamp: datetime, payload: Mapping[str, Any]) -> str:
-    """Return an id that depends only on the content of a message.
+    """Compute a message id that depends only on the message's content, so that equal messages have equal ids.
 
     Args:
-        connection: lookup of the connection.
+        connection: lookup (id in URLs) of the connection.
         device: device id.
         timestamp: time of measurement.
-        payload: a JSON object; the order of its members does not matter.
+        payload: JSON object; the order of its properties does not matter.
     """
     text = json.dumps(
         [connection, device, rfc3339(timestamp), payload], sort_keys=True, ensure_ascii=False, separators=(",", ":")
@@ -81,7 +81,7 @@ def _read_timestamp(
         property_value = event.properties.get(TIMESTAMP)
         if property_value:
             return parse_rfc3339(property_value)
-        value = _extract(message, layout.timestamp, extracted)
+        value = _extract_value(message, layout.timestamp, extracted)
         return None if value is None else parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
         raise ValueError(f"{TIMESTAMP}: {error}") from None
@@ -90,15 +90,15 @@ def _read_timestamp(
 def _read_id(
     event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]
 ) -> str | None:
-    value = event.properties.get(name) or _extract(message, pointer, extracted)
+    value = event.properties.get(name) or _extract_value(message, pointer, extracted)
     try:
         return None if value is None else validate_id(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _extract(message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]) -> Any:
-    value = resolve(message, pointer) if pointer else None
+def _extract_value(message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]) -> Any:
+    value = resolve_pointer(message, pointer) if pointer else None
     if value is not None:
         extracted.append(pointer)
     return value

@@ -1,16 +1,16 @@
-"""JSON Pointer (RFC 6901): resolution in a JSON value, and removal of the selected member."""
+"""JSON Pointer (RFC 6901): parsing, resolution in a JSON value, and removal of the selected property."""
 
 import re
 from typing import Any
 
 type Pointer = tuple[str, ...]
-"""Unescaped reference tokens of a pointer; empty for the whole document."""
+"""Parsed JSON Pointer: its unescaped reference tokens; empty for the whole document."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 
 
 def compile_pointer(text: str) -> Pointer:
-    """Return the reference tokens of a pointer.
+    """Parse a JSON Pointer; return its reference tokens.
 
     Raises:
         ValueError: if the text is not empty and does not begin with ``/``, or if a ``~`` is not followed by 0 or 1.
@@ -26,13 +26,13 @@ def compile_pointer(text: str) -> Pointer:
 
 
 def format_pointer(pointer: Pointer) -> str:
-    """Return the text of a pointer, the inverse of ``compile_pointer``."""
+    """Format reference tokens as a JSON Pointer; the inverse of ``compile_pointer``."""
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
 
 
-def resolve(document: Any, pointer: Pointer, missing: Any = None) -> Any:
-    """Return the value that a pointer selects, else ``missing``; the default None is also the value of a JSON null."""
-    # Fast path, because most pointers select a top-level member and this runs for every message.
+def resolve_pointer(document: Any, pointer: Pointer, missing: Any = None) -> Any:
+    """Return the value that a JSON Pointer selects, or ``missing`` if it selects none; JSON null is None."""
+    # Fast path, because most pointers select a top-level property and this runs for every message.
     if len(pointer) == 1 and isinstance(document, dict):
         return document.get(pointer[0], missing)
     value = document
@@ -46,14 +46,14 @@ def resolve(document: Any, pointer: Pointer, missing: Any = None) -> Any:
     return value
 
 
-def remove(document: Any, pointer: Pointer) -> None:
-    """Remove the object member that a pointer selects, in place.
+def remove_at_pointer(document: Any, pointer: Pointer) -> None:
+    """Remove the property that a JSON Pointer selects from its object, in place.
 
-    An array element is not removed, because the other elements would move; a missing member is not an error.
+    An array element is not removed, because the other elements would move. A missing property is not an error.
     """
     if not pointer:
         return
-    parent = document if len(pointer) == 1 else resolve(document, pointer[:-1])
+    parent = document if len(pointer) == 1 else resolve_pointer(document, pointer[:-1])
     if isinstance(parent, dict):
         parent.pop(pointer[-1], None)
 

@@ -1,4 +1,4 @@
-"""Ports of telemetry: catalog, hubs and connection states."""
+"""Ports of telemetry: workspace catalog, event hubs and connection states."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,15 @@ from shared.telemetry.models import HubMessage
 type CurrentCatalog = Callable[[], Awaitable[Catalog]]
 """Returns the cached catalog of this process. Called for each batch, so it must be cheap."""
 
+type RequireSpace = Callable[[], Awaitable[None]]
+"""Raises STORAGE_FULL ``STORAGE_FULL`` if the disk of the embedded hub is nearly full."""
+
 
 class EventSender(Protocol):
-    """Sender of messages to a hub."""
+    """Sender of messages to an event hub."""
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Send the messages; when this returns, the hub has stored all of them durably.
+        """Send the messages; return after the hub has stored all messages durably.
 
         Messages with the same partition key keep their order. After an error, the caller can send again; the hub can
         then contain some messages twice.
@@ -29,55 +32,52 @@ class EventSender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrivedMessages:
-    """Messages of one trigger batch for one connection from one partition.
+    """Messages that arrived in one batch, for one connection and from one partition of a hub.
 
     Attributes:
-        connection: lookup of the connection, or ``_unrouted``.
-        source: hub and partition; sequence numbers are comparable only within it.
-        sequence_numbers: of the messages, ascending.
+        connection: lookup (id in URLs) of the connection, or ``_unrouted`` for messages without a connection.
+        source: hub and partition of the messages; sequence numbers can be compared only within a source.
+        sequence_numbers: sequence numbers of the messages, ascending.
         last_message: latest enqueued time of the messages.
+        mismatched: sequence numbers of the messages with a value that does not have its declared type.
     """
 
     connection: str
     source: str
     sequence_numbers: tuple[int, ...]
     last_message: datetime
+    mismatched: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """Runtime state of a connection.
+    """Status and message statistics of a connection.
 
     Attributes:
         status: CONNECTING, CONNECTED, DISCONNECTED or ERROR.
-        messages_received: number of events in the hub, each counted once for any number of deliveries. A message that a
+        messages_received: number of hub events; an event counts once for any number of deliveries. A message that a
             caller sends twice is two events.
-        last_message: time of the latest message; None before the first.
+        last_message: time of the latest message; None before the first message.
+        type_mismatches: number of these hub events with a value that does not have its declared type.
     """
 
     status: str
     messages_received: int
     last_message: datetime | None
-
-
-def derive_status(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  a connection's flag
-    """Return a connection's status; a disabled connection is always disconnected."""
-    if not enabled:
-        return "DISCONNECTED"
-    return "CONNECTING" if state is None else state.status
+    type_mismatches: int = 0
 
 
 class ConnectionStateStore(Protocol):
-    """Storage of status and statistics of connections."""
+    """Storage for the status and the message statistics of connections."""
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count messages with sequence numbers above the highest number counted for their connection and source."""
+        """Count messages; those up to the highest sequence number already counted for their source are skipped."""
         ...
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Set a connection's status (ConnectionStatus of the contract)."""
+        """Set a connection's status: CONNECTING, CONNECTED, DISCONNECTED or ERROR."""
         ...
 
-    async def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of every known connection by lookup."""
+    async def load_states(self) -> Mapping[str, ConnectionState]:
+        """Read the state of every known connection, by the lookup (id in URLs) of the connection."""
         ...

@@ -1,7 +1,8 @@
-"""Application properties of events, which describe their body."""
+"""Application properties of hub events, such as the message id and the timestamp of the body."""
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from shared.timestamps import rfc3339
 
@@ -14,13 +15,14 @@ ACCEPTED_BY = "acceptedBy"
 HTTP = "http"
 SIMULATOR = "simulator"
 _ACCEPTORS = frozenset({HTTP, SIMULATOR})
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _EXTRACTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
 
 
 def build_properties(
     connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
-    """Return the properties of a message whose body is only the payload."""
+    """Build the application properties of a hub message, whose body is only the payload."""
     return {
         CONNECTION_LOOKUP: connection,
         TIMESTAMP: rfc3339(timestamp),
@@ -31,12 +33,17 @@ def build_properties(
 
 
 def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
-    """Return whether the service accepted the message while its connection was enabled."""
+    """Return whether this service accepted the message, by HTTP or from a simulator, for an enabled connection."""
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 
-def to_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the properties that become headers of an impulse: those without another member in it."""
-    if properties.keys().isdisjoint(_EXTRACTED):
-        return properties
+def has_all_metadata(properties: Mapping[str, str]) -> bool:
+    """Return whether properties contain the timestamp and both ids of a message, so that its body is the payload."""
+    return bool(properties.get(TIMESTAMP) and properties.get(MESSAGE_ID) and properties.get(DEVICE_ID))
+
+
+def select_impulse_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the event properties that become headers of the normalised message; ids and timestamp have own fields."""
+    if properties.keys() <= _EXTRACTED:
+        return _NO_HEADERS
     return {name: value for name, value in properties.items() if name not in _EXTRACTED}

@@ -1,4 +1,4 @@
-"""Routing of events to connections, compiled once per catalog version."""
+"""Routing of hub events to connections, with rules that are compiled once per catalog version."""
 
 import re
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
 from shared.telemetry.layout import MessageLayout, layout_from_source
 from shared.telemetry.models import HubEvent
-from shared.telemetry.pointers import Pointer, resolve
+from shared.telemetry.pointers import Pointer, resolve_pointer
 from shared.telemetry.properties import CONNECTION_LOOKUP, DEVICE_ID, is_accepted_by_service
+from shared.telemetry.signals import SignalCheck, build_signal_checks
 
 MAX_CACHED = 10_000
 MAX_DEVICE_ID = 256
@@ -19,26 +20,28 @@ MAX_DEVICE_ID = 256
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Connection data for ingestion.
+    """Connection to which hub events are routed, with the data that ingestion needs.
 
     Attributes:
-        connection: lookup of the connection.
-        surfaces: the surfaces that own it, sorted.
-        enabled: whether events can be routed to it.
-        layout: positions of the extracted values in its messages.
+        connection: lookup (id in URLs) of the connection.
+        surfaces: sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain the connection.
+        enabled: True if the connection accepts events.
+        layout: JSON Pointers to timestamp and ids in the connection's messages.
+        signal_checks: type checks for the signals (payload values) that the connection declares.
     """
 
     connection: str
     surfaces: tuple[str, ...]
     enabled: bool
     layout: MessageLayout
+    signal_checks: tuple[SignalCheck, ...] = ()
 
 
 class ConnectionRouter:
-    """Finder of an event's connection; among several matches, the first lookup in order wins.
+    """Finds the connection of a hub event; if several match, the first by lookup (id in URLs) in alphabetical order.
 
     Args:
-        catalog: the connections of one version.
+        catalog: workspace catalog with the connections.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -58,22 +61,22 @@ class ConnectionRouter:
         route = self._routes.get(connection)
         return route is not None and route.enabled
 
-    def find(self, source: str, event: HubEvent, message: Any) -> Route | None:
-        """Return the route of an event; None if it matches no connection.
+    def find_route(self, source: str, event: HubEvent, message: Any) -> Route | None:
+        """Find the connection of a hub event; None if the event matches no connection.
 
         Args:
             source: ``telemetry``, or ``hub/consumerGroup`` for a separate Event Hub.
-            event: the event.
-            message: its body as JSON value; only an object can contain a device id.
+            event: event whose connection is wanted.
+            message: body of the event as JSON value; only an object can contain a device id.
         """
-        named = self._find_named(event)
+        named = self._find_route_by_property(event)
         if named is not None:
             return named
         own = self._by_hub.get(source)
-        found = own.first(event, message) if own else None
-        return found or self._by_device.first(event, message)
+        found = own.find_route(event, message) if own else None
+        return found or self._by_device.find_route(event, message)
 
-    def _find_named(self, event: HubEvent) -> Route | None:
+    def _find_route_by_property(self, event: HubEvent) -> Route | None:
         route = self._routes.get(event.properties.get(CONNECTION_LOOKUP, ""))
         if route is None or route.enabled:
             return route
@@ -85,7 +88,7 @@ class ConnectionRouter:
 
 
 class _DevicePatterns:
-    """Device patterns of several connections, tried in order, with cached results per device."""
+    """Device id patterns of several connections, tried in order; results are cached per device."""
 
     def __init__(self, connections: Sequence[tuple[Connection, Route]]) -> None:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
@@ -95,7 +98,7 @@ class _DevicePatterns:
         ]
         self._cache: dict[tuple[str, ...], Route | None] = {}
 
-    def first(self, event: HubEvent, message: Any) -> Route | None:
+    def find_route(self, event: HubEvent, message: Any) -> Route | None:
         """Return the route of the first connection whose patterns match the event's device."""
         if not self._patterns:
             return None
@@ -104,10 +107,10 @@ class _DevicePatterns:
         if devices not in self._cache:
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
-            self._cache[devices] = self._search(devices)
+            self._cache[devices] = self._match_patterns(devices)
         return self._cache[devices]
 
-    def _search(self, devices: tuple[str, ...]) -> Route | None:
+    def _match_patterns(self, devices: tuple[str, ...]) -> Route | None:
         for place, pattern, route in self._patterns:
             if pattern is None or pattern.match(devices[min(place, len(devices) - 1)]):
                 return route
@@ -115,7 +118,7 @@ class _DevicePatterns:
 
 
 def _resolve_device(message: Any, pointer: Pointer) -> str:
-    device = resolve(message, pointer) if pointer else None
+    device = resolve_pointer(message, pointer) if pointer else None
     return device if isinstance(device, str) and len(device) <= MAX_DEVICE_ID else ""
 
 
@@ -133,4 +136,5 @@ def _build_route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
         surfaces=surfaces,
         enabled=connection.enabled,
         layout=layout_from_source(connection.source),
+        signal_checks=build_signal_checks(connection.signals),
     )

@@ -1,6 +1,6 @@
-"""Simulated sources, whose messages are sent to the hub like any other telemetry.
+"""Simulated devices, which send telemetry messages to the event hub.
 
-Separate from ``ingest`` because simulated messages pass the hub like the messages of devices.
+Separate from ``ingest`` because simulated messages pass through the hub like the messages of real devices.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from shared.telemetry.properties import SIMULATOR, build_properties
 from shared.telemetry.variables import Generator, Tick, build_generator
 
 FILL_MS = 10_000
-"""Maximum period before now for which messages are sent after a start or a gap."""
+"""Milliseconds before now for which messages are sent later, after a start or a gap."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("telemetry.simulators")
 
 
 class SimulatedConnection:
-    """Devices of one simulator; a message depends only on its tick, so that sending it twice changes nothing.
+    """Devices of one simulated connection. A message depends only on its tick (time), so a repeated send is harmless.
 
     Args:
         connection: a connection with a simulator.
@@ -50,11 +50,11 @@ class SimulatedConnection:
         ]
 
     def iter_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
-        """Yield the messages of the ticks after one time, up to and including another (milliseconds since 1970)."""
+        """Yield the messages for all ticks (times) after ``after_ms`` up to ``until_ms``, milliseconds since 1970."""
         for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
-            yield from self._messages(Tick(number, self._interval_ms))
+            yield from self._build_messages(Tick(number, self._interval_ms))
 
-    def _messages(self, tick: Tick) -> Iterator[HubMessage]:
+    def _build_messages(self, tick: Tick) -> Iterator[HubMessage]:
         timestamp = _EPOCH + timedelta(milliseconds=tick.milliseconds)
         for device_id, variables in self._devices:
             message_id = f"{device_id}-{tick.number}"
@@ -66,7 +66,7 @@ class SimulatedConnection:
 
 
 class Simulators:
-    """Runner of the workspace's simulators."""
+    """Sends the messages of all simulated connections in the workspace."""
 
     def __init__(self, catalog: CurrentCatalog, sender: EventSender) -> None:
         self._catalog = catalog
@@ -76,7 +76,7 @@ class Simulators:
         self._sent_until_ms: dict[str, int] = {}
 
     async def run(self, moment: datetime) -> int:
-        """Send all messages that are due, and return their number.
+        """Send all simulated messages that are due at a moment, and return their number.
 
         Raises:
             WorkspaceError: from the hub; the next run sends the messages again.
@@ -89,14 +89,14 @@ class Simulators:
         messages = [
             message
             for lookup, simulated in self._running.items()
-            for message in simulated.iter_due_messages(self._after_ms(lookup, until_ms), until_ms)
+            for message in simulated.iter_due_messages(self._get_start_ms(lookup, until_ms), until_ms)
         ]
         if messages:
             await self._sender.send(TELEMETRY_HUB, messages)
         self._sent_until_ms = dict.fromkeys(self._running, until_ms)
         return len(messages)
 
-    def _after_ms(self, lookup: str, until_ms: int) -> int:
+    def _get_start_ms(self, lookup: str, until_ms: int) -> int:
         sent_until_ms = self._sent_until_ms.get(lookup, 0)
         oldest_ms = until_ms - FILL_MS
         # A clock that was set back counts as a start; the same ticks give the same messages.

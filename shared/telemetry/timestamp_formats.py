@@ -1,4 +1,4 @@
-"""Parser of message times in the format that a connection declares."""
+"""Parser of message timestamps in the format that a connection declares."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -15,13 +15,13 @@ _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 
 
 def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
-    """Return the instant of a JSON value, in UTC; digits beyond microseconds are cut off.
+    """Parse the timestamp of a message; return the time in UTC, truncated to microseconds.
 
     Epoch times are JSON numbers or the same number as text, such as ``1767600000.25`` and ``"1767600000.25"``.
 
     Args:
-        value: a JSON value.
-        form: format of the connection.
+        value: timestamp as a JSON value.
+        form: timestamp format that the connection declares.
 
     Raises:
         ValueError: if the value does not have the format, or is outside the years 1 to 9999.
@@ -31,24 +31,24 @@ def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
     per_unit = _MICROSECONDS[form]
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
-        return _instant(value * per_unit, form)
-    return _instant(_to_microseconds(value, per_unit, form), form)
+        return _to_instant(value * per_unit, form)
+    return _to_instant(_to_microseconds(value, per_unit, form), form)
 
 
 def _to_microseconds(value: object, per_unit: int, form: TimestampFormat) -> int:
     if isinstance(value, float):
         # Until the year 2242, repr() of a double restores the decimal of the message to the microsecond.
-        return _floor(Fraction(repr(value)) * per_unit)
+        return _round_down(Fraction(repr(value)) * per_unit)
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
-        return _floor(Fraction(value) * per_unit)
+        return _round_down(Fraction(value) * per_unit)
     raise ValueError(f"must be a number for the format {form.value}, which counts from 1970-01-01T00:00:00Z")
 
 
-def _floor(number: Fraction) -> int:
+def _round_down(number: Fraction) -> int:
     return number.numerator // number.denominator
 
 
-def _instant(microseconds: int, form: TimestampFormat) -> datetime:
+def _to_instant(microseconds: int, form: TimestampFormat) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:

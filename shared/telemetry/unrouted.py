@@ -1,4 +1,4 @@
-"""Impulses of events that match no connection or are invalid; they are stored as ``_unrouted`` with the reason."""
+"""Telemetry messages (impulses) for hub events that match no connection or are invalid, stored as ``_unrouted``."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -15,35 +15,39 @@ ENCODING = "x-raw-encoding"
 PART = "x-raw-part"
 
 PART_BYTES = 256 * 1024
-"""Size of the parts of an event that is too large for one impulse; each part fits in any encoding."""
+"""Size in bytes of the parts of an event that is too large for one message; a part fits in any encoding."""
 
 
 def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> Impulse:
-    """Return the impulse of an event; the payload is its JSON object, else its text or base64 under ``raw``.
+    """Build the ``_unrouted`` impulse (telemetry message) of an event that has no valid message or connection.
+
+    The payload is the event's JSON object; a body that is not an object is stored as text or base64 under ``raw``.
 
     Args:
-        source: hub of the event.
-        event: the event.
-        message: its body as JSON value; None if the body is not JSON.
-        reason: why the event is unrouted; becomes a header.
-        claimed_by: connection of the event; empty if there is none.
+        source: name of the hub that the event comes from.
+        event: the hub event.
+        message: body of the event as JSON value; None if the body is not JSON.
+        reason: text that says why the event is unrouted; becomes a header.
+        claimed_by: lookup (id in URLs) of the connection that the event matches; empty if none matches.
     """
     if isinstance(message, dict):
-        return _impulse(source, event, _build_reason_headers(reason, claimed_by), message)
+        return _build_unrouted_impulse(source, event, _build_reason_headers(reason, claimed_by), message)
     encoding, raw = _encode_raw(event.body)
-    return _impulse(source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw})
+    return _build_unrouted_impulse(
+        source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw}
+    )
 
 
-def build_part_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
-    """Yield the impulses of a large event, with its body in base64, numbered ``1/3``, ``2/3``, ``3/3``."""
+def build_unrouted_part_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
+    """Yield ``_unrouted`` impulses (messages) of a large event: parts of its body in base64, numbered ``1/3`` etc."""
     starts = range(0, len(event.body), PART_BYTES)
     for number, start in enumerate(starts, 1):
         headers = {**_build_reason_headers(reason, claimed_by), ENCODING: "base64", PART: f"{number}/{len(starts)}"}
         raw = b64encode(event.body[start : start + PART_BYTES]).decode()
-        yield _impulse(source, event, headers, {"raw": raw}, suffix=f".{number}")
+        yield _build_unrouted_impulse(source, event, headers, {"raw": raw}, suffix=f".{number}")
 
 
-def _impulse(
+def _build_unrouted_impulse(
     source: str, event: HubEvent, headers: dict[str, str], payload: dict[str, Any], suffix: str = ""
 ) -> Impulse:
     return Impulse(
@@ -62,7 +66,7 @@ def _build_reason_headers(reason: str, claimed_by: str) -> dict[str, str]:
 
 
 def parse_if_json(body: bytes) -> Any:
-    """Return the body of an event as JSON value, or None if it is not JSON."""
+    """Parse the body of an event as JSON; return None if the body is not JSON."""
     try:
         return parse(body)
     except ValueError:

@@ -8,18 +8,27 @@ The parser is separate from the Kusto adapter, because it parses any JSON text.
 import json
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in the stubs
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*+")
+_SLICE: Final = 64 * 1024
+"""Number of characters of small elements that are parsed in one call."""
+_LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
+"""Digits of a number that the fast parser may not return exactly."""
+_BETWEEN: Final = ("],[", "},{")
+"""Boundaries between two elements at which an array can be cut."""
 
 
 def loads_in_slices(text: str, levels: int) -> Any:
     """Parse a JSON text with the same result as ``json.loads``.
 
     Args:
-        text: the JSON.
-        levels: nesting depth down to which members are parsed one by one; a deeper value is parsed in one call.
+        text: the JSON text.
+        levels: nesting depth down to which elements and properties are parsed one by one; a deeper value is parsed in
+            one call, and small arrays and objects in a compact array are parsed several at a time.
 
     Raises:
         ValueError: the text is not JSON.
@@ -45,13 +54,43 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
     at = _skip_whitespace(text, at)
     if text[at : at + 1] == "]":
         return found, at + 1
+    one_by_one_until = at
     while True:
+        if not levels and at >= one_by_one_until:
+            members, one_by_one_until = _parse_members(text, at)
+            if members:
+                found += members
+                at = one_by_one_until
         value, at = _parse_value(text, _skip_whitespace(text, at), levels)
         found.append(value)
         at = _skip_whitespace(text, at)
         if _is_end(text, at, "]"):
             return found, at + 1
         at += 1
+
+
+def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
+    """Parse several elements of an array in one call.
+
+    A cut inside an element leaves a bracket or a string open, so that the elements before the cut are not valid JSON.
+
+    Returns:
+        The elements, and the position of the next element. If the array cannot be cut: no elements, and the position up
+        to which the elements must be parsed one by one.
+    """
+    cut = next((cut for cut in (text.find(mark, at + _SLICE) for mark in _BETWEEN) if cut >= 0), -1)
+    if cut < 0 or cut > at + 2 * _SLICE:
+        return [], at + _SLICE
+    try:
+        return _parse_exactly(f"[{text[at : cut + 1]}]"), cut + 2
+    except (ValueError, RecursionError):
+        return [], cut + 1
+
+
+def _parse_exactly(text: str) -> list[Any]:
+    parse = json.loads if _LONG_NUMBER.search(text) else orjson.loads
+    found: list[Any] = parse(text)
+    return found
 
 
 def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:

@@ -4,26 +4,34 @@ import json
 import math
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
-from shared.worker_threads import run_in_worker
+import orjson
+
+from shared.runtime import Runtime
+from shared.text_formats.long_integers import may_have_long_integers
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
 """Maximum number of arrays and objects in one text; creating more of them would block other requests."""
+
+_FAST_BYTES: Final = 1024 * 1024
+"""Maximum size of a body for orjson, which does not let other threads run meanwhile."""
+
+_UNDECIDED: Final = object()
 
 # The closing quote is optional; otherwise each quote in an unclosed string would start another search to the end.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-async def parse_body(body: bytes) -> Any:
-    """Parse a JSON body, in a worker thread if it is large.
+async def parse_body(body: bytes, runtime: Runtime) -> Any:
+    """Parse a JSON body, in a worker thread if the body is large.
 
     Raises:
         ValueError: the body is not valid; see :func:`parse_json`.
     """
-    return await run_in_worker(len(body), parse_json, body)
+    return await runtime.run_in_worker(len(body), parse_json, body)
 
 
 def parse_json(body: bytes) -> Any:
@@ -33,12 +41,52 @@ def parse_json(body: bytes) -> Any:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
             range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
+    value = _parse_fast(body)
+    return _parse_slowly(body) if value is _UNDECIDED else value
+
+
+def _parse_fast(body: bytes) -> Any:
+    """Parse a usual JSON body with orjson, which takes a third of the time; return ``_UNDECIDED`` for all others.
+
+    orjson keeps the last of two equal keys. A lost member has at least the quotation marks of its key, so the same text
+    written again then has fewer of them.
+    """
+    if len(body) > _FAST_BYTES or body.count(b"[") + body.count(b"{") > MAX_CONTAINERS or b"\\u" in body:
+        return _UNDECIDED
+    if may_have_long_integers(body):
+        return _UNDECIDED
+    try:
+        value = orjson.loads(body)
+        is_complete = orjson.dumps(value).count(b'"') == body.count(b'"')
+    except (ValueError, TypeError):
+        return _UNDECIDED
+    return value if is_complete and _is_shallow(value) else _UNDECIDED
+
+
+def _is_shallow(value: Any) -> bool:
+    """Return whether a value has at most :data:`MAX_DEPTH` levels."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return True
+        level = [
+            child
+            for item in level
+            for child in (item.values() if type(item) is dict else item)
+            if type(child) is dict or type(child) is list
+        ]
+    return not level
+
+
+def _parse_slowly(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise ValueError("begins with a byte order mark; send UTF-8 without one")
     _limit_containers(text)
-    value = _load(text)
+    value = _load_json(text)
     _check_depth(value)
     if _SURROGATE.search(text):
         _reject_lone_surrogates(value)
@@ -58,7 +106,7 @@ def _count_brackets(text: str) -> int:
     return text.count("[") + text.count("{")
 
 
-def _load(text: str) -> Any:
+def _load_json(text: str) -> Any:
     try:
         # These hooks are written in Python, so the interpreter can switch to other threads at each number and object.
         return json.loads(

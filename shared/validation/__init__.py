@@ -1,1 +1,1 @@
-"""Rules for names that callers send, and messages about invalid values."""
+"""Rules for names, ids and redirect URIs that callers send, and messages about invalid values."""

@@ -1,1 +1,1 @@
-"""Warm queries: approved KQL over telemetry, run with typed parameters."""
+"""Warm queries: saved and approved KQL queries over recent telemetry, run with typed parameters."""

@@ -1,22 +1,31 @@
-"""Columns of queries, from the engine and without reading telemetry."""
+"""Result columns of warm queries (saved KQL queries), which the engine determines without reading telemetry."""
 
 import asyncio
-import time
+import math
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
-from shared.worker_threads import run_in_worker
 
-MAX_CACHED = 1_000
+MIN_CACHED = 1_000
+LIST_REQUESTS = 4
+"""Maximum number of concurrent engine requests for the columns of a list of queries."""
+MAX_AWAITED = 100
+"""Number of uncached queries in a list above which a caller does not wait for their columns."""
+REJECTED_SECONDS = 60.0
+"""Seconds for which the engine's rejection of a query is cached for lists."""
 TIMEOUT_SECONDS = 20
 WAIT_SECONDS = 4.0
-"""Maximum wait of callers that can continue without the columns."""
+"""Maximum seconds that callers wait if they can continue without the columns."""
 UNRESPONSIVE_SECONDS = 10.0
-"""Period after a timeout in which callers do not wait for the engine."""
+"""Seconds after a timeout in which callers do not wait for the engine."""
 UNAVAILABLE = WorkspaceError(
     Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine did not return the columns in time; try again."
 )
@@ -36,76 +45,170 @@ _SAMPLE_VALUES = {
 }
 
 
-class QueryColumns:
-    """Cache of query columns by the query's text and parameters."""
+type Result = tuple[Column, ...] | WorkspaceError
+"""Columns of a query, or the reason why they are unknown."""
 
-    def __init__(self, engine: QueryEngine) -> None:
+type _Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _CacheEntry:
+    result: Result
+    expires_at: float
+
+
+class QueryColumns:
+    """Cache of the result columns of KQL queries, by text and parameters of the query.
+
+    The cache holds up to ``MIN_CACHED`` entries, or twice as many as the longest list of queries has.
+    """
+
+    def __init__(self, engine: QueryEngine, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._engine = engine
-        self._cache: OrderedDict[tuple[object, ...], tuple[Column, ...]] = OrderedDict()
-        self._requests: dict[tuple[object, ...], asyncio.Task[tuple[Column, ...] | WorkspaceError]] = {}
+        self._runtime = runtime
+        self._cache: OrderedDict[_Key, _CacheEntry] = OrderedDict()
+        self._capacity = MIN_CACHED
+        self._requests: dict[_Key, asyncio.Task[Result]] = {}
+        self._queued: dict[_Key, asyncio.Task[Result]] = {}
         self._unresponsive_until = 0.0
+        self._succeeded_at = 0.0
+        self._failed_at = 0.0
+        self._turns = asyncio.Semaphore(LIST_REQUESTS)
 
     async def resolve(self, query: WarmQuery) -> tuple[Column, ...]:
-        """Return the columns of a query, from the cache or from the engine.
+        """Return the result columns of a KQL query, from the cache or from the query engine.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY`` if the engine rejects the query; other
                 errors of the engine.
         """
-        key = _cache_key(query)
-        columns = self._cache.get(key)
-        if columns is None:
-            columns = await self._request(query)
-            self._unresponsive_until = 0.0
-            self._cache[key] = columns
-            if len(self._cache) > MAX_CACHED:
-                self._cache.popitem(last=False)
+        key = _build_cache_key(query)
+        cached = self._find_cached(key)
+        if cached is not None and not isinstance(cached, WorkspaceError):
+            return cached
+        columns = await self._request_columns(query)
+        self._unresponsive_until = 0.0
+        self._succeeded_at = self._runtime.monotonic()
+        self._store_result(key, columns, math.inf)
         return columns
 
     async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
-        """Return the columns of a query; None if the engine does not return them in time or rejects the query."""
+        """Return the result columns of a KQL query; None if the query engine is too slow or rejects the query."""
         result = await self.resolve_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
 
-    async def resolve_or_error(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
-        """Return the columns of a query, or the error of :meth:`resolve` or of an unresponsive engine.
+    async def resolve_or_error(self, query: WarmQuery) -> Result:
+        """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
         The request to the engine continues after the timeout. Until it ends, other callers do not wait.
         """
-        key = _cache_key(query)
-        if key in self._cache:
-            return self._cache[key]
-        if key not in self._requests:
-            self._requests[key] = asyncio.create_task(self._resolve_safely(query))
-            self._requests[key].add_done_callback(lambda _: self._requests.pop(key, None))
-        wait_seconds = 0.0 if time.monotonic() < self._unresponsive_until else WAIT_SECONDS
-        done, _ = await asyncio.wait({self._requests[key]}, timeout=wait_seconds)
-        if done:
-            return done.pop().result()
-        if wait_seconds:
-            self._unresponsive_until = time.monotonic() + UNRESPONSIVE_SECONDS
-        return UNAVAILABLE
+        [result] = await self.resolve_all([query])
+        return result
 
-    async def _resolve_safely(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+    async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
+        """Return the result columns of each query; None if the engine is too slow or rejects the query."""
+        results = await self.resolve_all(queries)
+        return [None if isinstance(result, WorkspaceError) else result for result in results]
+
+    async def resolve_all(self, queries: Sequence[WarmQuery]) -> list[Result]:
+        """Return for each query its result columns or the engine's error; wait only a few seconds.
+
+        If the columns of more than ``MAX_AWAITED`` queries are not cached, the result for these is ``UNAVAILABLE``
+        without any wait, because the engine would not respond in time. They are requested in the background.
+        """
+        self.reserve(len(queries))
+        keys = [_build_cache_key(query) for query in queries]
+        results = [self._find_cached(key) for key in keys]
+        missing = {key: query for key, query, result in zip(keys, queries, results, strict=True) if result is None}
+        if missing:
+            loaded = await self._request_missing(missing)
+            results = [loaded[key] if result is None else result for key, result in zip(keys, results, strict=True)]
+        return [UNAVAILABLE if result is None else result for result in results]
+
+    async def check(self, query: WarmQuery) -> WorkspaceError | None:
+        """Return the engine's error for a query, or None if the query is valid; wait as long as the engine needs."""
+        key = _build_cache_key(query)
+        result = self._find_cached(key)
+        if result is None:
+            result = await asyncio.shield(self._start_request(key, query))
+        return result if isinstance(result, WorkspaceError) else None
+
+    def reserve(self, queries: int) -> None:
+        """Enlarge the cache to twice the number of queries in a list, so that old and changed queries fit into it."""
+        self._capacity = max(self._capacity, 2 * queries)
+
+    def _find_cached(self, key: _Key) -> Result | None:
+        entry = self._cache.get(key)
+        if entry is None or entry.expires_at < self._runtime.monotonic():
+            return None
+        self._cache.move_to_end(key)
+        return entry.result
+
+    def _store_result(self, key: _Key, result: Result, expires_at: float) -> None:
+        self._cache[key] = _CacheEntry(result, expires_at)
+        self._cache.move_to_end(key)
+        while len(self._cache) > self._capacity:
+            self._cache.popitem(last=False)
+
+    async def _request_missing(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, Result]:
+        """Request the columns of uncached queries; the result of a query is an error if the engine is too slow."""
+        start = self._start_request if len(missing) <= LIST_REQUESTS else self._queue_request
+        requests = {key: start(key, query) for key, query in missing.items()}
+        started_at = self._runtime.monotonic()
+        is_waiting = len(missing) <= MAX_AWAITED and started_at >= self._unresponsive_until
+        done, pending = await asyncio.wait(requests.values(), timeout=WAIT_SECONDS if is_waiting else 0.0)
+        if pending and is_waiting and self._succeeded_at < started_at:
+            self._unresponsive_until = self._runtime.monotonic() + UNRESPONSIVE_SECONDS
+        return {key: request.result() if request in done else UNAVAILABLE for key, request in requests.items()}
+
+    def _start_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+        """Return the running engine request for a query's columns, or start one."""
+        return self._get_or_create_task(self._requests, key, lambda: self._resolve_safely(key, query))
+
+    def _queue_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
+        """Return a task that requests a query's columns when fewer than ``LIST_REQUESTS`` requests are running."""
+        return self._get_or_create_task(self._queued, key, lambda: self._resolve_in_turn(key, query))
+
+    @staticmethod
+    def _get_or_create_task(
+        tasks: dict[_Key, asyncio.Task[Result]], key: _Key, create: Callable[[], Coroutine[Any, Any, Result]]
+    ) -> asyncio.Task[Result]:
+        if key not in tasks:
+            tasks[key] = asyncio.create_task(create())
+            tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
+        return tasks[key]
+
+    async def _resolve_in_turn(self, key: _Key, query: WarmQuery) -> Result:
+        queued_at = self._runtime.monotonic()
+        async with self._turns:
+            if self._failed_at > queued_at:
+                # The engine failed while this request was in the queue; the request would fail, too.
+                return UNAVAILABLE
+            result = self._find_cached(key)
+            return await self._start_request(key, query) if result is None else result
+
+    async def _resolve_safely(self, key: _Key, query: WarmQuery) -> Result:
         try:
             return await self.resolve(query)
         except WorkspaceError as error:
+            if error.kind is Kind.INVALID:
+                self._store_result(key, error, self._runtime.monotonic() + REJECTED_SECONDS)
+            else:
+                self._failed_at = self._runtime.monotonic()
             return error
 
-    async def _request(self, query: WarmQuery) -> tuple[Column, ...]:
-        request = await run_in_worker(len(query.kql), self._build_request, query)
+    async def _request_columns(self, query: WarmQuery) -> tuple[Column, ...]:
+        request = await self._runtime.run_in_worker(len(query.kql), self._build_request, query)
         return (await self._engine.execute(request)).columns
 
     @staticmethod
     def _build_request(query: WarmQuery) -> EngineQuery:
         check_query(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
-        composed = kql_text.compose_query(
-            query.kql, declared, _NO_ROWS if kql_text.accepts_time_filter(query.kql) else ""
-        )
+        composed = kql_text.compose_query(query.kql, declared, _NO_ROWS if kql_text.can_filter_table(query.kql) else "")
         values = {parameter.name: _SAMPLE_VALUES[parameter.type] for parameter in query.parameters}
         return EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
 
 
-def _cache_key(query: WarmQuery) -> tuple[object, ...]:
+def _build_cache_key(query: WarmQuery) -> _Key:
     return query.kql, tuple((parameter.name, parameter.type) for parameter in query.parameters)

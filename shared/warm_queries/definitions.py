@@ -1,12 +1,12 @@
-"""Management of warm queries: create, change, approve and delete, each with an audit event.
+"""Management of warm queries (saved KQL queries): create, change, approve and delete, each with an audit event.
 
 Separate from ``service`` because many requests run queries, and few change them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,30 +15,39 @@ from shared.auth.principals import Principal
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.kql_restrictions import check_query
-from shared.catalog.models import Approval, WarmQuery
+from shared.catalog.models import Approval, Rejection, StoredWarmQuery, WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
-from shared.catalog.query_checks import check_api_path, check_parameters
+from shared.catalog.problems import format_path
+from shared.catalog.query_checks import check_api_path, check_declared_parameters
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditional_requests import UNCONDITIONAL, Condition
+from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
 from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
-from shared.timestamps import now
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.signatures import DecisionSigner
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.etags import compute_etag
-from shared.worker_threads import run_in_worker
+from shared.warm_queries.signed_changes import (
+    BuildChanges,
+    SignedChange,
+    build_decision,
+    build_signature,
+    derive_event_id,
+)
 
 
 class QueryDefinitions:
-    """Definitions of warm queries and their approvals."""
+    """Service that stores, approves and deletes saved KQL queries, each with an audit event."""
 
-    def __init__(self, catalog: CatalogService, columns: QueryColumns, *, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, catalog: CatalogService, columns: QueryColumns, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._catalog = catalog
         self._columns = columns
-        self._clock = clock
+        self._runtime = runtime
 
-    async def find(self, lookup: str) -> CatalogEntry[WarmQuery] | None:
-        """Return the stored query; None if there is none that this version can parse."""
-        item = _find_item(await self._catalog.load(), lookup)
+    async def find(self, lookup: str) -> CatalogEntry[StoredWarmQuery] | None:
+        """Read a saved KQL query from the store; None if it is missing or unreadable by this version of the service."""
+        item = _find_query_item(await self._catalog.load(), lookup)
         try:
             return None if item is None else _parse_entry(item)
         except ValidationError:
@@ -46,8 +55,8 @@ class QueryDefinitions:
 
     async def put(
         self, caller: Principal, query: WarmQuery, condition: Condition = UNCONDITIONAL
-    ) -> tuple[CatalogEntry[WarmQuery], bool]:
-        """Store a query as a draft, without any earlier approval; return it, and whether it is new.
+    ) -> tuple[CatalogEntry[StoredWarmQuery], bool]:
+        """Store a query as a draft, without any earlier approval; return the query, and whether it is new.
 
         The engine validates the query first, so that every stored query can run.
 
@@ -60,23 +69,26 @@ class QueryDefinitions:
         await self.check(faults, draft)
         faults.raise_all()
 
-        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
+        def build_draft_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             _check_conflicts(draft, stored)
-            item = _find_item(stored, draft.lookup)
+            item = _find_query_item(stored, draft.lookup)
             _check_condition(condition, item)
             before = None if item is None else item.definition
             return [ItemChange(ItemKind.WARM_QUERY, draft.lookup, before, to_definition(draft))]
 
-        outcome = await self._catalog.change(decide, caller.member_id)
+        outcome = await self._catalog.change(build_draft_changes, caller.member_id)
         [change] = outcome.plan.changes
-        return _parse_entry(_get_item(outcome.catalog, draft.lookup)), change.before is None
+        return _parse_entry(_get_query_item(outcome.catalog, draft.lookup)), change.before is None
 
     async def check(self, faults: ValidationErrors, query: WarmQuery) -> None:
-        """Add the violations of a query; the engine validates its text only if no other rule is violated."""
+        """Add the errors of a query's definition to ``faults``.
+
+        The engine validates the text only if all other rules for text and parameters are met.
+        """
         if faults.has_valid("kql"):
             with faults.collect(), _rename_field_to_kql():
-                await run_in_worker(len(query.kql), check_query, query.kql)
-        _check_form(faults, query)
+                await self._runtime.run_in_worker(len(query.kql), check_query, query.kql)
+        _check_parameters_and_path(faults, query)
         if faults.has_valid("kql", "parameters"):
             with faults.collect(), _rename_field_to_kql():
                 await self._columns.resolve(query)
@@ -85,55 +97,167 @@ class QueryDefinitions:
                 _check_surface(query, await self._catalog.load())
 
     async def approve(
-        self, approver: str, lookup: str, condition: Condition = UNCONDITIONAL, *, repeatable: bool = False
-    ) -> CatalogEntry[WarmQuery]:
-        """Approve a draft; an approved query does not change.
+        self,
+        approver: str,
+        lookup: str,
+        condition: Condition = UNCONDITIONAL,
+        *,
+        creators: Collection[str] = (),
+        repeatable: bool = False,
+        append_id: str = "",
+        signer: DecisionSigner | None = None,
+    ) -> CatalogEntry[StoredWarmQuery]:
+        """Approve a draft; a query that is already approved does not change.
 
         Args:
-            approver: the person who approves.
-            lookup: lookup of the query.
-            condition: precondition on the definition.
-            repeatable: whether the request can be a retry after a lost reply: the condition then also matches the draft
+            approver: member id of the person who approves.
+            lookup: lookup (id in URLs) of the query.
+            condition: If-Match precondition on the definition of the query.
+            creators: further team members who must not be the last editor: creators of the approver's credential, and
+                services with API keys that the approver created.
+            repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
                 that the approver has already approved.
+            append_id: id of the request's Idempotency-Key, by which a retry can use the same sign-in; empty without a
+                key.
+            signer: signs the decision; None for a decision without a signature.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the approver is
-                the last editor; INVALID ``QUERY_INVALID`` if the query reads data outside the workspace;
-                PRECONDITION_FAILED.
+                the last editor; CONFLICT ``WARM_QUERY_REJECTED``; INVALID ``QUERY_INVALID`` if the query reads data
+                outside the workspace or the engine rejects it; PRECONDITION_FAILED; the errors of
+                :meth:`DecisionSigner.sign`.
         """
+        rejected_text, engine_error = await self._find_engine_error(lookup)
 
-        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
-            item = _get_item(stored, lookup)
-            query = _check_approver(item, approver)
+        def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
+            item = _get_query_item(stored, lookup)
+            query = _check_approver(item, (approver, *creators))
             if not (repeatable and _is_approved_draft(item, approver, condition)):
                 _check_condition(condition, item)
             if query.approval is not None:
                 return []
-            approval = Approval(approved_by=approver, approved_at=self._clock())
+            if engine_error is not None and query.kql == rejected_text:
+                raise engine_error
+            at = self._runtime.now()
+            approval = Approval(approved_by=approver, approved_at=at, signature=build_signature(signed, item, at))
             after = to_definition(query.model_copy(update={"approval": approval}))
-            return [ItemChange(ItemKind.WARM_QUERY, lookup, item.definition, after, "Approved", is_edit=False)]
+            return [build_decision(item, after, "Approved", signed)]
 
-        outcome = await self._catalog.change(decide, approver)
-        return _parse_entry(_get_item(outcome.catalog, lookup))
+        return await self._decide(lookup, approver, build_changes, signer, append_id)
+
+    async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
+        """Return the text of a draft, and the error if the engine rejects it; an engine that is too slow is no error.
+
+        The draft can come from a workspace with another engine, so that it was never checked by this one.
+        """
+        item = _find_query_item(await self._catalog.load(), lookup)
+        query = None if item is None else StoredWarmQuery.model_validate(item.definition)
+        if query is None or query.approval is not None:
+            return "", None
+        found = await self._columns.resolve_or_error(query)
+        if not isinstance(found, WorkspaceError) or found.kind is not Kind.INVALID:
+            return "", None
+        try:
+            with _rename_field_to_kql():
+                raise found
+        except WorkspaceError as error:
+            return query.kql, error
+
+    async def reject(
+        self,
+        rejector: str,
+        lookup: str,
+        comment: str,
+        condition: Condition = UNCONDITIONAL,
+        *,
+        creators: Collection[str] = (),
+        repeatable: bool = False,
+        append_id: str = "",
+        signer: DecisionSigner | None = None,
+    ) -> CatalogEntry[StoredWarmQuery]:
+        """Reject a draft; the rejection is part of the definition until the query is replaced.
+
+        Args:
+            rejector: member id of the person who rejects.
+            lookup: lookup (id in URLs) of the query.
+            comment: reason of the rejection.
+            condition: If-Match precondition on the definition of the query.
+            creators: further team members who must not be the last editor: creators of the rejector's credential, and
+                services with API keys that the rejector created.
+            repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
+                that the rejector has already rejected.
+            append_id: id of the request's Idempotency-Key, by which a retry can use the same sign-in; empty without a
+                key.
+            signer: signs the decision; None for a decision without a signature.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if the rejector is
+                the last editor; CONFLICT ``WARM_QUERY_APPROVED`` if the query is approved; PRECONDITION_FAILED; the
+                errors of :meth:`DecisionSigner.sign`.
+        """
+
+        def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
+            item = _get_query_item(stored, lookup)
+            _check_decider_is_not_editor(item, (rejector, *creators))
+            query = _parse_entry(item).value
+            if query.approval is not None:
+                raise WorkspaceError(
+                    Kind.CONFLICT, "WARM_QUERY_APPROVED", "The query is approved; only a draft can be rejected."
+                )
+            is_repeated = _is_rejected_by(query, rejector, comment)
+            if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
+                _check_condition(condition, item)
+            if is_repeated:
+                return []
+            at = self._runtime.now()
+            signature = build_signature(signed, item, at)
+            rejection = Rejection(rejected_by=rejector, rejected_at=at, comment=comment, signature=signature)
+            after = to_definition(query.model_copy(update={"rejection": rejection}))
+            return [build_decision(item, after, "Rejected", signed)]
+
+        return await self._decide(lookup, rejector, build_changes, signer, append_id)
+
+    async def _decide(
+        self, lookup: str, actor: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str
+    ) -> CatalogEntry[StoredWarmQuery]:
+        """Commit a decision about a draft, with a signature if there is a signer; return the query."""
+        if signer is None:
+            outcome = await self._catalog.change(build_changes, actor)
+            return _parse_entry(_get_query_item(outcome.catalog, lookup))
+        stored = await self._catalog.load()
+        # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
+        if not build_changes(stored):
+            return _parse_entry(_get_query_item(stored, lookup))
+        event_id = derive_event_id(append_id, _get_query_item(stored, lookup)) if append_id else self._runtime.new_id()
+        async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
+            await session.confirm()
+            signed = SignedChange(session.signature, event_id)
+            outcome = await self._catalog.change(partial(build_changes, signed=signed), actor)
+            session.is_decided = not outcome.plan.is_empty
+        return _parse_entry(_get_query_item(outcome.catalog, lookup))
 
     async def delete(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
         """Delete a query.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; PRECONDITION_FAILED.
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND`` if the query does not exist and the request has no
+                If-Match; PRECONDITION_FAILED.
         """
 
-        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
-            item = _get_item(stored, lookup)
+        def build_deletion_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+            item = _find_query_item(stored, lookup)
+            if item is None and condition.match is not None:
+                raise item_missing_error()
+            item = _get_query_item(stored, lookup)
             _check_condition(condition, item)
             return [ItemChange(ItemKind.WARM_QUERY, lookup, item.definition, None)]
 
-        await self._catalog.change(decide, caller.member_id)
+        await self._catalog.change(build_deletion_changes, caller.member_id)
 
 
 @contextmanager
 def _rename_field_to_kql() -> Iterator[None]:
-    """Rename the field ``query`` of errors to ``kql``, its name in the body."""
+    """Context manager: rename the field ``query`` of errors to ``kql``, the property's name in the body."""
     try:
         yield
     except WorkspaceError as error:
@@ -144,9 +268,9 @@ def _rename_field_to_kql() -> Iterator[None]:
         raise renamed from error
 
 
-def _check_form(faults: ValidationErrors, query: WarmQuery) -> None:
-    findings = check_parameters(("parameters",), query.parameters) if faults.has_valid("parameters") else ()
-    if errors := [FieldError(_format_field(at), rule) for at, rule in findings]:
+def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> None:
+    findings = check_declared_parameters(("parameters",), query.parameters) if faults.has_valid("parameters") else ()
+    if errors := [FieldError(format_path(at), rule) for at, rule in findings]:
         faults.add(invalid_fields(errors))
     if faults.has_valid("apiPath") and query.api_path is not None and (rule := check_api_path(query.api_path)):
         faults.add(invalid("apiPath", rule))
@@ -162,19 +286,23 @@ def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
     for other in _iter_other_queries(query, stored):
         if other["name"] == query.name:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", "Another query has this name.")
-        # GraphQL finds a query by name or lookup, so a name must not be the lookup of another query.
+        # GraphQL finds a query by name or lookup (id), so a name must not be the lookup of another query.
         if query.name in (other["lookup"], other["apiPath"]):
-            detail = f"The name is the lookup or the apiPath of the query {other['lookup']}."
+            detail = (
+                f"Choose another name: {query.name!r} is the lookup or the apiPath of the query {other['lookup']!r}."
+            )
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", detail)
         if other["name"] in (query.lookup, query.api_path):
-            detail = f"The lookup or the apiPath is the name of the query {other['lookup']}."
+            detail = (
+                f"Choose another lookup and apiPath: {other['name']!r} is the name of the query {other['lookup']!r}."
+            )
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", detail)
         if query.api_path is not None and query.api_path in (other["apiPath"], other["lookup"]):
-            raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", "Another query has this apiPath or lookup.")
+            detail = f"`apiPath` {query.api_path} is already the apiPath or the lookup of the query {other['lookup']}."
+            raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", detail)
         if other["apiPath"] == query.lookup:
-            raise WorkspaceError(
-                Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", "Another query has this lookup as its apiPath."
-            )
+            detail = f"`lookup` {query.lookup} is already the apiPath of the query {other['lookup']}."
+            raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", detail)
 
 
 def _iter_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[dict[str, Any]]:
@@ -191,11 +319,22 @@ def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
         condition.check_write(compute_etag(_parse_entry(item)))
 
 
-def _check_approver(item: CatalogItem, approver: str) -> WarmQuery:
-    """Return a query that the approver can approve."""
-    if item.edited_by.casefold() == approver.casefold():
-        raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "The last editor of a query cannot approve it.")
-    query = WarmQuery.model_validate(item.definition)
+def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -> None:
+    if item.edited_by.casefold() in {decider.casefold() for decider in deciders}:
+        detail = (
+            "The last editor of a query cannot approve or reject it, nor can an API key that the editor created. The "
+            "person who created an API key of a service counts as the editor of what the service edits."
+        )
+        raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
+
+
+def _check_approver(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
+    """Check that the approver may approve the query of a catalog item, and return the query."""
+    _check_decider_is_not_editor(item, approvers)
+    query = StoredWarmQuery.model_validate(item.definition)
+    if query.rejection is not None:
+        detail = f"{query.rejection.rejected_by} rejected the query; it must be edited before it can be approved."
+        raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_REJECTED", detail)
     if query.approval is None:
         # The query can be older than a rule; every run of it would then be rejected.
         with _rename_field_to_kql():
@@ -204,27 +343,40 @@ def _check_approver(item: CatalogItem, approver: str) -> WarmQuery:
 
 
 def _is_approved_draft(item: CatalogItem, approver: str, condition: Condition) -> bool:
-    """Return whether this approver has already approved the draft that a condition names."""
+    """Return whether the approver has already approved the draft whose ETag the condition requires (a retry)."""
+    approval = _parse_entry(item).value.approval
+    return (
+        approval is not None
+        and approval.approved_by == approver
+        and condition.is_satisfied_by(_compute_draft_etag(item))
+    )
+
+
+def _is_rejected_by(query: StoredWarmQuery, rejector: str, comment: str) -> bool:
+    rejection = query.rejection
+    return rejection is not None and (rejection.rejected_by, rejection.comment) == (rejector, comment)
+
+
+def _compute_draft_etag(item: CatalogItem) -> str:
+    """Compute the entity tag that a query had as a draft, before it was approved or rejected."""
     stored = _parse_entry(item)
-    approval = stored.value.approval
-    draft = replace(stored, value=stored.value.model_copy(update={"approval": None}))
-    return approval is not None and approval.approved_by == approver and condition.allows(compute_etag(draft))
+    undecided = stored.value.model_copy(update={"approval": None, "rejection": None})
+    return compute_etag(replace(stored, value=undecided))
 
 
-def _parse_entry(item: CatalogItem) -> CatalogEntry[WarmQuery]:
-    return CatalogEntry(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
+def _parse_entry(item: CatalogItem) -> CatalogEntry[StoredWarmQuery]:
+    return CatalogEntry(
+        StoredWarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by
+    )
 
 
-def _find_item(stored: StoredCatalog, lookup: str) -> CatalogItem | None:
+def _find_query_item(stored: StoredCatalog, lookup: str) -> CatalogItem | None:
     return next((item for item in stored.items if item.kind == ItemKind.WARM_QUERY and item.key == lookup), None)
 
 
-def _get_item(stored: StoredCatalog, lookup: str) -> CatalogItem:
-    item = _find_item(stored, lookup)
+def _get_query_item(stored: StoredCatalog, lookup: str) -> CatalogItem:
+    item = _find_query_item(stored, lookup)
     if item is None:
-        raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", "No warm query has this lookup.")
+        detail = f"No warm query has the lookup (short name in URLs) {lookup[:64]}."
+        raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
     return item
-
-
-def _format_field(at: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).removeprefix(".")

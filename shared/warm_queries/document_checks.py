@@ -1,38 +1,91 @@
-"""Validation of a workspace document's queries by the query engine."""
+"""Validation of the warm queries (saved KQL queries) in a workspace document by the query engine."""
 
-from shared.catalog.document import locate_findings
-from shared.catalog.models import WorkspaceDocument
+import asyncio
+import math
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from shared.catalog.document import LoadedDocument
+from shared.catalog.models import WarmQuery
 from shared.catalog.problems import Path
 from shared.catalog.query_checks import format_kql_error
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.columns import QueryColumns
+
+_AT_ONCE: Final = 4
 
 
 async def check_document_queries(
-    document: WorkspaceDocument, text: str, source: str, columns: QueryColumns
+    loaded: LoadedDocument,
+    columns: QueryColumns,
+    *,
+    lookups: Collection[str] | None = None,
+    seconds: float = math.inf,
+    runtime: Runtime = SYSTEM_RUNTIME,
 ) -> WorkspaceError | None:
-    """Validate a document's queries with the engine; return the engine's error if it is unavailable, else None.
+    """Validate the saved KQL queries of a workspace document with the query engine.
+
+    Return the engine's error if it is unavailable or too slow to validate all queries, else None.
 
     Args:
-        document: a valid document.
-        text: YAML text of the document.
-        source: file name for the problems.
-        columns: resolves columns with the engine.
+        loaded: a valid workspace document with positions.
+        columns: has the engine validate a query, by requesting its result columns.
+        lookups: lookups (ids in URLs) of the queries to validate; None for all queries.
+        seconds: number of seconds after which no further query is validated.
+        runtime: clock for this time limit.
 
     Raises:
         DocumentError: if the engine rejects queries.
     """
-    findings: list[tuple[Path, str]] = []
-    unavailable: WorkspaceError | None = None
-    for index, query in enumerate(document.warm_queries):
-        try:
-            await columns.resolve(query)
-        except WorkspaceError as error:
-            if error.kind is not Kind.INVALID:
-                # The other queries would only wait for the same timeout.
-                unavailable = error
-                break
-            findings.append((("warmQueries", index, "kql"), format_kql_error(error)))
-    if findings:
-        raise locate_findings(text, source, findings)
-    return unavailable
+    queries = enumerate(loaded.document.warm_queries)
+    wanted = [(index, query) for index, query in queries if lookups is None or query.lookup in lookups]
+    columns.reserve(len(wanted))
+    check = _Check(columns, iter(wanted), runtime.monotonic() + seconds, runtime)
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(_AT_ONCE):
+            tasks.create_task(check.run())
+    if check.findings:
+        raise loaded.locate(check.findings)
+    if check.outage is None and check.count < len(wanted):
+        detail = f"The query engine validated {check.count} of {len(wanted)} changed queries in {seconds:g} seconds."
+        return WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", detail)
+    return check.outage
+
+
+class _Check:
+    """Validation of queries by concurrent tasks, which share its state.
+
+    Attributes:
+        findings: paths and messages of the rejected queries.
+        outage: error of the engine if the engine is unavailable.
+        count: number of validated queries.
+    """
+
+    def __init__(
+        self, columns: QueryColumns, queries: Iterator[tuple[int, WarmQuery]], ends_at: float, runtime: Runtime
+    ) -> None:
+        self.findings: list[tuple[Path, str]] = []
+        self.outage: WorkspaceError | None = None
+        self.count = 0
+        self._columns = columns
+        self._queries = queries
+        self._ends_at = ends_at
+        self._runtime = runtime
+
+    async def run(self) -> None:
+        """Validate the queries one by one, until the time limit is reached or the engine is unavailable."""
+        while self.outage is None and self._runtime.monotonic() < self._ends_at:
+            found = next(self._queries, None)
+            if found is None:
+                return
+            index, query = found
+            try:
+                await self._columns.resolve(query)
+            except WorkspaceError as error:
+                if error.kind is not Kind.INVALID:
+                    # The other queries would only wait for the same timeout.
+                    self.outage = error
+                    return
+                self.findings.append((("warmQueries", index, "kql"), format_kql_error(error)))
+            self.count += 1

@@ -1,14 +1,14 @@
-"""Query engine decorator that records spans and durations.
+"""Decorator of the KQL query engine that records OpenTelemetry spans and durations.
 
 Separate from the adapters because it measures each of them in the same way.
 """
 
-import time
 from typing import Protocol
 
 from shared.errors import WorkspaceError
 from shared.observability.metrics import measure
-from shared.observability.tracing import call_span
+from shared.observability.tracing import open_call_span
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
 
 
@@ -25,18 +25,20 @@ class InstrumentedEngine:
 
     Args:
         engine: engine that executes the queries.
-        database: database of the engine.
+        database: name of the engine's database, for the spans.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, engine: ClosableEngine, database: str) -> None:
+    def __init__(self, engine: ClosableEngine, database: str, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._engine = engine
         self._attributes = {"db.system.name": "azure.kusto", "db.operation.name": "query", "db.namespace": database}
+        self._runtime = runtime
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Execute a query with the wrapped engine."""
-        started, outcome = time.perf_counter(), "failed"
+        started, outcome = self._runtime.monotonic(), "failed"
         try:
-            with call_span("query", self._attributes):
+            with open_call_span("query", self._attributes):
                 result = await self._engine.execute(query)
             outcome = "answered"
         except WorkspaceError as error:
@@ -45,7 +47,7 @@ class InstrumentedEngine:
         else:
             return result
         finally:
-            measure("workspace.query.duration", time.perf_counter() - started, outcome=outcome)
+            measure("workspace.query.duration", self._runtime.monotonic() - started, outcome=outcome)
 
     async def ping(self) -> None:
         """Check that the engine is reachable."""

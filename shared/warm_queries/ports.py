@@ -1,4 +1,4 @@
-"""Port of the query engine."""
+"""Port of the KQL query engine (Azure Data Explorer or its emulator)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class EngineQuery:
-    """Query for the engine.
+    """KQL query for the engine, with its parameter values and limits.
 
     Attributes:
-        text: KQL, including statements.
-        parameters: values of the declared query parameters as KQL literals (strings are not quoted).
+        text: KQL text, including the service's own statements.
+        parameters: values of the declared query parameters as KQL literals; a string is its text without quotes.
         max_records: maximum number of rows.
         timeout_seconds: time after which the engine cancels the query.
-        cache_seconds: maximum age of a cached result; 0 requires a new one.
-        lines_before: number of lines before the caller's text, to be subtracted from the engine's error positions.
+        cache_seconds: maximum age of a cached result; 0 requires a new result.
+        lines_before: number of lines before the caller's text, to subtract from line numbers in the engine's errors.
     """
 
     text: str
@@ -37,19 +37,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class EngineResult:
-    """Primary table of a result.
+    """Primary result table of a KQL query, with the execution time.
 
     Attributes:
-        columns: in order.
-        rows: cells in wire format: datetime and timespan as text, dynamic as JSON value or JSON text.
+        columns: columns of the result in order.
+        rows: rows of cells as the engine sends them: datetime and timespan as text, dynamic as JSON value or JSON text.
         execution_ms: execution time in the engine, in milliseconds.
-        computed_at: time of the computation for a cached result; None for a new one.
+        computed_at: time at which a cached result was computed; None for a new result.
+        visualization: properties of the query's operator ``render``; None without the operator.
     """
 
     columns: tuple[Column, ...]
     rows: list[list[Any]]
     execution_ms: float
     computed_at: datetime | None = None
+    visualization: Mapping[str, Any] | None = None
 
 
 class QueryEngine(Protocol):

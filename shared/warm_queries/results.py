@@ -1,8 +1,8 @@
-"""Query results, and the conversion of the engine's rows to JSON values."""
+"""Results of KQL queries, and the conversion of the engine's rows to JSON values."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ from shared.warm_queries.ports import Column
 
 AD_HOC: Final = "ad-hoc"
 MAX_DEPTH: Final = 200
-"""Maximum nesting of a dynamic value; common JSON libraries cannot parse much deeper values."""
+"""Maximum nesting of a dynamic value in a result; common JSON libraries cannot parse much deeper values."""
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
+_TIME_LENGTH: Final = len("2026-01-05T08:00:00.123456Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,13 @@ class QueryResult:
     Attributes:
         query: name of the query, or ``ad-hoc``.
         executed_at: time of the computation in the engine.
-        rows: at most ``limit`` objects by column name.
-        truncated: whether the query has more rows.
+        rows: at most ``limit`` objects by column name; empty if the result has values by column.
+        truncated: True if the query has more rows than ``limit``.
         execution_ms: execution time in the engine, in milliseconds.
         approval: approval of the query; None for an ad-hoc query.
-        from_cache: whether the result was computed for an earlier call; None if the query does not allow caching.
+        from_cache: True if the result was computed for an earlier call; None if the query does not allow caching.
+        values: cells of each column, for formats that store columns; None if the result has rows.
+        visualization: properties of the query's operator ``render``; None without the operator.
     """
 
     query: str
@@ -38,76 +41,107 @@ class QueryResult:
     execution_ms: float
     approval: Approval | None
     from_cache: bool | None = None
+    values: tuple[list[Any], ...] | None = None
+    visualization: Mapping[str, Any] | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows of the query result."""
+        return len(self.rows) if self.values is None else len(self.values[0])
+
+    def with_rows(self) -> "QueryResult":
+        """Return the result with rows instead of values by column."""
+        if self.values is None:
+            return self
+        return replace(self, rows=_to_objects(self.columns, self.values), values=None)
 
 
 def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return each row as an object by column name, with cells as JSON values of their type.
+    """Convert the engine's rows to JSON objects, with a property for each column.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
     """
+    return _to_objects(columns, to_column_values(columns, rows))
+
+
+def _to_objects(columns: Sequence[Column], values: Iterable[list[Any]]) -> list[dict[str, Any]]:
     names = [column.name for column in columns]
-    converters = [(index, convert) for index, column in enumerate(columns) if (convert := _CONVERTERS.get(column.type))]
-    objects = []
-    for row in rows:
-        cells = list(row)
-        for index, convert in converters:
-            if cells[index] is not None:
-                cells[index] = convert(cells[index])
-        objects.append(dict(zip(names, cells, strict=True)))
-    return objects
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*values, strict=True)]
 
 
-def _to_datetime(cell: Any) -> Any:
+def to_column_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> tuple[list[Any], ...]:
+    """Convert the engine's rows to the cells of each column, which are JSON values of the column's type.
+
+    Raises:
+        WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
+    """
+    cells = zip(*rows, strict=True) if rows else [()] * len(columns)
+    return tuple(_CONVERTERS.get(column.type, list[Any])(values) for column, values in zip(columns, cells, strict=True))
+
+
+def _convert_datetimes(cells: Iterable[Any]) -> list[Any]:
     # Kusto writes up to seven fractional digits without trailing zeros; the service writes six.
-    text = str(cell).removesuffix("Z")
-    whole, _, fraction = text.partition(".")
+    return [cell if cell is None or len(cell) == _TIME_LENGTH else _pad_fraction(cell) for cell in cells]
+
+
+def _pad_fraction(cell: str) -> str:
+    whole, _, fraction = cell.removesuffix("Z").partition(".")
     return f"{whole}.{fraction[:6]:0<6}Z"
 
 
-def _to_real(cell: Any) -> Any:
-    return None if cell in _NOT_FINITE else cell
+def _convert_reals(cells: Iterable[Any]) -> list[Any]:
+    return [None if cell in _NOT_FINITE else cell for cell in cells]
 
 
-def _to_dynamic(cell: Any) -> Any:
+def _convert_dynamics(cells: Iterable[Any]) -> list[Any]:
+    return [_convert_dynamic(cell) for cell in cells]
+
+
+def _convert_bools(cells: Iterable[Any]) -> list[Any]:
+    return [None if cell is None else bool(cell) for cell in cells]
+
+
+def _convert_dynamic(cell: Any) -> Any:
     if isinstance(cell, dict | list):
-        return _check_depth(cell)
+        return _check_nesting_depth(cell)
     if not isinstance(cell, str):
         return cell
     try:
-        return _check_depth(json.loads(cell)) if cell.count("[") + cell.count("{") > MAX_DEPTH else json.loads(cell)
+        return (
+            _check_nesting_depth(json.loads(cell))
+            if cell.count("[") + cell.count("{") > MAX_DEPTH
+            else json.loads(cell)
+        )
     except RecursionError:
-        raise _depth_error() from None
+        raise _build_depth_error() from None
     except ValueError:
         return cell
 
 
-def _check_depth(value: Any) -> Any:
+def _check_nesting_depth(value: Any) -> Any:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for each in level for inner in _iter_children(each) if isinstance(inner, dict | list)]
         if not level:
             return value
-    raise _depth_error()
+    raise _build_depth_error()
 
 
 def _iter_children(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _depth_error() -> WorkspaceError:
+def _build_depth_error() -> WorkspaceError:
     return invalid(
         "query", f"a dynamic value of the result is nested deeper than {MAX_DEPTH} levels", code="QUERY_INVALID"
     )
 
 
-def _to_bool(cell: Any) -> Any:
-    return bool(cell)
-
-
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "bool": _to_bool,
-    "datetime": _to_datetime,
-    "dynamic": _to_dynamic,
-    "real": _to_real,
+_CONVERTERS: dict[str, Callable[[Iterable[Any]], list[Any]]] = {
+    "bool": _convert_bools,
+    "datetime": _convert_datetimes,
+    "dynamic": _convert_dynamics,
+    "real": _convert_reals,
 }
+"""Conversion of the cells of a column, by the column's type."""

@@ -1,10 +1,9 @@
-"""Execution of warm queries and ad-hoc queries.
+"""Execution of warm queries (saved KQL queries) and of ad-hoc KQL queries.
 
 Results are cached in memory, so that many dashboards with the same query cause one engine request.
 """
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,87 +14,65 @@ from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
-from shared.timestamps import now, rfc3339
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
-from shared.warm_queries.results import AD_HOC, QueryResult, to_row_objects
-from shared.worker_threads import run_in_worker
+from shared.warm_queries.result_cache import ResultCache
+from shared.warm_queries.results import AD_HOC, QueryResult, to_column_values, to_row_objects
+from shared.warm_queries.time_ranges import (
+    TimeRange,
+    build_time_condition,
+    build_time_parameters,
+    is_fixed_time_range,
+    name_time_parameter,
+)
 
-MAX_RESULTS = 512
-MAX_ROWS = 200_000
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
 _CELL_BYTES = 16
-"""Assumed size of a result cell, to decide whether to convert the rows in a worker thread."""
-# The underscore separates these parameters from declared ones, which begin with a letter.
-_FROM, _TO = "_oi_from", "_oi_to"
-_WINDOW = f"let {TABLE} = {TABLE} | where {TIME_COLUMN} between ({_FROM} .. {_TO});"
-
-
-class ResultCache:
-    """Least recently used cache of query results.
-
-    The number of results and of rows is limited, and each result expires after its query's cache time.
-    """
-
-    def __init__(self) -> None:
-        self._results: OrderedDict[Hashable, QueryResult] = OrderedDict()
-        self._rows = 0
-
-    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the result of a key if it is not older than allowed."""
-        result = self._results.get(key)
-        if result is None:
-            return None
-        if at - result.executed_at > max_age:
-            self._drop(key)
-            return None
-        self._results.move_to_end(key)
-        return result
-
-    def store(self, key: Hashable, result: QueryResult) -> None:
-        """Store a result, and evict the least recently used results over the limits."""
-        self._drop(key)
-        if len(result.rows) > MAX_ROWS:
-            return
-        self._results[key] = result
-        self._rows += len(result.rows)
-        while len(self._results) > MAX_RESULTS or self._rows > MAX_ROWS:
-            self._drop(next(iter(self._results)))
-
-    def _drop(self, key: Hashable) -> None:
-        result = self._results.pop(key, None)
-        if result is not None:
-            self._rows -= len(result.rows)
+"""Assumed bytes of a result cell; decides whether rows are converted in a worker thread."""
 
 
 class WarmQueries:
-    """Service that executes the workspace's queries."""
+    """Service that executes the workspace's warm queries (saved KQL queries) and ad-hoc queries."""
 
-    def __init__(self, catalog: Callable[[], Awaitable[Catalog]], engine: QueryEngine, timeout_seconds: int) -> None:
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        engine: QueryEngine,
+        timeout_seconds: int,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
         self._catalog = catalog
         self._engine = engine
         self._timeout_seconds = timeout_seconds
         self._results = ResultCache()
+        self._runtime = runtime
 
     async def execute(
         self,
         lookup: str,
-        time_range: timedelta | None,
+        time_range: TimeRange | None,
         limit: int,
         arguments: Mapping[str, Any],
         label: Callable[[str], str] = "p.{}".format,
+        *,
+        use_cache: bool = True,
+        by_column: bool = False,
     ) -> QueryResult:
-        """Execute the approved query with this lookup or API path.
+        """Execute the approved query with this lookup (id in URLs) or API path.
 
         Args:
-            lookup: lookup, else API path.
-            time_range: only rows within this duration before now, filtered before any aggregation.
+            lookup: lookup (id in URLs) of the query, or its API path.
+            time_range: range of time whose rows the query reads, filtered before any aggregation; None for all rows.
             limit: maximum number of rows.
             arguments: values of declared parameters by name, as text or as JSON values.
-            label: returns the caller's name of a parameter, for error messages.
+            label: function from a parameter's name to the name that the caller sent, for error messages.
+            use_cache: False to compute a new result even if the query allows caching.
+            by_column: True if the result may have values by column instead of rows.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``QUERY_NOT_APPROVED``; INVALID naming
@@ -103,50 +80,69 @@ class WarmQueries:
         """
         stored = (await self._catalog()).find_query(lookup)
         if stored is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", "No warm query has this lookup.")
+            detail = f"No warm query has the lookup (short name in URLs) {lookup[:64]}."
+            raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", detail)
         query = stored.value
         if query.approval is None:
             raise WorkspaceError(
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; another person must approve it first."
             )
         bound = bind_parameters(query.parameters, arguments, label)
+        if query.cache_seconds and use_cache:
+            return await self._run_with_cache(query, bound, time_range, limit, by_column=by_column)
         if query.cache_seconds:
-            return await self._run_cached(query, bound, time_range, limit)
-        return await self._run(query, bound, time_range, limit, now())
+            # The engine has a cache of its own, which the query's cache time also controls.
+            query = query.model_copy(update={"cache_seconds": 0})
+        return await self._run_query(query, bound, time_range, limit, self._runtime.now(), by_column=by_column)
 
-    async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryResult:
-        """Execute the caller's own query.
+    async def execute_ad_hoc(
+        self, kql: str, time_range: TimeRange | None, limit: int, *, by_column: bool = False
+    ) -> QueryResult:
+        """Execute a KQL text that the caller sent; for the other arguments, see :meth:`execute`.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``; errors of the engine.
         """
-        return await self._run(_AdHocQuery(kql), {}, time_range, limit, now())
+        return await self._run_query(_AdHocQuery(kql), {}, time_range, limit, self._runtime.now(), by_column=by_column)
 
-    async def _run_cached(
-        self, query: WarmQuery, bound: dict[str, str], time_range: timedelta | None, limit: int
+    async def _run_with_cache(
+        self, query: WarmQuery, bound: dict[str, str], time_range: TimeRange | None, limit: int, *, by_column: bool
     ) -> QueryResult:
-        at = now()
+        at = self._runtime.now()
         key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
         max_age = timedelta(seconds=query.cache_seconds)
         cached = self._results.find(key, max_age, at)
+        if cached is not None and (by_column or cached.values is None):
+            return cached  # formats that store columns also accept rows
         if cached is not None:
-            return cached
-        result = await self._run(query, bound, time_range, limit, at)
+            cells = cached.row_count * len(cached.columns)
+            return await self._runtime.run_in_worker(cells * _CELL_BYTES, cached.with_rows)
+        result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
         self._results.store(key, replace(result, from_cache=True))
         return result
 
-    async def _run(
+    async def _run_query(
         self,
         query: "WarmQuery | _AdHocQuery",
         bound: dict[str, str],
-        time_range: timedelta | None,
+        time_range: TimeRange | None,
         limit: int,
         at: datetime,
+        *,
+        by_column: bool,
     ) -> QueryResult:
-        request = await run_in_worker(len(query.kql), self._build_request, query, bound, time_range, limit, at)
+        request = await self._runtime.run_in_worker(
+            len(query.kql), self._build_request, query, bound, time_range, limit, at
+        )
         result = await self._engine.execute(request)
         cells = min(len(result.rows), limit) * len(result.columns)
-        rows = await run_in_worker(cells * _CELL_BYTES, to_row_objects, result.columns, result.rows[:limit])
+        rows: list[dict[str, Any]] = []
+        values: tuple[list[Any], ...] | None = None
+        selected, size = result.rows[:limit], cells * _CELL_BYTES
+        if by_column:
+            values = await self._runtime.run_in_worker(size, to_column_values, result.columns, selected)
+        else:
+            rows = await self._runtime.run_in_worker(size, to_row_objects, result.columns, selected)
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,
@@ -156,13 +152,15 @@ class WarmQueries:
             execution_ms=result.execution_ms,
             approval=query.approval,
             from_cache=(result.computed_at is not None) if query.cache_seconds else None,
+            values=values,
+            visualization=result.visualization,
         )
 
     def _build_request(
         self,
         query: "WarmQuery | _AdHocQuery",
         bound: dict[str, str],
-        time_range: timedelta | None,
+        time_range: TimeRange | None,
         limit: int,
         at: datetime,
     ) -> EngineQuery:
@@ -170,10 +168,11 @@ class WarmQueries:
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:
-            kql_text.check_time_range(query.kql)
-            declarations += [f"{_FROM}:datetime", f"{_TO}:datetime"]
-            bound = {**bound, **_time_range_parameters(at, time_range)}
-            statements = _WINDOW
+            kql_text.check_time_range(query.kql, name_time_parameter(time_range))
+            limits = build_time_parameters(time_range, at)
+            declarations += [f"{name}:datetime" for name in limits]
+            bound = {**bound, **limits}
+            statements = f"let {TABLE} = {TABLE} | where {build_time_condition(TIME_COLUMN, time_range)};"
         composed = kql_text.compose_query(query.kql, ", ".join(declarations), statements)
         return EngineQuery(
             text=composed.text,
@@ -181,14 +180,14 @@ class WarmQueries:
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
             # The engine finds cached results by text and parameters; a time range that ends now never matches one.
-            cache_seconds=0 if time_range is not None else query.cache_seconds,
+            cache_seconds=query.cache_seconds if is_fixed_time_range(time_range) else 0,
             lines_before=composed.lines_before,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _AdHocQuery:
-    """Ad-hoc query with the attributes of a stored one."""
+    """KQL text that a caller sent, with the attributes of a stored query."""
 
     kql: str
     name: str = AD_HOC
@@ -200,35 +199,35 @@ class _AdHocQuery:
 def bind_parameters(
     parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], label: Callable[[str], str] = "p.{}".format
 ) -> dict[str, str]:
-    """Return a literal for every declared parameter, from the arguments or its default; null selects the default.
+    """Convert the arguments of a call to Kusto literals, one for each declared parameter of the query.
+
+    A missing or null argument selects the default of its parameter.
 
     Raises:
-        WorkspaceError: INVALID with each unknown, missing or invalid argument under the caller's name.
+        WorkspaceError: INVALID with each unknown, missing or invalid argument, under its name from ``label``.
     """
     declared = {parameter.name: parameter for parameter in parameters}
     errors = [
-        FieldError(label(name), _unknown_parameter(name, declared, label)) for name in arguments if name not in declared
+        FieldError(label(name), _describe_unknown_parameter(name, declared, label))
+        for name in arguments
+        if name not in declared
     ]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
         value = arguments.get(name)
         if value is None and parameter.required:
-            errors.append(FieldError(label(name), f"is required, of type {parameter.type}"))
+            errors.append(FieldError(label(name), f"is required; its type is {parameter.type}"))
             continue
         try:
             bound[name] = to_literal(parameter.type, parameter.default if value is None else value)
         except ValueError as error:
-            errors.append(FieldError(label(name), f"{error} ({parameter.type})"))
+            errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
     if errors:
         raise invalid_fields(errors)
     return bound
 
 
-def _time_range_parameters(end: datetime, time_range: timedelta) -> dict[str, str]:
-    return {_FROM: f"datetime({rfc3339(end - time_range)})", _TO: f"datetime({rfc3339(end)})"}
-
-
-def _unknown_parameter(name: str, declared: Iterable[str], label: Callable[[str], str]) -> str:
+def _describe_unknown_parameter(name: str, declared: Iterable[str], label: Callable[[str], str]) -> str:
     nearest = find_nearest_name(name, declared)
     hint = "" if nearest is None else f"; did you mean `{label(nearest)}`?"
     return f"is not a parameter of this query{hint}"

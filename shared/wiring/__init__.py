@@ -1,12 +1,15 @@
-"""Wiring: joins domains and adapters; every service is created on first use."""
+"""Wiring: connects the domains' services to the adapters of their stores; every service is created on first use."""
 
 from contextlib import AsyncExitStack
 from functools import cache
 
 from shared.observability import logs
 from shared.observability.readiness import Readiness
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.settings import Settings, settings
 from shared.wiring.access import AccessServices
+from shared.wiring.alerts import AlertServices
+from shared.wiring.audit_bundles import AuditBundleServices
 from shared.wiring.backends import Backends
 from shared.wiring.background import BackgroundServices
 from shared.wiring.catalog import CatalogServices
@@ -16,50 +19,84 @@ from shared.wiring.downloads import DownloadServices
 from shared.wiring.features import Features
 from shared.wiring.graphql import GraphQLServices
 from shared.wiring.idempotency import IdempotencyServices
+from shared.wiring.imports import ImportServices
 from shared.wiring.live_stream import LiveStreamServices
+from shared.wiring.oauth import OAuthServices
+from shared.wiring.outbound import OutboundServices
 from shared.wiring.provenance import ProvenanceServices
 from shared.wiring.queries import QueryServices
 from shared.wiring.rate_limits import RateLimitServices
 from shared.wiring.readiness import ReadinessProbes
+from shared.wiring.signatures import SignatureServices
 from shared.wiring.telemetry import TelemetryServices
+from shared.wiring.webhooks import WebhookEndpointServices, WebhookServices
+from shared.wiring.workspace_documents import WorkspaceDocumentServices
 
 
 class Services:
-    """All services of the app for one set of settings, in one group for each domain.
+    """All services of the app for one set of settings, one attribute (group of services) for each domain.
 
-    A group creates its services on first use; creating a group opens and imports nothing.
+    A group creates its services on first use; creating a group opens no store and imports no module.
 
     Args:
         configured: settings of the app.
+        runtime: clock, randomness and threads of all services.
     """
 
-    def __init__(self, configured: Settings) -> None:
+    def __init__(self, configured: Settings, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self.settings = configured
-        self.backends = Backends(configured)
+        self.runtime = runtime
+        self.backends = Backends(configured, runtime)
+        self.outbound = OutboundServices(self.backends)
+        self.webhooks = WebhookServices(self.backends, self.outbound)
         self.catalog = CatalogServices(self.backends)
         self.features = Features(self.catalog)
-        self.provenance = ProvenanceServices(self.backends, self.catalog)
+        self.provenance = ProvenanceServices(self.backends, self.catalog, self.webhooks)
+        self.signatures = SignatureServices(self.backends, self.catalog, self.provenance, self.webhooks)
         self.idempotency = IdempotencyServices(self.backends)
         self.access = AccessServices(self.backends, self.catalog, self.provenance)
+        self.oauth = OAuthServices(self.backends, self.catalog, self.access, self.outbound)
         self.rate_limits = RateLimitServices(self.backends, self.catalog)
-        self.telemetry = TelemetryServices(self.backends, self.catalog)
+        self.telemetry = TelemetryServices(self.backends, self.catalog, self.webhooks)
         self.queries = QueryServices(self.backends, self.catalog, self.provenance)
-        self.graphql = GraphQLServices(self.catalog, self.telemetry, self.queries)
+        self.graphql = GraphQLServices(runtime, self.catalog, self.telemetry, self.queries)
         self.data_stores = DataStoreServices(self.backends, self.catalog, self.provenance)
+        self.workspace_documents = WorkspaceDocumentServices(self.backends, self.provenance, self.data_stores)
         self.cold_data = ColdDataServices(self.backends)
-        self.downloads = DownloadServices(self.backends, self.catalog, self.cold_data)
+        self.downloads = DownloadServices(self.backends, self.catalog, self.cold_data, self.webhooks)
+        self.imports = ImportServices(self.backends, self.catalog, self.cold_data, self.downloads, self.queries)
+        self.audit_bundles = AuditBundleServices(
+            self.backends, self.catalog, self.cold_data, self.provenance, self.downloads
+        )
         self.live_stream = LiveStreamServices(self.backends, self.catalog, self.access, self.queries)
+        self.webhook_endpoints = WebhookEndpointServices(
+            self.backends,
+            self.outbound,
+            self.webhooks,
+            self.catalog,
+            self.provenance,
+            self.telemetry,
+            self.signatures,
+        )
+        self.alerts = AlertServices(
+            self.backends, self.catalog, self.provenance, self.telemetry, self.queries, self.webhooks
+        )
         self.background = BackgroundServices(
             self.backends,
             self.catalog,
             self.provenance,
+            self.access,
             self.telemetry,
             self.cold_data,
             self.downloads,
             self.live_stream,
+            self.webhooks,
+            self.webhook_endpoints,
+            self.alerts,
+            self.signatures,
         )
         probes = ReadinessProbes(self.backends, self.features, self.provenance, self.queries, self.cold_data)
-        self.readiness = Readiness(probes.build)
+        self.readiness = Readiness(probes.build, runtime=runtime)
 
     async def close(self) -> None:
         """Stop background work and close all created resources."""
@@ -75,7 +112,7 @@ def services() -> Services:
     configured = settings()
     logs.add_fields_to_handlers(configured.log_level)
     if configured.application_insights:
-        from shared.backends.azure.monitor import start
+        from shared.backends.azure.monitor import start_export
 
-        start(configured.application_insights, configured.managed_identity_client_id)
-    return Services(configured)
+        start_export(configured.application_insights, configured.managed_identity_client_id)
+    return Services(configured, SYSTEM_RUNTIME)

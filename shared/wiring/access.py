@@ -1,7 +1,7 @@
-"""Access services: credentials, tokens and keys."""
+"""Services that authenticate callers, and that issue and revoke API keys and tokens."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.versioned_cache import VersionedCache
 from shared.wiring.backends import Backends
@@ -9,18 +9,25 @@ from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS, CatalogServices
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
     from shared.auth.audit import AccessAudit
     from shared.auth.authenticator import Authenticator
+    from shared.auth.credential_lineage import CredentialLineage
     from shared.auth.entra import EntraTokens
     from shared.auth.issuer import TokenIssuer
     from shared.auth.key_service import ApiKeys
+    from shared.auth.older_keys import OlderKeyCreators
     from shared.auth.ports import Credentials, CredentialStore, SigningKey
+    from shared.auth.principals import Principal
     from shared.auth.tokens import TokenCodec
     from shared.catalog.reader import CatalogDirectory
+    from shared.oauth.grant_ending import GrantEnder
+    from shared.oauth.grants import GrantStore
 
 
 class AccessServices:
-    """Authenticates callers and issues credentials."""
+    """Authenticates callers, and issues and revokes API keys, tokens and OAuth grants."""
 
     def __init__(self, backends: Backends, catalog: CatalogServices, provenance: ProvenanceServices) -> None:
         self._backends = backends
@@ -30,50 +37,130 @@ class AccessServices:
 
     @cached_property
     def authenticator(self) -> "Authenticator":
-        """Identifies callers."""
+        """Service that verifies the credentials of callers."""
         from shared.auth.authenticator import Authenticator
 
         return self._backends.close_at_exit(
             Authenticator(
-                self._directory, self._credentials, self._credential_store, self._token_codec, self._entra_tokens
+                self.directory,
+                self.credentials,
+                self.credential_store,
+                self._token_codec,
+                self._entra_tokens,
+                older_keys=self._older_keys,
+                runtime=self._backends.runtime,
             )
         )
 
     @cached_property
     def signing_key(self) -> "SigningKey":
-        """Key that signs tokens."""
+        """Key that signs the access tokens of this service."""
         if self._backends.on_azure:
             from shared.backends.azure.vault_keys import VaultSigningKey
 
-            return VaultSigningKey(self._backends.key_vault, self._settings.token_key)
+            return VaultSigningKey(self._backends.key_vault, self._settings.token_key, runtime=self._backends.runtime)
         from shared.backends.embedded.key_files import FileSigningKey
 
-        return FileSigningKey(self._settings.data_dir / "signing-key.pem")
+        return FileSigningKey(self._settings.data_dir / "signing-key.pem", runtime=self._backends.runtime)
 
     @cached_property
     def token_issuer(self) -> "TokenIssuer":
-        """Issues tokens."""
+        """Service that issues and revokes access tokens."""
         from shared.auth.issuer import TokenIssuer
 
         return TokenIssuer(
-            self._directory, self._credential_store, self._credentials, self._token_codec, self._access_audit
+            self.directory,
+            self.credential_store,
+            self.credentials,
+            self._token_codec,
+            self.access_audit,
+            grants=self.grant_ender,
+            runtime=self._backends.runtime,
         )
+
+    async def find_decider_identities(self, caller: "Principal") -> frozenset[str]:
+        """Return the team members whose changes the caller must not approve, because the caller may have made them."""
+        return await self.lineage.find_decider_identities(caller, self.directory)
+
+    @cached_property
+    def lineage(self) -> "CredentialLineage":
+        """Service that finds the persons who created a credential."""
+        from shared.auth.credential_lineage import CredentialLineage
+
+        return CredentialLineage(self.credential_store, self.grant_ender.find_parent, self._older_keys)
 
     @cached_property
     def api_keys(self) -> "ApiKeys":
-        """Creates and revokes API keys."""
+        """Service that creates and revokes API keys."""
         from shared.auth.key_service import ApiKeys
 
-        return ApiKeys(self._directory, self._credential_store, self._credentials, self._access_audit)
+        return ApiKeys(
+            self.directory,
+            self.credential_store,
+            self.credentials,
+            self.access_audit,
+            grants=self.grant_ender,
+            older_keys=self._older_keys,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
-    def _directory(self) -> "CatalogDirectory":
+    def _older_keys(self) -> "OlderKeyCreators":
+        from shared.auth.older_keys import OlderKeyCreators
+
+        return OlderKeyCreators(self._find_access_event, runtime=self._backends.runtime)
+
+    async def _find_access_event(self, append_id: str) -> "Mapping[str, Any] | None":
+        from shared.provenance.ports import ChainKey, Lookup, Target
+        from shared.provenance.records import parse_record
+
+        chain = ChainKey(Target.ACCESS_CONTROL, "")
+        found = await self._provenance.chain_store.find(chain, Lookup.APPEND_ID, [append_id])
+        try:
+            return parse_record(found[0].canonical, found[0].hash) if found else None
+        except ValueError:
+            # A damaged event states nothing; the verification of the chain reports it.
+            return None
+
+    @cached_property
+    def grant_store(self) -> "GrantStore":
+        """Store of OAuth grants: the rights that members delegated to OAuth clients."""
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_grants import CosmosGrantStore
+
+            return CosmosGrantStore(self._backends.cosmos)
+        from shared.backends.embedded.grants import SqliteGrantStore
+
+        return SqliteGrantStore(self._backends.workspace_file)
+
+    @cached_property
+    def grant_ender(self) -> "GrantEnder":
+        """Service that ends OAuth grants and revokes their tokens."""
+        from shared.oauth.grant_ending import GrantEnder
+
+        return GrantEnder(
+            self.grant_store,
+            self.credential_store,
+            self.credentials,
+            self.directory,
+            self.access_audit,
+            self._list_oauth_clients,
+            runtime=self._backends.runtime,
+        )
+
+    async def _list_oauth_clients(self) -> "Container[str]":
+        return (await self._catalog.reader.current()).oauth_clients
+
+    @cached_property
+    def directory(self) -> "CatalogDirectory":
+        """Reader of the team's members from the catalog."""
         from shared.catalog.reader import CatalogDirectory
 
         return CatalogDirectory(self._catalog.reader)
 
     @cached_property
-    def _credential_store(self) -> "CredentialStore":
+    def credential_store(self) -> "CredentialStore":
+        """Store of API keys and issued tokens."""
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 
@@ -83,28 +170,36 @@ class AccessServices:
         return SqliteCredentialStore(self._backends.workspace_file)
 
     @cached_property
-    def _credentials(self) -> "VersionedCache[Credentials]":
-        store = self._credential_store
+    def credentials(self) -> "VersionedCache[Credentials]":
+        """Cache of the stored API keys and revocations."""
+        store = self.credential_store
 
-        async def load() -> "tuple[int, Credentials]":
+        async def load_credentials() -> "tuple[int, Credentials]":
             loaded = await store.load()
             return loaded.version, loaded
 
         return VersionedCache(
-            store.version, load, max_age=self._settings.refresh_seconds, max_stale=MAX_STALE_CREDENTIALS_SECONDS
+            store.read_version,
+            load_credentials,
+            max_age=self._settings.refresh_seconds,
+            max_stale=MAX_STALE_CREDENTIALS_SECONDS,
+            runtime=self._backends.runtime,
         )
 
     @cached_property
     def _token_codec(self) -> "TokenCodec":
         from shared.auth.tokens import TokenCodec
 
-        return TokenCodec(self.signing_key, self._settings.token_issuer, self._settings.token_audience)
+        return TokenCodec(
+            self.signing_key, self._settings.token_issuer, self._settings.token_audience, runtime=self._backends.runtime
+        )
 
     @cached_property
-    def _access_audit(self) -> "AccessAudit":
+    def access_audit(self) -> "AccessAudit":
+        """Service that records audit events about credentials."""
         from shared.auth.audit import AccessAudit
 
-        return AccessAudit(self._directory, self._provenance.audit_log)
+        return AccessAudit(self.directory, self._provenance.audit_log)
 
     @cached_property
     def _entra_tokens(self) -> "EntraTokens | None":
@@ -116,5 +211,5 @@ class AccessServices:
         from shared.backends.open_id import HttpOpenIdProvider
 
         address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
-        provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")
+        provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration", runtime=self._backends.runtime)
         return EntraTokens(provider, configured.entra_tenant_id, configured.entra_audience)

@@ -1,9 +1,10 @@
-"""Backends of the stores: files of the embedded stores, and accounts of the Azure stores."""
+"""Backends of the stores: local files of the embedded stores, or accounts of the Azure services."""
 
 from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from shared.runtime import Runtime
 from shared.settings import Settings, Stores
 
 if TYPE_CHECKING:
@@ -11,14 +12,17 @@ if TYPE_CHECKING:
     from shared.backends.azure.cosmos_account import CosmosAccount
     from shared.backends.azure.key_vault import Vault
     from shared.backends.embedded.sqlite import SqliteDatabase
+    from shared.background.ports import JobLeaseStore
     from shared.cold_data.ports import BlobStore
+    from shared.disk_space.guard import DiskGuard
+    from shared.disk_space.ports import Disk
 
 
 class Closeable(Protocol):
     """Resource that must be closed."""
 
     async def close(self) -> None:
-        """Release connections and files."""
+        """Close the connections and files of the resource."""
         ...
 
 
@@ -27,19 +31,21 @@ class Backends:
 
     Args:
         settings: settings of the app.
+        runtime: clock, randomness and threads of all services.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.settings = settings
+        self.runtime = runtime
         self._resources = AsyncExitStack()
 
     def close_at_exit[Resource: Closeable](self, resource: Resource) -> Resource:
-        """Return a resource that is closed before all resources created earlier, which it may use."""
+        """Register a resource for :meth:`close`, and return the resource."""
         self._resources.push_async_callback(resource.close)
         return resource
 
     async def close(self) -> None:
-        """Close all created resources in reverse order."""
+        """Close all resources in reverse order of creation, because later resources may use earlier ones."""
         await self._resources.aclose()
 
     @property
@@ -49,63 +55,106 @@ class Backends:
 
     @cached_property
     def workspace_file(self) -> "SqliteDatabase":
-        """File of the workspace's state."""
+        """SQLite file of the workspace's state."""
         from shared.backends.embedded import (
+            alerts,
             catalog,
             credentials,
             download_jobs,
+            grants,
             idempotency,
             job_leases,
             places,
+            signatures,
+            webhooks,
         )
         from shared.backends.embedded.sqlite import SqliteDatabase
 
-        stores = (catalog, credentials, idempotency, download_jobs, job_leases, places)
-        schema = "".join(store.SCHEMA for store in stores)
-        return self.close_at_exit(SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema))
+        stores = (catalog, credentials, grants, idempotency, download_jobs, job_leases, places, webhooks, alerts)
+        schema = "".join(store.SCHEMA for store in (*stores, signatures))
+        return self.close_at_exit(
+            SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema, runtime=self.runtime)
+        )
 
     @cached_property
     def limits_file(self) -> "SqliteDatabase":
-        """File of rate limits and stream places."""
+        """SQLite file of the rate limits and of the quotas of open streams."""
         from shared.backends.embedded import places
         from shared.backends.embedded.rate_limits import SCHEMA, TIMEOUT_SECONDS
         from shared.backends.embedded.sqlite import SqliteDatabase
 
         path = self.settings.data_dir / "rate-limits.sqlite"
-        return self.close_at_exit(SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=TIMEOUT_SECONDS))
+        return self.close_at_exit(
+            SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=TIMEOUT_SECONDS, runtime=self.runtime)
+        )
 
     @cached_property
     def cosmos(self) -> "CosmosAccount":
-        """Cosmos DB account of the workspace's state."""
+        """Cosmos DB account with the workspace's state."""
         from shared.backends.azure.cosmos_account import CosmosAccount
 
         configured = self.settings
         return self.close_at_exit(
             CosmosAccount(
-                configured.cosmos_endpoint, configured.cosmos_database, client_id=configured.managed_identity_client_id
+                configured.cosmos_endpoint,
+                configured.cosmos_database,
+                client_id=configured.managed_identity_client_id,
+                runtime=self.runtime,
             )
         )
 
     @cached_property
     def blob_account(self) -> "BlobAccount":
-        """Blob Storage account of cold data, downloads and checkpoints."""
+        """Azure Storage account with the telemetry archive, downloads and checkpoints of audit chains."""
         from shared.backends.azure.blobs import BlobAccount
 
         return self.close_at_exit(
-            BlobAccount(self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id)
+            BlobAccount(
+                self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id, runtime=self.runtime
+            )
         )
 
     @cached_property
     def key_vault(self) -> "Vault":
-        """Key Vault of the signing keys."""
+        """Azure Key Vault with the keys that sign tokens and checkpoints."""
         from shared.backends.azure.key_vault import Vault
 
         return self.close_at_exit(
             Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
         )
 
+    @cached_property
+    def disk(self) -> "Disk":
+        """Disk that contains the stores."""
+        if self.on_azure:
+            from shared.backends.azure.disk import UnlimitedDisk
+
+            return UnlimitedDisk()
+        from shared.backends.embedded.disk import FolderDisk
+
+        return FolderDisk(self.settings.data_dir, runtime=self.runtime)
+
+    @cached_property
+    def disk_guard(self) -> "DiskGuard":
+        """Guard that rejects new data before the disk is full."""
+        from shared.disk_space.guard import DiskGuard
+
+        megabytes = self.settings.disk_reserve_mb
+        return DiskGuard(self.disk, None if megabytes is None else megabytes * 1_000_000, runtime=self.runtime)
+
+    @cached_property
+    def job_leases(self) -> "JobLeaseStore":
+        """Store of the leases of background jobs."""
+        if self.on_azure:
+            from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
+
+            return CosmosJobLeaseStore(self.cosmos)
+        from shared.backends.embedded.job_leases import SqliteJobLeaseStore
+
+        return SqliteJobLeaseStore(self.workspace_file)
+
     def build_blob_store(self, container: str) -> "BlobStore":
-        """Return the store of a container; the caller closes it."""
+        """Build the store of one blob container; the caller closes the store."""
         from shared.cold_data.observed_blobs import ObservedBlobs
 
         return ObservedBlobs(self._build_unobserved_store(container), container)
@@ -119,5 +168,5 @@ class Backends:
         from shared.backends.embedded.file_links import FileLinks
 
         folder = self.settings.data_dir
-        links = FileLinks(self.settings.files_url, folder / "files-key")
-        return FolderBlobStore(folder / "blobs" / container, links)
+        links = FileLinks(self.settings.files_url, folder / "files-key", runtime=self.runtime)
+        return FolderBlobStore(folder / "blobs" / container, links, runtime=self.runtime)

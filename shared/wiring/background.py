@@ -4,100 +4,150 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.disk_space.guard import DiskState
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import now
+from shared.wiring.access import AccessServices
+from shared.wiring.alerts import AlertServices
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold_data import ColdDataServices
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.live_stream import LiveStreamServices
 from shared.wiring.provenance import ProvenanceServices
+from shared.wiring.signatures import SignatureServices
 from shared.wiring.telemetry import TelemetryServices
+from shared.wiring.webhooks import WebhookEndpointServices, WebhookServices
 
 if TYPE_CHECKING:
-    from shared.background.ports import JobLeaseStore
     from shared.background.runner import BackgroundJob, BackgroundRunner
 
+_EXPIRED_AT_ONCE = 1_000
+_INDEX_SECONDS = 600.0
+"""Seconds in which one run may add the signatures of existing records to their index."""
 _LOG = get_logger("background")
 
 
 class BackgroundServices:
-    """Creates and runs background jobs."""
+    """Creates and runs the recurring background jobs of the app."""
 
     def __init__(
         self,
         backends: Backends,
         catalog: CatalogServices,
         provenance: ProvenanceServices,
+        access: AccessServices,
         telemetry: TelemetryServices,
         cold_data: ColdDataServices,
         downloads: DownloadServices,
         live_stream: LiveStreamServices,
+        webhooks: WebhookServices,
+        webhook_endpoints: WebhookEndpointServices,
+        alerts: AlertServices,
+        signatures: SignatureServices,
     ) -> None:
+        self._signatures = signatures
         self._backends = backends
         self._catalog = catalog
         self._provenance = provenance
+        self._access = access
         self._telemetry = telemetry
         self._cold_data = cold_data
         self._downloads = downloads
         self._live_stream = live_stream
+        self._webhooks = webhooks
+        self._webhook_endpoints = webhook_endpoints
+        self._alerts = alerts
 
     @cached_property
     def runner(self) -> "BackgroundRunner":
-        """Runs due jobs."""
+        """Runner of the background jobs that are due."""
         from shared.background.runner import BackgroundRunner
 
-        return BackgroundRunner(tuple(self._background_jobs()), self._job_leases, now)
+        return BackgroundRunner(tuple(self._list_jobs()), self._backends.job_leases, runtime=self._backends.runtime)
 
     async def close(self) -> None:
-        """Stop running jobs, if any was created."""
+        """Stop the running jobs, if the runner was created."""
         if "runner" in self.__dict__:
             await self.runner.close()
 
-    @cached_property
-    def _job_leases(self) -> "JobLeaseStore":
-        if self._backends.on_azure:
-            from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
-
-            return CosmosJobLeaseStore(self._backends.cosmos)
-        from shared.backends.embedded.job_leases import SqliteJobLeaseStore
-
-        return SqliteJobLeaseStore(self._backends.workspace_file)
-
-    def _background_jobs(self) -> "Iterator[BackgroundJob]":
+    def _list_jobs(self) -> "Iterator[BackgroundJob]":
         """Yield the jobs of this deployment."""
         from shared.background.runner import BackgroundJob
         from shared.background.schedules import Schedule
+        from shared.oauth.grant_ending import SCHEDULE
 
         configured = self._backends.settings
         if configured.simulators_enabled:
-            yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._simulate)
+            yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._send_simulated_telemetry)
         if configured.web_pubsub_endpoint:
             yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
+        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
-        yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact)
+        yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
+        overview = Schedule(configured.audit_overview_schedule)
+        yield BackgroundJob("audit-overview", overview, self._complete_overview)
+        yield BackgroundJob("verification", Schedule(configured.verify_schedule), self._verify_chains)
+        yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact_archive)
         yield BackgroundJob("download-expiry", Schedule(configured.download_expiry_schedule), self._expire_downloads)
+        yield BackgroundJob("webhooks", Schedule(configured.webhook_schedule), self._run_webhooks)
+        yield BackgroundJob("webhook-expiry", Schedule(configured.webhook_expiry_schedule), self._expire_deliveries)
 
-    async def _simulate(self) -> None:
-        """Send due simulated telemetry."""
-        await self._telemetry.simulators.run(now())
+    async def _send_simulated_telemetry(self) -> None:
+        """Send the simulated telemetry that is due, unless the disk is nearly full."""
+        if await self._backends.disk_guard.read_state() is DiskState.FULL:
+            return
+        await self._telemetry.simulators.run(self._backends.runtime.now())
+
+    async def _evaluate_alert_rules(self) -> None:
+        """Evaluate due alert rules."""
+        await self._alerts.scheduler.run()
 
     async def _close_expired_streams(self) -> None:
         """Close live streams whose token is no longer valid."""
         await self._live_stream.service.close_expired()
 
+    async def _end_grants(self) -> None:
+        """Append missing audit events of ended OAuth grants, and end the grants of disabled members."""
+        await self._access.grant_ender.run()
+
     async def _sign_checkpoints(self) -> None:
-        """Sign a checkpoint of every chain that has new records."""
+        """Sign a checkpoint of every audit chain that has new records."""
         if (await self._catalog.current()).policies.provenance is None:
             return
         if made := await self._provenance.checkpoints.create_all():
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
-    async def _compact(self) -> None:
-        """Merge the archive's blobs of past hours."""
-        if merged := await self._cold_data.compaction.run(now()):
+    async def _complete_overview(self) -> None:
+        """Add counts that earlier versions did not store to the overview of audit chains; complete its indexes."""
+        if (await self._catalog.current()).policies.provenance is None:
+            return
+        if counted := await self._provenance.overview.complete_counts():
+            _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
+        await self._signatures.list.complete(_INDEX_SECONDS)
+
+    async def _verify_chains(self) -> object:
+        """Verify the audit chains that have grown."""
+        from shared.background.runner import UNFINISHED
+
+        if (await self._catalog.current()).policies.provenance is None:
+            return None
+        return None if await self._provenance.background_verification.run() else UNFINISHED
+
+    async def _compact_archive(self) -> None:
+        """Merge the telemetry archive's blobs of each past hour."""
+        if merged := await self._cold_data.compaction.run(self._backends.runtime.now()):
             _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 
     async def _expire_downloads(self) -> None:
         """Delete expired downloads."""
         await self._downloads.expiry.run()
+
+    async def _run_webhooks(self) -> None:
+        """Publish webhook events of stored changes, and start due deliveries, which continue after this run."""
+        await self._webhook_endpoints.sources.run()
+
+    async def _expire_deliveries(self) -> None:
+        """Delete webhook deliveries whose retention time has ended."""
+        at = self._backends.runtime.now()
+        while await self._webhooks.store.expire(at, _EXPIRED_AT_ONCE):
+            pass

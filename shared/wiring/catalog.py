@@ -1,4 +1,4 @@
-"""Catalog services: the store of the catalog and its cached reader."""
+"""Store of the catalog (the workspace's definitions), and its cached reader."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from shared.catalog.snapshot import Catalog
 
 MAX_STALE_CREDENTIALS_SECONDS = 15.0
-"""Maximum age of credentials and team if the store does not answer; revocations take effect within this time."""
+"""Maximum age in seconds of cached credentials and team while the store does not respond.
+
+Revocations take effect within this time.
+"""
 
 
 class CatalogServices:
-    """Reads the catalog."""
+    """Provides the catalog, which contains the workspace's definitions."""
 
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
@@ -34,17 +37,19 @@ class CatalogServices:
 
     @cached_property
     def reader(self) -> "CatalogReader":
-        """Cached catalog of this process."""
+        """Reader that caches the catalog in this process."""
         from shared.catalog.reader import CatalogReader
 
         refresh_seconds = self._backends.settings.refresh_seconds
-        return CatalogReader(self.store, refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS)
+        return CatalogReader(
+            self.store, refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS, runtime=self._backends.runtime
+        )
 
     async def current(self) -> "Catalog":
-        """Return the current catalog."""
+        """Return the current catalog, which may be a few seconds old."""
         return await self.reader.current()
 
-    async def workspace_id(self) -> str:
+    async def load_workspace_id(self) -> str:
         """Return the id of the workspace.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Archive services."""
+"""Services of the telemetry archive (cold data), which consists of blobs."""
 
 import tempfile
 from datetime import timedelta
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from shared.cold_data.reading import ColdReader
 
 COLD = "cold"
-"""Container of the telemetry archive."""
+"""Name of the blob container of the telemetry archive."""
 
 
 class ColdDataServices:
-    """Archives telemetry as blobs."""
+    """Archives telemetry as blobs, and reads the archive."""
 
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
@@ -27,32 +27,37 @@ class ColdDataServices:
 
     @cached_property
     def blobs(self) -> "BlobStore":
-        """Container of the telemetry archive."""
+        """Store of the telemetry archive's blobs."""
         return self._backends.close_at_exit(self._backends.build_blob_store(COLD))
 
     @cached_property
     def archive(self) -> "Archive":
-        """Writes impulses to the archive."""
+        """Service that writes telemetry events (impulses) to the archive."""
         from shared.cold_data.archive import Archive
 
-        return Archive(self.blobs)
+        return Archive(self.blobs, runtime=self._backends.runtime)
 
     @cached_property
     def compaction(self) -> "Compaction":
-        """Merges archive blobs."""
+        """Service that merges the archive's small blobs."""
         from shared.cold_data.compaction import Compaction
 
-        return Compaction(self.blobs, timedelta(minutes=self._settings.compaction_quiet_minutes), self.scratch)
+        return Compaction(
+            self.blobs,
+            timedelta(minutes=self._settings.compaction_quiet_minutes),
+            self.scratch,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
     def reader(self) -> "ColdReader":
-        """Reads the archive."""
+        """Service that reads telemetry from the archive."""
         from shared.cold_data.reading import ColdReader
 
-        return ColdReader(self.blobs, self.scratch)
+        return ColdReader(self.blobs, self.scratch, runtime=self._backends.runtime)
 
     @property
     def scratch(self) -> Path:
-        """Folder of temporary files; on Azure, the local disk is only suitable for temporary files."""
+        """Folder of temporary files: on Azure on the instance's own disk, else in the data directory."""
         root = Path(tempfile.gettempdir()) if self._backends.on_azure else self._settings.data_dir
         return root / "scratch"

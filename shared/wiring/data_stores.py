@@ -1,4 +1,4 @@
-"""Document store services: containers and documents."""
+"""Services for containers and JSON documents in the workspace's document stores."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class DataStoreServices:
-    """Access to the workspace's document-store accounts."""
+    """Provides access to the workspace's document stores: accounts with JSON documents of the users."""
 
     def __init__(self, backends: Backends, catalog: CatalogServices, provenance: ProvenanceServices) -> None:
         self._backends = backends
@@ -30,32 +30,32 @@ class DataStoreServices:
 
     @cached_property
     def containers(self) -> "Containers":
-        """Lists, creates and removes containers."""
+        """Service that lists, creates and removes containers."""
         from shared.data_stores.containers import Containers
 
         return Containers(self._catalog.reader.current, self._provenance.catalog_service, self.container_store)
 
     @cached_property
     def documents(self) -> "Documents":
-        """Reads and writes documents."""
+        """Service that reads and writes documents."""
         from shared.data_stores.documents import Documents
         from shared.data_stores.tables import TableFinder
 
         tables = TableFinder(self._catalog.reader.current, self.container_store)
-        return Documents(tables, self.document_store, self._continuations)
+        return Documents(tables, self.document_store, self._continuations, runtime=self._backends.runtime)
 
     @cached_property
     def container_store(self) -> "ContainerStore":
-        """Containers of the accounts."""
+        """Store of the containers in the document-store accounts."""
         if self._backends.on_azure:
             return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore
 
-        return SqliteContainerStore(self._account_file, self._declared_containers)
+        return SqliteContainerStore(self._account_file, self._list_declared_containers)
 
     @cached_property
     def document_store(self) -> "DocumentStore":
-        """Documents of the accounts."""
+        """Store of the documents in the document-store accounts."""
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 
@@ -76,13 +76,15 @@ class DataStoreServices:
 
         configured = self._settings
         accounts = parse_data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
-        return self._backends.close_at_exit(DataAccounts(accounts, client_id=configured.managed_identity_client_id))
+        return self._backends.close_at_exit(
+            DataAccounts(accounts, client_id=configured.managed_identity_client_id, runtime=self._backends.runtime)
+        )
 
     @cached_property
     def _account_file(self) -> "DocumentFile":
         from shared.backends.embedded.documents import DocumentFile
 
-        return self._backends.close_at_exit(DocumentFile(self._settings.data_dir))
+        return self._backends.close_at_exit(DocumentFile(self._settings.data_dir, runtime=self._backends.runtime))
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":
@@ -92,9 +94,11 @@ class DataStoreServices:
             return ContinuationTokens(derive_secret(self._settings.continuation_secret))
         from shared.backends.embedded.key_files import FileSecret
 
-        return ContinuationTokens(FileSecret(self._settings.data_dir / "continuation-key"))
+        return ContinuationTokens(
+            FileSecret(self._settings.data_dir / "continuation-key", runtime=self._backends.runtime)
+        )
 
-    async def _declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
+    async def _list_declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer
 
         owned = (await self._catalog.current()).find_database(place.database)

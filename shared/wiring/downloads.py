@@ -1,4 +1,4 @@
-"""Download services."""
+"""Services of downloads: jobs that convert archived telemetry to files."""
 
 from datetime import timedelta
 from functools import cached_property
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold_data import ColdDataServices
+from shared.wiring.webhooks import WebhookServices
 
 if TYPE_CHECKING:
     from shared.cold_data.ports import BlobStore
@@ -14,40 +15,51 @@ if TYPE_CHECKING:
     from shared.downloads.job_quota import JobQuota
     from shared.downloads.ports import ArchiveProgress, JobStore
     from shared.downloads.service import DownloadService
-    from shared.downloads.work import DownloadWork
+    from shared.downloads.work import DownloadRunner
     from shared.fair_use.ports import QuotaStore
 
 DOWNLOADS = "downloads"
-"""Container of download files."""
+"""Name of the blob container of downloadable files."""
 
 
 class DownloadServices:
-    """Converts the archive to downloadable files."""
+    """Converts the telemetry archive to downloadable files."""
 
-    def __init__(self, backends: Backends, catalog: CatalogServices, cold_data: ColdDataServices) -> None:
+    def __init__(
+        self, backends: Backends, catalog: CatalogServices, cold_data: ColdDataServices, webhooks: WebhookServices
+    ) -> None:
         self._backends = backends
+        self._webhooks = webhooks
         self._settings = backends.settings
         self._catalog = catalog
         self._cold_data = cold_data
 
     @cached_property
     def blobs(self) -> "BlobStore":
-        """Container of download files."""
+        """Store of the downloadable files."""
         return self._backends.close_at_exit(self._backends.build_blob_store(DOWNLOADS))
 
     @cached_property
     def service(self) -> "DownloadService":
-        """Starts downloads and reports their state."""
+        """Service that starts downloads and reports their state."""
         from shared.downloads.service import DownloadService
 
         lifetime = timedelta(hours=self._settings.download_hours)
-        return DownloadService(self._catalog.reader.current, self._jobs, self.blobs, self._job_quota, lifetime)
+        return DownloadService(
+            self._catalog.reader.current,
+            self.jobs,
+            self.blobs,
+            self.job_quota,
+            lifetime,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
-    def _job_quota(self) -> "JobQuota":
+    def job_quota(self) -> "JobQuota":
+        """Limits on the number of each principal's jobs and on the size of their files."""
         from shared.downloads.job_quota import JobQuota
 
-        return JobQuota(self._job_places, self._jobs, self._catalog.reader.current)
+        return JobQuota(self._job_places, self.jobs, self._catalog.reader.current, runtime=self._backends.runtime)
 
     @cached_property
     def _job_places(self) -> "QuotaStore":
@@ -60,38 +72,44 @@ class DownloadServices:
         return SqlitePlaceStore(self._backends.workspace_file)
 
     @cached_property
-    def work(self) -> "DownloadWork":
-        """Executes the steps of downloads."""
-        from shared.downloads.work import DownloadWork
+    def runner(self) -> "DownloadRunner":
+        """Service that executes the steps of a download."""
+        from shared.downloads.work import DownloadRunner
 
-        return DownloadWork(
-            self._jobs,
+        return DownloadRunner(
+            self.jobs,
             self._cold_data.reader,
             self.blobs,
             self._cold_data.scratch,
-            self._arrivals,
-            self._job_quota,
+            self.archive_progress,
+            self.job_quota,
+            on_end=self._webhooks.announce_download,
+            runtime=self._backends.runtime,
         )
 
     @cached_property
     def expiry(self) -> "DownloadExpiry":
-        """Deletes expired downloads."""
+        """Service that deletes expired downloads."""
         from shared.downloads.expiry import DownloadExpiry
 
-        return DownloadExpiry(self._jobs, self.blobs, self._job_quota, self._cold_data.scratch)
+        return DownloadExpiry(
+            self.jobs, self.blobs, self.job_quota, self._cold_data.scratch, runtime=self._backends.runtime
+        )
 
     @cached_property
-    def _arrivals(self) -> "ArchiveProgress":
+    def archive_progress(self) -> "ArchiveProgress":
+        """Progress of the archive with the messages of the event hub."""
         if self._backends.on_azure:
             from shared.downloads.ports import UnknownArchiveProgress
 
             return UnknownArchiveProgress()
         from shared.backends.embedded.hub_archive_progress import HubArchiveProgress
 
-        return HubArchiveProgress(self._settings.data_dir / "hub.sqlite")
+        return HubArchiveProgress(self._settings.data_dir / "hub.sqlite", runtime=self._backends.runtime)
 
     @cached_property
-    def _jobs(self) -> "JobStore":
+    def jobs(self) -> "JobStore":
+        """Store of the jobs: downloads, imports and audit bundles."""
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_download_jobs import CosmosJobStore
 

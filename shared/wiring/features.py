@@ -1,4 +1,4 @@
-"""Features that a workspace has only if its document declares them."""
+"""Optional features of a workspace, which its document declares."""
 
 from typing import Final
 
@@ -9,17 +9,17 @@ PROVENANCE: Final = "provenance"
 
 
 class Features:
-    """Reads the workspace's features from the catalog."""
+    """Reads from the catalog which optional features the workspace document declares."""
 
     def __init__(self, catalog: CatalogServices) -> None:
         self._catalog = catalog
 
     async def has(self, feature: str) -> bool:
-        """Return whether the workspace has a feature."""
+        """Return whether the workspace document declares a feature, such as ``provenance``."""
         return feature == PROVENANCE and (await self._catalog.current()).policies.provenance is not None
 
     async def require(self, feature: str) -> None:
-        """Check that the workspace has a feature.
+        """Check that the workspace document declares a feature, such as ``provenance``.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.

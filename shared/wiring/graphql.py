@@ -1,8 +1,9 @@
-"""GraphQL services."""
+"""Service of the GraphQL endpoint."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.runtime import Runtime
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.queries import QueryServices
 from shared.wiring.telemetry import TelemetryServices
@@ -14,20 +15,25 @@ if TYPE_CHECKING:
 class GraphQLServices:
     """Executes GraphQL requests."""
 
-    def __init__(self, catalog: CatalogServices, telemetry: TelemetryServices, queries: QueryServices) -> None:
+    def __init__(
+        self, runtime: Runtime, catalog: CatalogServices, telemetry: TelemetryServices, queries: QueryServices
+    ) -> None:
+        self._runtime = runtime
         self._catalog = catalog
         self._telemetry = telemetry
         self._queries = queries
 
     @cached_property
     def service(self) -> "GraphQLService":
-        """Executes GraphQL documents."""
+        """Service that executes GraphQL documents."""
         # Import here: graphql-core and ariadne take long to import, and other routes do not use them.
         from shared.graphql_api.service import GraphQLService
 
         return GraphQLService(
             self._catalog.reader.current,
             self._telemetry.connection_states,
+            self._telemetry.statuses,
             self._queries.service,
             self._queries.columns,
+            runtime=self._runtime,
         )

@@ -1,4 +1,4 @@
-"""Idempotency services: stored keys of requests, and stored replies."""
+"""Services for requests with an Idempotency-Key: stored keys, and stored replies."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
 
 
 class IdempotencyServices:
-    """Recognises repeated requests."""
+    """Recognises repeated requests by their Idempotency-Key."""
 
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
 
     @cached_property
     def keys(self) -> "IdempotencyKeys":
-        """Store of idempotency keys."""
+        """Service that stores and compares idempotency keys."""
         from shared.idempotency.keys import IdempotencyKeys
 
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
 
-            return IdempotencyKeys(CosmosIdempotencyStore(self._backends.cosmos))
+            return IdempotencyKeys(CosmosIdempotencyStore(self._backends.cosmos), runtime=self._backends.runtime)
         from shared.backends.embedded.idempotency import SqliteIdempotencyStore
 
-        return IdempotencyKeys(SqliteIdempotencyStore(self._backends.workspace_file))
+        return IdempotencyKeys(SqliteIdempotencyStore(self._backends.workspace_file), runtime=self._backends.runtime)
 
     @cached_property
     def replies(self) -> "IdempotentReplies":
-        """Store of replies to requests with an idempotency key."""
+        """Service that stores replies to requests with an idempotency key."""
         from shared.idempotency.replies import IdempotentReplies
 
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_idempotency import CosmosReplyStore
 
-            return IdempotentReplies(CosmosReplyStore(self._backends.cosmos))
+            return IdempotentReplies(CosmosReplyStore(self._backends.cosmos), runtime=self._backends.runtime)
         from shared.backends.embedded.idempotency import SqliteReplyStore
 
-        return IdempotentReplies(SqliteReplyStore(self._backends.workspace_file))
+        return IdempotentReplies(SqliteReplyStore(self._backends.workspace_file), runtime=self._backends.runtime)

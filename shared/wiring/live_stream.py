@@ -1,4 +1,4 @@
-"""Live stream services."""
+"""Services of live streams, which send new telemetry to WebSocket clients."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LiveStreamServices:
-    """Publishes impulses to listeners."""
+    """Publishes new telemetry events (impulses) to connected clients (listeners)."""
 
     def __init__(
         self, backends: Backends, catalog: CatalogServices, access: AccessServices, queries: QueryServices
@@ -34,7 +34,7 @@ class LiveStreamServices:
 
     @cached_property
     def message_service(self) -> "WebPubSub":
-        """Client of the message service."""
+        """Client of the service that delivers live messages: Azure Web PubSub, or its local emulator."""
         from shared.backends.azure.web_pubsub import WebPubSub
 
         configured = self._settings
@@ -44,19 +44,20 @@ class LiveStreamServices:
                 configured.web_pubsub_hub,
                 configured.web_pubsub_access_key,
                 configured.managed_identity_client_id,
+                runtime=self._backends.runtime,
             )
         )
 
     @cached_property
     def audience(self) -> "Audience":
-        """Knows the groups without listeners."""
+        """Record of the message groups that have no listeners, so that nothing is sent to them."""
         from shared.live_stream.audience import Audience
 
-        return Audience(self.message_service)
+        return Audience(self.message_service, runtime=self._backends.runtime)
 
     @cached_property
     def service(self) -> "LiveStream":
-        """Controls access to streams."""
+        """Service that controls which callers may open which streams."""
         from shared.live_stream.service import LiveStream
 
         return LiveStream(
@@ -65,13 +66,16 @@ class LiveStreamServices:
             self.audience,
             self._access.authenticator.resume,
             self._stream_quota,
+            runtime=self._backends.runtime,
         )
 
     @cached_property
     def _stream_quota(self) -> "StreamQuota":
         from shared.live_stream.stream_quota import StreamQuota
 
-        return StreamQuota(self._stream_places, self._catalog.reader.current, self.message_service)
+        return StreamQuota(
+            self._stream_places, self._catalog.reader.current, self.message_service, runtime=self._backends.runtime
+        )
 
     @cached_property
     def _stream_places(self) -> "QuotaStore":
@@ -88,7 +92,7 @@ class LiveStreamServices:
         return SqlitePlaceStore(self._backends.limits_file)
 
     async def release_places(self) -> None:
-        """Free the places of all streams; for the start of a local host, which has no streams."""
+        """Remove all streams from the quotas; a local host calls this when it starts, because no stream is open."""
         if not self._backends.on_azure:
             from shared.fair_use.ports import Purpose
 
@@ -96,26 +100,31 @@ class LiveStreamServices:
 
     @cached_property
     def catch_up(self) -> "CatchUp":
-        """Replays impulses to streams that are already live."""
+        """Service that sends earlier telemetry events to streams that are already live."""
         from shared.live_stream.history import History
         from shared.live_stream.replay import CatchUp
 
-        return CatchUp(self._catalog.reader.current, History(self._queries.engine), self.message_service)
+        return CatchUp(
+            self._catalog.reader.current,
+            History(self._queries.engine),
+            self.message_service,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
     def publisher(self) -> "LivePublisher":
-        """Publishes impulses."""
+        """Service that publishes new telemetry events."""
         # On Azure, other instances admit listeners, too, so every group may have some.
         from shared.live_stream.publishing import LivePublisher
 
         if self._backends.on_azure:
-            return LivePublisher(self.message_service, None)
-        return LivePublisher(self.message_service, self.audience, shares_processor=True)
+            return LivePublisher(self.message_service, None, runtime=self._backends.runtime)
+        return LivePublisher(self.message_service, self.audience, shares_processor=True, runtime=self._backends.runtime)
 
     @cached_property
     def events(self) -> "EventSource":
-        """Authenticates calls of the message service."""
-        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
+        """Verifier that a call of the event handler really comes from Web PubSub."""
+        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
         from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 
         configured = self._settings
@@ -124,11 +133,11 @@ class LiveStreamServices:
         from shared.backends.open_id import HttpOpenIdProvider
 
         tenant = configured.entra_tenant_id
-        audiences = list_audiences(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
+        audiences = list_audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
 
-        def verifier(path: str) -> EntraTokens:
+        def build_verifier(path: str) -> EntraTokens:
             address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"
-            return EntraTokens(HttpOpenIdProvider(address), tenant, *audiences)
+            return EntraTokens(HttpOpenIdProvider(address, runtime=self._backends.runtime), tenant, *audiences)
 
-        tokens = ManagedIdentityTokens({"1.0": verifier(""), "2.0": verifier("/v2.0")})
+        tokens = ManagedIdentityTokens({"1.0": build_verifier(""), "2.0": build_verifier("/v2.0")})
         return IdentifiedEvents(configured.web_pubsub_endpoint, tokens, configured.web_pubsub_identity)

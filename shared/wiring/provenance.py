@@ -1,27 +1,34 @@
-"""Provenance services: audit chains and audited changes."""
+"""Services of provenance: audit chains, checkpoints, amendments, and audited changes of the catalog."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
+from shared.wiring.webhooks import WebhookServices
 
 if TYPE_CHECKING:
+    from shared.catalog.administration import Administration
     from shared.catalog.service import CatalogService
     from shared.provenance.amendments import Amendments
+    from shared.provenance.background_verification import BackgroundVerification
     from shared.provenance.chain_log import ChainLog, EventLog
     from shared.provenance.chain_trees import Proofs
     from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner
     from shared.provenance.checkpoints import Checkpoints
+    from shared.provenance.overview import AuditOverview
+    from shared.provenance.overview_ports import ChainOverview
     from shared.provenance.ports import ChainStore
+    from shared.provenance.receipts import Receipts
     from shared.provenance.verifier import ChainVerifier
 
 
 class ProvenanceServices:
-    """Appends to, verifies and proves audit chains."""
+    """Appends records to audit chains, verifies the chains, and creates proofs."""
 
-    def __init__(self, backends: Backends, catalog: CatalogServices) -> None:
+    def __init__(self, backends: Backends, catalog: CatalogServices, webhooks: WebhookServices) -> None:
         self._backends = backends
+        self._webhooks = webhooks
         self._settings = backends.settings
         self._catalog = catalog
 
@@ -34,42 +41,90 @@ class ProvenanceServices:
             return self._backends.close_at_exit(CosmosChainStore(self._backends.cosmos))
         from shared.backends.embedded.provenance import SqliteChainStore
 
-        return self._backends.close_at_exit(SqliteChainStore(self._settings.data_dir / "provenance.sqlite"))
+        return self._backends.close_at_exit(
+            SqliteChainStore(self._settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime)
+        )
 
     @cached_property
     def chain_log(self) -> "ChainLog":
-        """Appends to the audit chains."""
+        """Service that appends records to the audit chains."""
         from shared.provenance.chain_log import ChainLog
 
-        return ChainLog(self.chain_store, self._catalog.workspace_id)
+        return ChainLog(self.chain_store, self._catalog.load_workspace_id, runtime=self._backends.runtime)
 
     @cached_property
     def audit_log(self) -> "EventLog":
-        """Appends audit events."""
+        """Service that appends audit events to their chains."""
         from shared.provenance.chain_log import EventLog
 
         return self._backends.close_at_exit(EventLog(self.chain_log))
 
     @cached_property
     def catalog_service(self) -> "CatalogService":
-        """Applies workspace documents."""
+        """Service that applies workspace documents to the catalog."""
         from shared.catalog.service import CatalogService
 
-        return CatalogService(self._catalog.store, self.audit_log, on_change=self._catalog.reader.invalidate)
+        return CatalogService(
+            self._catalog.store,
+            self.audit_log,
+            on_change=self._note_catalog_change,
+            announce=self._webhooks.announce_query_changes,
+            runtime=self._backends.runtime,
+        )
+
+    def _note_catalog_change(self) -> None:
+        self._catalog.reader.invalidate()
+        self._webhooks.nudge()
+
+    @cached_property
+    def administration(self) -> "Administration":
+        """Service that replaces and removes single items of the catalog."""
+        from shared.catalog.administration import Administration
+
+        return Administration(self.catalog_service)
 
     @cached_property
     def amendments(self) -> "Amendments":
-        """Creates, approves and rejects amendments."""
+        """Service that creates, approves and rejects amendments."""
         from shared.provenance.amendments import Amendments
 
-        return Amendments(self.chain_log, self.chain_store)
+        return Amendments(self.chain_log, self.chain_store, runtime=self._backends.runtime)
 
     @cached_property
     def checkpoints(self) -> "Checkpoints":
-        """Creates and reads signed checkpoints."""
+        """Service that creates and reads signed checkpoints of audit chains."""
         from shared.provenance.checkpoints import Checkpoints
 
-        return Checkpoints(self.chain_store, self._checkpoint_store, self._note_signer, self._catalog.workspace_id)
+        return Checkpoints(
+            self.chain_store,
+            self._checkpoint_store,
+            self._note_signer,
+            self._catalog.load_workspace_id,
+            self.chain_overview,
+            issuer=self._settings.get_public_address() or self._settings.token_issuer,
+            runtime=self._backends.runtime,
+        )
+
+    @cached_property
+    def chain_overview(self) -> "ChainOverview":
+        """Store of the summaries of all audit chains."""
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_chain import CosmosChainStore
+            from shared.backends.azure.cosmos_overview import CosmosChainOverview
+
+            return CosmosChainOverview(self._backends.cosmos, CosmosChainStore(self._backends.cosmos))
+        from shared.backends.embedded.provenance_overview import SqliteChainOverview
+
+        return self._backends.close_at_exit(
+            SqliteChainOverview(self._settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime)
+        )
+
+    @cached_property
+    def overview(self) -> "AuditOverview":
+        """Service that lists all audit chains and all pending amendments."""
+        from shared.provenance.overview import AuditOverview
+
+        return AuditOverview(self.chain_overview, self.chain_store, self.checkpoints, runtime=self._backends.runtime)
 
     @cached_property
     def _checkpoint_store(self) -> "CheckpointStore":
@@ -79,29 +134,58 @@ class ProvenanceServices:
             return BlobCheckpointStore(self._backends.blob_account)
         from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 
-        return FileCheckpointStore(self._settings.data_dir / "checkpoints")
+        return FileCheckpointStore(self._settings.data_dir / "checkpoints", runtime=self._backends.runtime)
 
     @cached_property
     def _note_signer(self) -> "NoteSigner":
         if self._backends.on_azure:
             from shared.backends.azure.vault_keys import VaultNoteSigner
 
-            return VaultNoteSigner(self._backends.key_vault, self._settings.checkpoint_key)
+            return VaultNoteSigner(
+                self._backends.key_vault, self._settings.checkpoint_key, runtime=self._backends.runtime
+            )
         from shared.backends.embedded.key_files import FileNoteSigner
 
         folder = self._settings.data_dir
-        return FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
+        return FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints", runtime=self._backends.runtime)
 
     @cached_property
     def proofs(self) -> "Proofs":
-        """Creates proofs for checkpoints."""
+        """Service that creates Merkle proofs: that a checkpoint covers a record, or an earlier checkpoint."""
         from shared.provenance.chain_trees import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)
 
     @cached_property
+    def receipts(self) -> "Receipts":
+        """Service that issues receipts: proofs that a chain contains a record, or that it has only grown."""
+        from shared.provenance.receipts import Receipts
+
+        return Receipts(
+            self.chain_store, self.checkpoints, self.proofs, self.chain_overview, runtime=self._backends.runtime
+        )
+
+    @cached_property
     def verifier(self) -> "ChainVerifier":
-        """Verifies audit chains."""
+        """Service that verifies audit chains on request."""
         from shared.provenance.verifier import ChainVerifier
 
-        return ChainVerifier(self.chain_store, self._catalog.workspace_id, self.checkpoints)
+        return ChainVerifier(
+            self.chain_store,
+            self._catalog.load_workspace_id,
+            self.checkpoints,
+            self.chain_overview,
+            runtime=self._backends.runtime,
+        )
+
+    @cached_property
+    def background_verification(self) -> "BackgroundVerification":
+        """Service that verifies all audit chains in the background."""
+        from shared.provenance.background_verification import BackgroundVerification
+
+        return BackgroundVerification(
+            self.chain_overview,
+            self.verifier,
+            on_broken=self._webhooks.announce_broken_chain,
+            runtime=self._backends.runtime,
+        )

@@ -1,4 +1,4 @@
-"""Query services: engine and warm queries."""
+"""Services of warm queries (saved KQL queries), and the query engine."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class QueryServices:
-    """Executes and governs queries."""
+    """Executes warm queries, and manages their definitions and approvals."""
 
     def __init__(self, backends: Backends, catalog: CatalogServices, provenance: ProvenanceServices) -> None:
         self._backends = backends
@@ -26,18 +26,22 @@ class QueryServices:
 
     @cached_property
     def engine(self) -> "QueryEngine":
-        """Executes KQL."""
+        """Engine that executes KQL: Azure Data Explorer, or the embedded engine."""
         from shared.backends.azure.kusto import KustoEngine
         from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
         configured = self._settings
-        uri, database = self._find_engine_uri(), configured.kusto_database
+        uri, database = self.find_engine_uri(), configured.kusto_database
         return self._backends.close_at_exit(
-            InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
+            InstrumentedEngine(
+                KustoEngine(uri, database, configured.managed_identity_client_id, runtime=self._backends.runtime),
+                database,
+                runtime=self._backends.runtime,
+            )
         )
 
-    def _find_engine_uri(self) -> str:
-        """Return the configured engine, else the one noted in the data directory by its host, else the default."""
+    def find_engine_uri(self) -> str:
+        """Return the query engine's URI: the setting, else the URI file in the data directory, else the default."""
         configured = self._settings
         noted = configured.data_dir / EMBEDDED_ENGINE
         if "kusto_uri" in configured.model_fields_set or not noted.exists():
@@ -46,21 +50,26 @@ class QueryServices:
 
     @cached_property
     def service(self) -> "WarmQueries":
-        """Executes queries."""
+        """Service that executes saved queries."""
         from shared.warm_queries.service import WarmQueries
 
-        return WarmQueries(self._catalog.reader.current, self.engine, self._settings.query_timeout_seconds)
+        return WarmQueries(
+            self._catalog.reader.current,
+            self.engine,
+            self._settings.query_timeout_seconds,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
     def columns(self) -> "QueryColumns":
-        """Determines the columns of queries."""
+        """Service that determines the result columns of queries."""
         from shared.warm_queries.columns import QueryColumns
 
-        return QueryColumns(self.engine)
+        return QueryColumns(self.engine, runtime=self._backends.runtime)
 
     @cached_property
     def definitions(self) -> "QueryDefinitions":
-        """Creates, approves and removes queries."""
+        """Service that creates, approves and removes saved queries."""
         from shared.warm_queries.definitions import QueryDefinitions
 
-        return QueryDefinitions(self._provenance.catalog_service, self.columns)
+        return QueryDefinitions(self._provenance.catalog_service, self.columns, runtime=self._backends.runtime)

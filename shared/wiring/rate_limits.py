@@ -1,4 +1,4 @@
-"""Rate limit services."""
+"""Rate limits of callers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RateLimitServices:
-    """Enforces the request budget of the workspace's tier."""
+    """Limits the rate of each caller's requests, as the workspace's tier allows."""
 
     def __init__(self, backends: Backends, catalog: CatalogServices) -> None:
         self._backends = backends
@@ -24,10 +24,10 @@ class RateLimitServices:
 
     @cached_property
     def limiter(self) -> "RateLimiter":
-        """Counts requests."""
+        """Rate limiter that counts the requests of each caller."""
         from shared.rate_limits.limiter import RateLimiter
 
-        return RateLimiter(self._lease_store)
+        return RateLimiter(self._lease_store, runtime=self._backends.runtime)
 
     @cached_property
     def _lease_store(self) -> "LeaseStore":
@@ -41,10 +41,10 @@ class RateLimitServices:
 
     @asynccontextmanager
     async def admit(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
-        """Count a caller's request until it is completed."""
-        from shared.rate_limits.models import budget_for
+        """Count a caller's request until the reply is complete."""
+        from shared.rate_limits.models import get_budget
 
-        budget = budget_for(await self._catalog.current())
+        budget = get_budget(await self._catalog.current())
         async with self.limiter.admit(caller.member_id, budget) as admission:
             if admission.rejection is not None:
                 count("workspace.rate_limit.refusals")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReadinessProbes:
-    """Builds one cheap check for each store."""
+    """Builds one cheap readiness check for each store."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ReadinessProbes:
         self._cold_data = cold_data
 
     def build(self) -> "dict[str, Probe]":
-        """Return the checks by name; rate limits are omitted, because their outage blocks no request."""
+        """Return the readiness checks by name; the store of rate limits has none, as its outage blocks no request."""
         probes: dict[str, Probe] = {
             "query engine": self._queries.engine.ping,
             "audit log": self._check_audit_log,
@@ -40,28 +40,28 @@ class ReadinessProbes:
         return probes | (self._build_azure_probes() if self._backends.on_azure else self._build_file_probes())
 
     def _build_file_probes(self) -> "dict[str, Probe]":
-        """Return checks of write access to the embedded files; one check writes, to test the disk."""
+        """Return checks that the embedded SQLite files can be locked; one check also writes, to test the disk."""
         from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
         folder = self._backends.settings.data_dir
         return {
-            "workspace file": lambda: check_write(folder / "workspace.sqlite"),
-            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite"),
-            "data stores": lambda: check_write_lock(folder / "documents.sqlite"),
+            "workspace file": lambda: check_write(folder / "workspace.sqlite", runtime=self._backends.runtime),
+            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite", runtime=self._backends.runtime),
+            "data stores": lambda: check_write_lock(folder / "documents.sqlite", runtime=self._backends.runtime),
         }
 
     def _build_azure_probes(self) -> "dict[str, Probe]":
-        from shared.backends.azure.cosmos_item_store import probes as cosmos_probes
+        from shared.backends.azure.cosmos_item_store import build_probes
 
         token_key = self._backends.settings.token_key
         probes: dict[str, Probe] = {
-            "token key": lambda: self._backends.key_vault.check(token_key),
+            "token key": lambda: self._backends.key_vault.check_key(token_key),
             "checkpoints": self._check_checkpoints,
         }
-        return probes | cosmos_probes(self._backends.cosmos)
+        return probes | build_probes(self._backends.cosmos)
 
     async def _check_audit_log(self) -> None:
-        """Check the catalog and, if the workspace has one, the audit log with a point read.
+        """Read one item of the catalog and, if the workspace is audited, one of the audit log.
 
         For embedded stores, check write access, too.
         """
@@ -69,17 +69,19 @@ class ReadinessProbes:
 
         if not await self._features.has(PROVENANCE):
             return
-        await self._provenance.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
+        await self._provenance.chain_store.read_tip(ChainKey(Target.PLATFORM_CONFIG))
         if not self._backends.on_azure:
             from shared.backends.embedded.sqlite_checks import check_write_lock
 
-            await check_write_lock(self._backends.settings.data_dir / "provenance.sqlite")
+            await check_write_lock(
+                self._backends.settings.data_dir / "provenance.sqlite", runtime=self._backends.runtime
+            )
 
     async def _check_checkpoints(self) -> None:
-        """Check the container and the signing key of checkpoints, if the workspace is audited."""
+        """Check the container and the signing key of checkpoints, if the workspace has an audit log."""
         if await self._features.has(PROVENANCE):
             from shared.backends.azure.checkpoint_blobs import NOTES
 
             key = self._backends.settings.checkpoint_key.partition("/")[0]
             notes = self._backends.build_blob_store(NOTES)
-            await asyncio.gather(notes.check(), self._backends.key_vault.check(key))
+            await asyncio.gather(notes.check(), self._backends.key_vault.check_key(key))

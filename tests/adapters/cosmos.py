@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import CosmosServer
-from emulators.cosmos.faults import InjectedFault, random_faults
+from emulators.cosmos.faults import InjectedFault, build_random_faults
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import create_containers
@@ -53,7 +53,11 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
 
 def storms() -> list[InjectedFault]:
     """Return random faults, without conditions that fail for no reason."""
-    return [fault for fault in (*random_faults(0.3, 1, _written), *random_faults(0.1, 2, _read)) if fault.status != 412]
+    return [
+        fault
+        for fault in (*build_random_faults(0.3, 1, _written), *build_random_faults(0.1, 2, _read))
+        if fault.status != 412
+    ]
 
 
 def _written(request: CosmosRequest) -> bool:

@@ -62,9 +62,9 @@ def store(opener: Opener) -> CatalogStore:
 async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
     """A new store has version 0, no items and no events."""
     loaded = await store.load()
-    assert (await store.version(), loaded.version, loaded.items) == (0, 0, ())
-    assert list(await store.pending_events()) == []
-    await store.settle(["unknown"])
+    assert (await store.read_version(), loaded.version, loaded.items) == (0, 0, ())
+    assert list(await store.list_pending_events()) == []
+    await store.delete_pending_events(["unknown"])
 
 
 async def test_items_are_loaded_as_saved(store: CatalogStore) -> None:
@@ -92,7 +92,7 @@ async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> 
             await store.save([MINE], [("connection", "rig")], EVENTS[1:], expected)
         assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CATALOG_CHANGED")
     assert (await store.load()).items == (RIG,)
-    assert (await store.version(), list(await store.pending_events())) == (1, EVENTS[:1])
+    assert (await store.read_version(), list(await store.list_pending_events())) == (1, EVENTS[:1])
 
 
 async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
@@ -101,19 +101,19 @@ async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
     with pytest.raises(WorkspaceError):
         await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
     assert (await store.load()).items == (RIG,)
-    assert list(await store.pending_events()) == EVENTS[:1]
+    assert list(await store.list_pending_events()) == EVENTS[:1]
 
 
 async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
     """Pending events are returned oldest first; settling removes the given ones and does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
-    assert list(await store.pending_events()) == EVENTS
-    await store.settle([EVENTS[1].append_id, "unknown"])
-    assert list(await store.pending_events()) == [EVENTS[0], EVENTS[2]]
-    await store.settle([EVENTS[0].append_id, EVENTS[2].append_id])
-    assert list(await store.pending_events()) == []
-    assert (await store.version(), len((await store.load()).items)) == (2, 2)
+    assert list(await store.list_pending_events()) == EVENTS
+    await store.delete_pending_events([EVENTS[1].append_id, "unknown"])
+    assert list(await store.list_pending_events()) == [EVENTS[0], EVENTS[2]]
+    await store.delete_pending_events([EVENTS[0].append_id, EVENTS[2].append_id])
+    assert list(await store.list_pending_events()) == []
+    assert (await store.read_version(), len((await store.load()).items)) == (2, 2)
 
 
 async def test_a_large_change_is_atomic(opener: Opener) -> None:
@@ -123,11 +123,11 @@ async def test_a_large_change_is_atomic(opener: Opener) -> None:
     assert await opener().save(items, [], events, 0) == 1
     loaded = await opener().load()
     assert loaded.items == tuple(items)
-    assert list(await opener().pending_events()) == events
+    assert list(await opener().list_pending_events()) == events
     assert await opener().save([], [(item.kind, item.key) for item in items], [], 1) == 2
-    await opener().settle([event.append_id for event in events[:100]])
+    await opener().delete_pending_events([event.append_id for event in events[:100]])
     assert (await opener().load()).items == ()
-    assert list(await opener().pending_events()) == events[100:]
+    assert list(await opener().list_pending_events()) == events[100:]
 
 
 async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:

@@ -9,19 +9,20 @@ import pytest
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import canonicalize_record
+from shared.provenance.canonical import canonicalise_record
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
-from shared.provenance.queries import query
+from shared.provenance.queries import query_records
 from shared.provenance.records import draft_event, parse_record, seal_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
+from shared.runtime import Runtime
 from shared.timestamps import rfc3339
-from tests.adapters.test_chain_store import MANY, OPENERS, PLATFORM, fill
+from tests.adapters.test_chain import MANY, OPENERS, PLATFORM, fill
 
 COUNT = 3
-LAST = record_id(COUNT + 1)
+LAST = format_record_id(COUNT + 1)
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "AfterState": {"n": 5}}
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 """An hour after the records that a filled chain has, less what they took."""
@@ -42,15 +43,15 @@ async def workspace() -> str:
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
     """Verify the chain with the time of a clock."""
-    return await ChainVerifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
+    return await ChainVerifier(store, workspace, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
 async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
     """Store one more record and a head for it; its bytes are changed before they are hashed."""
-    tip = await store.tip(PLATFORM)
+    tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
-    forged = record._replace(canonical=text, hash=digest(text))
+    forged = record._replace(canonical=text, hash=compute_digest(text))
     await store.append(PLATFORM, [forged], tip)
     return forged
 
@@ -58,16 +59,16 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
 async def rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
     """Return the error detail of a rejected append of a process with a clock; nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, draft_event("u", EVENT))
+        await ChainLog(store, workspace, runtime=Runtime(now=lambda: at)).append(PLATFORM, draft_event("u", EVENT))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
-    assert (await store.tip(PLATFORM)).sequence == COUNT + 1
+    assert (await store.read_tip(PLATFORM)).sequence == COUNT + 1
     return refusal.value.detail
 
 
 def checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
     """Return a signer with a clock."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
-    return Checkpoints(store, notes, signer, workspace, clock=lambda: at)
+    return Checkpoints(store, notes, signer, workspace, runtime=Runtime(now=lambda: at))
 
 
 TEXTS = {
@@ -88,12 +89,12 @@ TEXTS = {
 async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore, name: str) -> None:
     """A record in another form breaks the chain with any digest; the record alone is valid if its Hash matches."""
     forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
-    form = canonicalize_record(forged.canonical)
+    form = canonicalise_record(forged.canonical)
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
-    assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else digest(form))
-    shown = await query(store, PLATFORM, Filters())
+    assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else compute_digest(form))
+    shown = await query_records(store, PLATFORM, Filters())
     assert verdict.record == parse_record(shown.records[0].canonical, shown.records[0].hash)
     assert list(shown.damaged) == ([LAST] if form is None else [])
     assert ("Damaged" in (verdict.record or {})) == (form is None)
@@ -101,7 +102,7 @@ async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore,
 
 async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
     """Other bytes of the same JSON break the chain, but not the record."""
-    tip = await store.tip(PLATFORM)
+    tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
     verdict = await verify(store, COUNT + 1)
@@ -141,7 +142,7 @@ async def test_a_future_time_blocks_appends_until_it_is_reached(
         await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     later = NOW + ahead
-    await ChainLog(store, workspace, clock=lambda: later).append(PLATFORM, draft_event("u", EVENT))
+    await ChainLog(store, workspace, runtime=Runtime(now=lambda: later)).append(PLATFORM, draft_event("u", EVENT))
     assert (await verify(store, at=later)).chain_valid
     assert await checkpoints(store, tmp_path, later).create(PLATFORM)
 
@@ -150,14 +151,14 @@ async def test_the_first_of_several_future_times_is_reported(store: ChainStore) 
     """After a record with a future time, all later records have future times, too."""
     for hours in (1, 2, 2, 3):
         await forge(store, rfc3339(NOW + timedelta(hours=hours)))
-    assert (await verify(store)).broken_at == record_id(COUNT + 2)
+    assert (await verify(store)).broken_at == format_record_id(COUNT + 2)
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
     """A slow clock continues with the last record's time, and the chain is valid."""
     time = rfc3339(NOW + timedelta(hours=1))
     await forge(store, time)
-    made = await ChainLog(store, workspace, clock=lambda: NOW).append(PLATFORM, draft_event("u", EVENT))
+    made = await ChainLog(store, workspace, runtime=Runtime(now=lambda: NOW)).append(PLATFORM, draft_event("u", EVENT))
     assert made.record.projection["Timestamp"] == time
     assert (await verify(store)).chain_valid
     assert await checkpoints(store, tmp_path, NOW).create(PLATFORM)
@@ -166,7 +167,7 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
 async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
     """A process that wrote with a fast clock and knows the tip also rejects appends until that time."""
     at = NOW + timedelta(days=1)
-    log = ChainLog(store, workspace, clock=lambda: at)
+    log = ChainLog(store, workspace, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, draft_event("u", EVENT))
     at = NOW
     with pytest.raises(WorkspaceError) as refusal:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,11 +49,11 @@ def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0
 
 async def test_messages_are_counted(states: ConnectionStateStore) -> None:
     """Messages are counted per connection over all sources, with the time of the newest one."""
-    assert await states.states() == {}
+    assert await states.load_states() == {}
     await states.record([])
     await states.record([_arrivals(1, 2, after=5), _arrivals(1, source="telemetry/1"), _arrivals(7, connection="b")])
     await states.record([_arrivals(3, after=4)])
-    found = await states.states()
+    found = await states.load_states()
     assert found["rig"].messages_received == 4
     assert found["rig"].last_message == MOMENT + timedelta(seconds=5)
     assert found["b"].messages_received == 1
@@ -66,24 +67,24 @@ async def test_redelivered_messages_count_once(
 ) -> None:
     """Each sequence number counts once, however often it is delivered."""
     name, reached = f"c-{example}-{len(deliveries)}-{hash(tuple(deliveries))}", 0
-    before = (await states.states()).get(name, ConnectionState("", 0, None)).messages_received
+    before = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
         start = min(back_to, reached)
         await states.record([_arrivals(*range(start, start + size), connection=name)])
         reached = max(reached, start + size)
-    after = (await states.states()).get(name, ConnectionState("", 0, None)).messages_received
+    after = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     assert after == max(before, reached)
 
 
 async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
     """A connection with counts only has status CONNECTING; a status does not change the counts."""
     await states.record([_arrivals(1)])
-    assert (await states.states())["rig"].status == "CONNECTING"
+    assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
     await states.set_status("rig", "CONNECTED")
     await states.record([_arrivals(2)])
     await states.set_status("new", "ERROR")
-    found = await states.states()
+    found = await states.load_states()
     assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
     assert found["new"] == ConnectionState("ERROR", 0, None)
 
@@ -92,12 +93,12 @@ async def test_several_processes_count_once(opener: Opener) -> None:
     """Two processes count the same messages once, and different messages all."""
     first, second = opener(), opener()
     await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
-    assert (await second.states())["rig"].messages_received == 3
+    assert (await second.load_states())["rig"].messages_received == 3
     await asyncio.gather(
         *(store.record([_arrivals(*range(100), source=f"h/{n}")]) for n, store in enumerate((first, second) * 4))
     )
     await first.record([_arrivals(4)])
-    assert (await second.states())["rig"].messages_received == 804
+    assert (await second.load_states())["rig"].messages_received == 804
 
 
 async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
@@ -109,12 +110,25 @@ async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore
     for task in waiting:
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    found = await states.states()
+    found = await states.load_states()
     assert [found[name].messages_received for name in names[1:]] == [2] * 39
+
+
+async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) -> None:
+    """A message that contradicts a declared type counts once, for any number of deliveries and processes."""
+    first, second = opener(), opener()
+    mismatched = replace(_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
+    for store in (first, second, first):
+        await store.record([mismatched])
+    await second.record([replace(_arrivals(3, 4), mismatched=frozenset({3, 4})), _arrivals(1, connection="b")])
+    await first.record([_arrivals(5), replace(_arrivals(1, source="telemetry/1"), mismatched=frozenset({1}))])
+    found = await second.load_states()
+    assert (found["rig"].messages_received, found["rig"].type_mismatches) == (6, 4)
+    assert found["b"].type_mismatches == 0
 
 
 async def test_large_sequence_numbers_are_distinct(states: ConnectionStateStore) -> None:
     """Sequence numbers beyond 32 bits are compared exactly."""
     await states.record([_arrivals(2**45)])
     await states.record([_arrivals(2**45), _arrivals(2**45 + 1)])
-    assert (await states.states())["rig"].messages_received == 2
+    assert (await states.load_states())["rig"].messages_received == 2

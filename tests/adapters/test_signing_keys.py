@@ -73,20 +73,20 @@ def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
 
 async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
     """The public key with the returned id is the first one, and it verifies the signature."""
-    first, *_ = await keys.tokens.public_keys()
-    assert first["kid"] == await keys.tokens.key_id()
+    first, *_ = await keys.tokens.load_public_keys()
+    assert first["kid"] == await keys.tokens.get_key_id()
     assert (first["kty"], first["crv"], first["alg"], first["use"]) == ("EC", "P-256", "ES256", "sig")
     assert "d" not in first
     if isinstance(keys.notes, VaultNoteSigner):
         # Both purposes use the same key of the vault here.
-        public = load_public_key(await keys.notes.public_key())
+        public = load_public_key(await keys.notes.load_public_key())
         assert to_jwk(public) == first
         check(public, await keys.tokens.sign(b"message"), b"message")
 
 
 async def test_notes_verify_with_the_public_key(keys: SigningKeys) -> None:
     """The published public key verifies a signature, and it does not change."""
-    spki = await keys.notes.public_key()
+    spki = await keys.notes.load_public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):
         check(load_public_key(spki), await keys.notes.sign(message), message)
-    assert await keys.notes.public_key() == spki
+    assert await keys.notes.load_public_key() == spki

@@ -12,6 +12,9 @@ from typing import IO, Any
 
 import httpx
 
+from tests.plain_http import NO_TLS
+from tests.service.described_errors import check_described_error
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -80,14 +83,17 @@ class Service:
     def caller(self, member: str, scopes: str | None = None) -> httpx.Client:
         """Return a client with a token of a member."""
         query = {} if scopes is None else {"scopes": scopes}
-        reply = self.anonymous(bearer=self.key(member)).get("/workspace/api/keys/jwt", params=query)
+        headers = {"Authorization": f"Bearer {self.key(member)}"}
+        with httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS) as client:
+            reply = client.get("/workspace/api/keys/jwt", params=query)
         assert reply.status_code == 200, reply.text
         return self.anonymous(bearer=reply.json()["Token"])
 
     def anonymous(self, bearer: str | None = None) -> httpx.Client:
         """Return a client without a credential, or with the given one."""
         headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)
+        client.event_hooks = {"response": [check_described_error]}
         self._clients.append(client)
         return client
 
@@ -103,6 +109,36 @@ class Service:
         finally:
             if process.stdout is not None:
                 process.stdout.close()
+
+
+class SharedService:
+    """Service that the tests of a folder share; it runs only while tests of the folder run.
+
+    An idle host with simulators takes a tenth of a core.
+
+    Args:
+        folder: folder of the tests.
+        workspace_file: workspace document of the service.
+    """
+
+    def __init__(self, folder: Path, workspace_file: Path) -> None:
+        self._folder = folder
+        self._workspace_file = workspace_file
+        self._running: Service | None = None
+
+    def get(self, create_folder: Callable[[str], Path]) -> Service:
+        """Return the service; start it on first use in a new folder."""
+        if self._running is None:
+            data_dir = create_folder(self._folder.name) / "data"
+            self._running = Service(data_dir, self._workspace_file).start()
+        return self._running
+
+    def stop_before(self, next_test: Path | None) -> None:
+        """Stop the service if the next test is outside of the folder."""
+        running = self._running
+        if running is not None and (next_test is None or self._folder not in next_test.parents):
+            self._running = None
+            assert running.stop() == 0
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:

@@ -224,4 +224,9 @@ def test_the_report_of_an_entity(service: Service) -> None:
     assert "<i>" not in reply.text
     for expected in ("editor@t", "admin@t", "data-entry-error", "rejected", "pending", "not &lt;i&gt;so", created):
         assert expected in reply.text
+    for expected in ("<dt>Entity type</dt>", "The chain is intact: 3 records", "<dt>Checkpoint</dt>", "(admin@t)"):
+        assert expected in reply.text
+    limited = service.caller("admin@t", "Workspace.Amendment.Read")
+    page = limited.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"}).text
+    assert ("<dt>Verification</dt>" in page, "All times are UTC." in page) == (False, True)
     assert admin.get(f"{AMENDMENTS}/chain", params=parameters).headers["content-type"] == "application/json"

@@ -19,33 +19,31 @@ def send(service: Service, names: Sequence[str]) -> None:
     assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
 
 
-def test_messages_are_archived_once_despite_a_kill(own_service: Service) -> None:
-    """Each message is in the archive exactly once, also if the service is killed while it stores it."""
-    names = [f"m-{number}" for number in range(200)]
-    own_service.start()
-    for first in range(0, len(names), 20):
-        send(own_service, names[first : first + 20])
-    own_service.kill()
-    own_service.start()
-    send(own_service, names[:20])
-    send(own_service, ["last"])
-    found = wait_until(lambda: read_archive(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
-    assert sorted(found) == sorted([*names, "last"])
-    assert own_service.stop() == 0
-    assert read_archive(own_service.data_dir, "pump-rig") == found
-
-
-def test_unrouted_events_are_archived(own_service: Service) -> None:
+def test_unrouted_events_are_archived(own_module_service: Service) -> None:
     """An event that belongs to no connection is stored under _unrouted, and the archive skips no event."""
     from tests.unit.local.host.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
 
-    own_service.start()
-    send_raw(own_service.data_dir, [b"not json"], "telemetry")
-    wait_until(lambda: read_archive(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
-    reader = HubReader(own_service.data_dir / "hub.sqlite")
+    send_raw(own_module_service.data_dir, [b"not json"], "telemetry")
+    wait_until(lambda: read_archive(own_module_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
+    reader = HubReader(own_module_service.data_dir / "hub.sqlite")
     try:
         wait_until(
             lambda: sum(reader.read_offset("impulses", "archive", each) for each in "01"), lambda count: count > 0
         )
     finally:
         reader.close()
+
+
+def test_messages_are_archived_once_despite_a_kill(own_module_service: Service) -> None:
+    """Each message is in the archive exactly once, also if the service is killed while it stores it."""
+    names = [f"m-{number}" for number in range(200)]
+    for first in range(0, len(names), 20):
+        send(own_module_service, names[first : first + 20])
+    own_module_service.kill()
+    own_module_service.start()
+    send(own_module_service, names[:20])
+    send(own_module_service, ["last"])
+    found = wait_until(lambda: read_archive(own_module_service.data_dir, "pump-rig"), lambda found: "last" in found)
+    assert sorted(found) == sorted([*names, "last"])
+    assert own_module_service.stop() == 0
+    assert read_archive(own_module_service.data_dir, "pump-rig") == found

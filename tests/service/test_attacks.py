@@ -24,6 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.docs.test_readme import test_the_tour_is_true as run_tour
+from tests.plain_http import NO_TLS
 from tests.service.local_service import ROOT, Service, wait_until
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "60"))
@@ -136,7 +137,7 @@ def attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]
     if name == "streams":
         asyncio.run(hold_streams(f"{url.replace('http', 'ws', 1)}/oi-api/live-stream", headers, stop, statuses))
     else:
-        with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=url, headers=headers, trust_env=False, verify=NO_TLS, timeout=60) as client:
             while not stop.is_set():
                 repeat(client, name, stop, statuses)
     results.put((name, statuses))

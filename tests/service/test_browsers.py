@@ -92,6 +92,7 @@ def test_documented_headers_are_exposed(cors_service: Service) -> None:
     assert exposed >= {
         *("ratelimit", "ratelimit-policy", "retry-after", "www-authenticate", "x-request-id", "etag", "location"),
         *("x-query-approved-by", "x-query-approved-at", "x-query-truncated", "x-query-executed-at"),
+        "x-query-execution-time-ms",
         *("x-provenance-has-more", "x-provenance-ignored", "content-disposition"),
     }
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import downloads
-from bench.memory import resident_mb
+from bench.memory import read_resident_mb
 from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
@@ -68,10 +68,10 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive:
     editor = service_with_archive.start().caller("editor@t")
     assert service_with_archive._process is not None
     pid, peaks = service_with_archive._process.pid, []
-    idle = resident_mb(pid)
+    idle = read_resident_mb(pid)
 
     def is_complete() -> dict[str, object]:
-        peaks.append(resident_mb(pid))
+        peaks.append(read_resident_mb(pid))
         shown: dict[str, object] = editor.get(job["statusUrl"]).json()
         return shown
 
@@ -121,7 +121,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
     service = make_service(soon if merged else {}).start()
     editor = service.caller("editor@t")
     text = "".join(random.Random(1).choices(string.ascii_letters, k=2 * LONGEST))
-    idle = resident_mb(service.pid)
+    idle = read_resident_mb(service.pid)
     for first in range(0, LONG_ROWS, 3):
         at = [downloads.START + timedelta(seconds=number * 7919 % 3600) for number in range(first, first + 3)]
         messages = [
@@ -134,14 +134,14 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
     wait_until(lambda: duckdb.connect().execute(query).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
     if merged:
         wait_until(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
-    wait_until(lambda: resident_mb(service.pid), lambda granted: granted < idle + 250, 120)
+    wait_until(lambda: read_resident_mb(service.pid), lambda granted: granted < idle + 250, 120)
     body = {"dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
     peaks = []
     for form in ("csv", "jsonl", "parquet"):
         job = editor.post("/oi-api/downloads/data-connections/lathe", json=body | {"format": form}).json()
 
         def is_complete(address: str = job["statusUrl"]) -> dict[str, object]:
-            peaks.append(resident_mb(service.pid))
+            peaks.append(read_resident_mb(service.pid))
             shown: dict[str, object] = editor.get(address).json()
             return shown
 

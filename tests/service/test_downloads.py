@@ -6,7 +6,6 @@ import io
 import json
 import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -110,6 +109,16 @@ def test_lifecycle_of_a_download(plant: Service) -> None:
     listed = editor.get("/oi-api/downloads").json()["downloads"]
     assert job["downloadId"] in [each["downloadId"] for each in listed]
     assert listed == sorted(listed, key=lambda each: str(each["createdAt"]), reverse=True)
+
+
+def test_a_retry_returns_the_same_download(plant: Service) -> None:
+    """A repeat with the same Idempotency-Key starts no second download."""
+    editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "download-1"}
+    address = "/oi-api/downloads/data-connections/pump-rig"
+    replies = [editor.post(address, json={"dateRange": DAY}, headers=headers) for _ in range(2)]
+    assert len({reply.json()["downloadId"] for reply in replies}) == 1
+    other = editor.post(address, json={"dateRange": DAY, "format": "jsonl"}, headers=headers)
+    check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
 def test_accepted_messages_are_in_the_files(plant: Service) -> None:
@@ -293,26 +302,21 @@ def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
         assert httpx.get(tampered, trust_env=False).status_code in {400, 403, 404}
 
 
-def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A running download can be cancelled once, and then has no files."""
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
-    made_up.fill_archive(tmp_path / "data" / "blobs" / "cold")
-    service = Service(tmp_path / "data", WORKSPACE).start()
-    try:
-        editor = service.caller("editor@t")
-        expected = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
-        address = start_download(editor, "lathe", dateRange=expected).json()["statusUrl"]
-        wait_until(lambda: editor.get(address).json()["status"], lambda status: status == "running")
-        assert editor.delete(address).status_code == 204
-        shown = editor.get(address).json()
-        assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
-        check_problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
-        scratch = service.data_dir / "scratch"
-        wait_until(lambda: [*scratch.glob("*")], lambda left: not left)
-        assert not [*service.data_dir.glob("blobs/downloads/**/*.csv")]
-    finally:
-        service.stop()
+    made_up.fill_archive(plant.data_dir / "blobs" / "cold")
+    editor = plant.caller("editor@t")
+    expected = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
+    job = start_download(editor, "lathe", dateRange=expected).json()
+    wait_until(lambda: editor.get(job["statusUrl"]).json()["status"], lambda status: status == "running")
+    assert editor.delete(job["statusUrl"]).status_code == 204
+    shown = editor.get(job["statusUrl"]).json()
+    assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
+    check_problem(editor.delete(job["statusUrl"]), 409, "DOWNLOAD_ENDED")
+    wait_until(lambda: [*(plant.data_dir / "scratch").glob("*")], lambda left: not left)
+    assert not [*plant.data_dir.glob(f"blobs/downloads/{job['downloadId']}/**/*.csv")]
 
 
 def test_expired_downloads_are_removed(own_service: Service) -> None:
@@ -329,24 +333,25 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
     assert httpx.get(job["files"][0]["url"], trust_env=False).status_code in {403, 404, 410}
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_download_continues_after_a_restart(own_service: Service, end: str) -> None:
-    """A service that was stopped or killed completes the download after its restart, each row once."""
+def test_downloads_continue_after_a_restart(own_service: Service) -> None:
+    """A service that was stopped or killed completes its downloads after the restart, each row once."""
     service = own_service.start()
     rows = 2_000
     send_messages(service, "pump-rig", "ts", rows)
-    editor = service.caller("editor@t")
-    jobs = [start_download(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
-    getattr(service, end)()
-    editor = service.start().caller("editor@t")
-    for job in jobs:
-        address = job["statusUrl"]
-        done = wait_until(lambda: editor.get(address).json(), lambda shown: shown["status"] in ENDED, 60)  # noqa: B023
-        assert (done["status"], done["progress"]["rows"]) == ("completed", rows), service.log()[-3000:]
-        [content] = fetch_files(done)
-        if job["format"] == "jsonl":
-            found = payloads_by_id(
-                [(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())]
-            )
-            assert found == {f"m{number}": build_message(number) for number in range(rows)}
-    assert list(service.data_dir.joinpath("scratch").glob("*")) == []
+    for end in (service.stop, service.kill):
+        editor = service.caller("editor@t")
+        jobs = [start_download(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
+        end()
+        editor = service.start().caller("editor@t")
+        for job in jobs:
+            _check_continued(editor, job, rows)
+        assert list(service.data_dir.joinpath("scratch").glob("*")) == []
+
+
+def _check_continued(client: httpx.Client, job: dict[str, Any], rows: int) -> None:
+    done = wait_until(lambda: client.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED, 60)
+    assert (done["status"], done["progress"]["rows"]) == ("completed", rows)
+    [content] = fetch_files(done)
+    if job["format"] == "jsonl":
+        found = payloads_by_id([(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())])
+        assert found == {f"m{number}": build_message(number) for number in range(rows)}

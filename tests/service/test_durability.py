@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count as counter
 from pathlib import Path
@@ -17,6 +16,7 @@ import httpx
 import pandas as pd
 import pytest
 
+from tests.plain_http import NO_TLS
 from tests.service.local_service import ROOT, Service, count_rows, query_rows, wait_until
 
 COLUMNS = ["Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS"]
@@ -42,10 +42,11 @@ def rig_file(tmp_path: Path) -> Path:
 
 def replay(service: Service, path: Path) -> None:
     """Replay a file as telemetry of the pump rig."""
-    command = [sys.executable, "-m", "local.replay", str(path), "--connection", "pump-rig", "--as", "editor@t"]
+    command = [sys.executable, "-m", "oi", "replay", str(path), "--connection", "pump-rig"]
     command += ["--time-column", "datetime", "--delimiter", ";", "--assume-zone", "UTC", "--speed", "0"]
-    command += ["--data-dir", str(service.data_dir)]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    login = {"OI_URL": service.url, "OI_KEY": service.key("editor@t"), "NO_PROXY": "127.0.0.1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src"), **login}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{ROWS} rows read, {ROWS} accepted, 0 repeated, in ")
 
@@ -87,18 +88,19 @@ def test_averages_of_a_recording_equal_pandas(own_service: Service, rig_file: Pa
     assert_equal_to_pandas(service, rig_file)
 
 
-def test_acknowledged_messages_survive_kills(own_service: Service) -> None:
+@pytest.mark.parametrize(("kills", "messages"), [(2, 1000), pytest.param(8, 3000, marks=pytest.mark.soak)])
+def test_acknowledged_messages_survive_kills(own_service: Service, kills: int, messages: int) -> None:
     """A service that is killed repeatedly during load stores each acknowledged message exactly once."""
     numbers = counter()
     acknowledged: set[str] = set()
-    for _ in range(4):
+    for _ in range(kills):
         service = own_service.start()
         stop = threading.Event()
         token = service.caller("editor@t").headers["Authorization"]
         with ThreadPoolExecutor(4) as pool:
             posting = [pool.submit(_post_until, stop, service.url, token, numbers, acknowledged) for _ in range(4)]
             before = len(acknowledged)
-            wait_until(lambda: len(acknowledged), lambda now, before=before: now > before + 3000)  # type: ignore[misc]
+            wait_until(lambda: len(acknowledged), lambda now, before=before: now > before + messages)  # type: ignore[misc]
             service.kill()
             stop.set()
             for future in posting:
@@ -121,7 +123,9 @@ def test_acknowledged_messages_survive_kills(own_service: Service) -> None:
 
 
 def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[int]", acknowledged: set[str]) -> None:
-    with httpx.Client(base_url=url, headers={"Authorization": token}, trust_env=False, timeout=30) as client:
+    with httpx.Client(
+        base_url=url, headers={"Authorization": token}, trust_env=False, verify=NO_TLS, timeout=30
+    ) as client:
         while not stop.is_set():
             marks = [f"k{next(numbers)}" for _ in range(20)]
             try:
@@ -132,37 +136,40 @@ def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[i
                 acknowledged.update(marks)
 
 
-def test_queries_during_ingestion(own_service: Service) -> None:
+@pytest.mark.parametrize("queries", [10, pytest.param(500, marks=pytest.mark.soak)])
+def test_queries_during_ingestion(own_service: Service, queries: int) -> None:
     """24 clients query during ingestion without an error and without a wrong result."""
     service = own_service.start()
     sent = counter(1)
-    ends_at = time.monotonic() + float(os.environ.get("READERS_SECONDS", "8"))
+    done = threading.Event()
     writer = service.caller("editor@t")
     readers = [service.caller("viewer@t") for _ in range(24)]
 
     def write() -> None:
-        while time.monotonic() < ends_at:
+        while not done.is_set():
             batch = [{"messageId": f"v{number}", "value": number} for number in (next(sent) for _ in range(50))]
             reply = writer.post("/oi-api/telemetry/lathe", json=batch)
             assert reply.status_code == 202, reply.text
 
-    def read(client: httpx.Client) -> int:
-        answers = seen = 0
-        while time.monotonic() < ends_at:
+    def read(client: httpx.Client) -> None:
+        seen = 0
+        for _ in range(queries):
             reply = client.get("/oi-api/warm-queries/newest", params={"p.connection": "lathe", "limit": "20"})
             assert reply.status_code == 200, reply.text
             for row in reply.json()["results"]:
                 assert row["MessageId"] == f"v{row['Payload']['value']}"
             newest = max((row["Payload"]["value"] for row in reply.json()["results"]), default=0)
             assert newest >= seen, "rows were lost"
-            answers, seen = answers + 1, newest
-        return answers
+            seen = newest
 
     with ThreadPoolExecutor(25) as pool:
         writing = pool.submit(write)
-        answers = [future.result() for future in [pool.submit(read, reader) for reader in readers]]
+        try:
+            for reading in [pool.submit(read, reader) for reader in readers]:
+                reading.result()
+        finally:
+            done.set()
         writing.result()
-    assert all(answers)
     editor = service.caller("editor@t")
     total = next(sent) - 1
     wait_until(lambda: count_rows(editor, "lathe"), lambda stored: stored == total, 60)

@@ -80,7 +80,7 @@ def entra_service(provider: Provider, tmp_path_factory: pytest.TempPathFactory) 
     (folder / "workspace.yaml").write_text(
         """
 workspace: {id: plant-e, name: Plant E}
-policies: {provenance: {requireApproval: true}}
+policies: {provenance: {requireApproval: true}, signatures: {amendments: required}}
 team:
   - {id: ann@plant.example, name: Ann, role: Editor}
   - {id: bob@plant.example, name: Bob, role: Viewer, oid: aaaaaaaa-0000-0000-0000-000000000001}
@@ -228,3 +228,73 @@ def test_unknown_signers_are_rejected(entra_service: Service, provider: Provider
         token = jwt.encode(payload, other, "RS256", headers={"kid": kid})
         check_problem(request_whoami(entra_service, token), 401, "UNAUTHENTICATED")
     assert len(provider.requests) <= before + 2
+
+
+OID = "aaaaaaaa-0000-0000-0000-000000000001"
+
+
+def read_sign_in(service: Service, token: str) -> dict[str, Any]:
+    """Exchange a token for a token of the service, and return the claims of that about the sign-in."""
+    issued = service.anonymous(token).get("/workspace/api/keys/jwt")
+    assert issued.status_code == 200, issued.text
+    claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
+    return {name: claims[name] for name in ("auth_time", "amr", "sid") if name in claims}
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({"auth_time": 1_767_600_000, "amr": ["pwd", "mfa"]}, {"auth_time": 1_767_600_000, "amr": ["pwd", "mfa"]}),
+        ({"auth_time": 4_000_000_000}, {"auth_time": 4_000_000_000, "amr": []}),
+        ({"auth_time": "1767600000", "amr": "pwd"}, {"amr": []}),
+        ({"auth_time": True, "amr": ["pwd", 5]}, {"amr": []}),
+        ({"auth_time": -5}, {"amr": []}),
+        ({}, {"amr": []}),
+    ],
+    ids=str,
+)
+def test_tokens_have_the_sign_in_of_the_account(
+    entra_service: Service, provider: Provider, claims: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """A token has time and methods of the Entra ID sign-in; missing and malformed ones are left out or empty."""
+    first = read_sign_in(entra_service, provider.create_token(oid=OID, uti="1", **claims))
+    second = read_sign_in(entra_service, provider.create_token(oid=OID, uti="2", **claims))
+    assert first == second
+    assert bool(first.pop("sid", "")) is ("auth_time" in expected)
+    assert first == expected
+
+
+def test_keys_of_ones_own_need_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
+    """Where signatures are required, a key for oneself needs a token of a recent sign-in, or another key."""
+
+    def create_key(bearer: str, **headers: str) -> Any:
+        return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)
+
+    at = int(time.time())
+    old, unknown = provider.create_token(oid=OID, auth_time=at - 400), provider.create_token(oid=OID)
+    inherited = entra_service.anonymous(old).get("/workspace/api/keys/jwt").json()["Token"]
+    for bearer in (old, unknown, inherited, provider.create_token(oid=OID, auth_time=at + 300)):
+        refused = create_key(bearer)
+        assert check_problem(refused, 401, "REAUTHENTICATION_REQUIRED")["maxAge"] == 300
+        assert refused.headers["www-authenticate"] == 'Bearer error="insufficient_user_authentication", max_age=300'
+    new, once = provider.create_token(oid=OID, auth_time=at), {"Idempotency-Key": "key-of-bob-1"}
+    assert create_key(old, **once).status_code == 401
+    made = create_key(new, **once)
+    assert made.status_code == 201
+    assert create_key(old, **once).json() == made.json()
+    assert create_key(made.json()["apiKey"]).status_code == 201
+    assert create_key(entra_service.anonymous(new).get("/workspace/api/keys/jwt").json()["Token"]).status_code == 201
+
+
+def test_readiness_warns_of_missing_sign_in_times(entra_service: Service, provider: Provider) -> None:
+    """While signatures are required, `/readyz` warns if the newest Entra ID token states no time of the sign-in."""
+
+    def list_warnings() -> list[str]:
+        reply = entra_service.anonymous().get("/readyz")
+        assert reply.status_code == 200
+        return [each for each in reply.json().get("warnings", []) if each.startswith("ENTRA")]
+
+    request_whoami(entra_service, provider.create_token(oid=OID))
+    assert list_warnings() == ["ENTRA_AUTH_TIME_MISSING"]
+    request_whoami(entra_service, provider.create_token(oid=OID, auth_time=int(time.time())))
+    assert list_warnings() == []

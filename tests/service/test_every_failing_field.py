@@ -110,6 +110,8 @@ def test_all_invalid_members_are_listed(
         (f"{EVENTS}/export?format=xml&target=zz", ["format", "target"], "INVALID_REQUEST"),
         ("/oi-api/provenance/proof", ["size", "sequence"], "INVALID_REQUEST"),
         ("/oi-api/provenance/proof?target=zz&from=x", ["from", "target", "size"], "INVALID_REQUEST"),
+        ("/oi-api/provenance/receipt?target=zz&size=x", ["size", "target", "recordId"], "INVALID_REQUEST"),
+        ("/oi-api/provenance/receipt?recordId=x&from=y&zz=1", ["zz", "recordId", "from"], "INVALID_REQUEST"),
         ("/workspace/api/keys/jwt?minutes=x&scopes=zz", ["minutes", "scopes"], "INVALID_REQUEST"),
         ("/workspace/api/keys/jwt?minutes=40000&scopes=zz", ["minutes", "scopes"], "INVALID_REQUEST"),
         ("/workspace/api/keys/jwt?scopes=,&minutes=0", ["minutes", "scopes"], "INVALID_REQUEST"),

@@ -86,6 +86,23 @@ def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
     assert query_data(reader, nothing) == {"query": None, "connection": None, "surface": None}
 
 
+def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> None:
+    """A query shows its lookup, its declared parameters and its approval; the approval of a draft is null."""
+    query = (
+        "query($n: String!) { query(name: $n) { lookup parameters { name type required default } "
+        "approval { approvedBy approvedAt } } }"
+    )
+    assert query_data(reader, query, n="newest")["query"] == {
+        "lookup": "newest",
+        "parameters": [
+            {"name": "connection", "type": "string", "required": True, "default": None},
+            {"name": "above", "type": "real", "required": False, "default": -1000000},
+        ],
+        "approval": {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00.000000Z"},
+    }
+    assert query_data(reader, query, n="draft")["query"] == {"lookup": "draft", "parameters": [], "approval": None}
+
+
 def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
     """Paging by cursor and by offset return every connection once, in the same order."""
     whole = [node["id"] for node in query_data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]

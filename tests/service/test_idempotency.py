@@ -83,15 +83,15 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
     assert admin.post(AMENDMENTS, json=body, headers=key_header("free")).status_code == 201
 
 
-def test_stored_replies_survive_a_kill_encrypted(own_service: Service) -> None:
+def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) -> None:
     """After a kill the retry gets the first reply, and no file contains the secret as plain text."""
-    editor = own_service.start().caller("editor@t")
+    editor = own_module_service.caller("editor@t")
     first = editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json()
-    own_service.kill()
-    stored = b"".join(file.read_bytes() for file in own_service.data_dir.rglob("*.sqlite*"))
+    own_module_service.kill()
+    stored = b"".join(file.read_bytes() for file in own_module_service.data_dir.rglob("*.sqlite*"))
     assert first["keyId"].encode() in stored
     assert first["apiKey"].split("_", 2)[2].encode() not in stored
-    editor = own_service.start().caller("editor@t")
+    editor = own_module_service.start().caller("editor@t")
     assert editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json() == first
 
 
@@ -139,11 +139,12 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
     check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_kills_during_creation_store_each_key_once(own_service: Service) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
+def test_kills_during_creation_store_each_key_once(own_module_service: Service, kills: int) -> None:
     """If the service is killed and the requests are retried, each creates one key, one event and one reply."""
     answers: dict[int, Any] = {}
-    for _ in range(2):
-        service = own_service.start()
+    service = own_module_service
+    for _ in range(kills):
         editor = service.caller("editor@t")
         with ThreadPoolExecutor(8) as pool:
             running = [pool.submit(_create_key, editor, number, answers) for number in range(40)]
@@ -151,7 +152,8 @@ def test_kills_during_creation_store_each_key_once(own_service: Service) -> None
             wait_until(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
             service.kill()
             [future.result() for future in running]
-    editor, admin = own_service.start().caller("editor@t"), own_service.caller("admin@t")
+        service.start()
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _create_key(editor, number, answers), range(40)))
     remaining = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
@@ -159,7 +161,7 @@ def test_kills_during_creation_store_each_key_once(own_service: Service) -> None
     assert len(remaining) == 40
     for number in (0, 20, 39):
         assert len(list_created_events(admin, f"k-{number}")) == 1
-        assert own_service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
+        assert service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
 
 
 def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:

@@ -1,13 +1,14 @@
 """Tests of API keys and tokens over HTTP."""
 
 import os
+from typing import Any
 
 import jwt
 import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
-EDITOR_RIGHTS = 17
+EDITOR_RIGHTS = 21
 
 
 def test_a_key_gives_a_token_and_a_token_opens_the_api(service: Service) -> None:
@@ -143,6 +144,16 @@ def test_invalid_key_requests_list_every_field(service: Service, body: dict[str,
     assert check_failing_fields(reply) == fields
 
 
+def test_a_key_with_more_rights_names_the_missing_ones(service: Service) -> None:
+    """Without `rights` a key has all rights of its owner; the error names those that the caller lacks."""
+    caller = service.caller("admin@t", "Workspace.Keys.Manage,Workspace.Catalog.Read")
+    reply = caller.post("/workspace/api/keys", json={"name": "x", "principal": "viewer@t"})
+    problem = check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
+    assert "Workspace.Team.Read" in problem["accessRights"]
+    assert "Workspace.Catalog.Read" not in problem["accessRights"]
+    assert ", ".join(problem["accessRights"]) in problem["detail"]
+
+
 def test_creating_another_members_key_requires_the_right(service: Service) -> None:
     """Creating a key for another principal requires the right to manage keys."""
     body = {"name": "x", "principal": "viewer@t"}
@@ -187,3 +198,49 @@ def test_files_are_readable_only_by_their_owner(own_service: Service) -> None:
     created = list(own_service.data_dir.rglob("*"))
     assert len(created) > 5
     assert [path for path in created if path.stat().st_mode & 0o077] == []
+
+
+def read_claims(token: str) -> dict[str, Any]:
+    """Return the claims of a token."""
+    return dict(jwt.decode(token, options={"verify_signature": False}))
+
+
+def read_sign_in(token: str) -> dict[str, Any]:
+    """Return the claims of a token about the sign-in."""
+    return {name: value for name, value in read_claims(token).items() if name in {"auth_time", "amr", "sid"}}
+
+
+def mint(service: Service, bearer: str) -> str:
+    """Return a token for a key or token."""
+    return str(service.anonymous(bearer).get("/workspace/api/keys/jwt").json()["Token"])
+
+
+def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
+    """Each token of an API key has its own sign-in, which the tokens that descend from it inherit."""
+    key = service.key("viewer@t")
+    first, second = mint(service, key), mint(service, key)
+    claims = read_claims(first)
+    assert claims["auth_time"] == claims["iat"]
+    assert (type(claims["auth_time"]), claims["amr"]) == (int, ["key"])
+    assert read_sign_in(second)["sid"] not in ("", claims["sid"])
+    assert read_sign_in(mint(service, mint(service, first))) == read_sign_in(first)
+
+
+def test_client_credentials_are_no_sign_in(service: Service) -> None:
+    """A token of the grant `client_credentials` has no time of a sign-in, and neither have its descendants."""
+    key = service.key("viewer@t")
+    form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
+    token = service.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    for each in (token, mint(service, token)):
+        assert read_sign_in(each) == {"amr": []}
+
+
+def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
+    """Tokens say that their key is not the owner's own, also over a key that was created with such a token."""
+    admin = service.caller("admin@t")
+    given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
+    token = mint(service, mint(service, given))
+    own = service.anonymous(token).post("/workspace/api/keys", json={"name": "own"}).json()["apiKey"]
+    assert [read_claims(each).get("Personal") for each in (token, mint(service, own))] == [False, False]
+    mine = service.caller("viewer@t").post("/workspace/api/keys", json={"name": "mine"}).json()["apiKey"]
+    assert "Personal" not in read_claims(mint(service, mine))

@@ -3,7 +3,7 @@
 import pytest
 import uvloop
 
-from bench.live_stream import EVENTS_PER_SECOND, LISTENERS, SOURCES, measure
+from bench.live_stream import EVENTS_PER_SECOND, LISTENERS, SOURCES, run_listeners
 from bench.running import run_service
 
 SECONDS = 60
@@ -13,7 +13,7 @@ SECONDS = 60
 def test_each_client_receives_its_connection_in_order() -> None:
     """At 1000 events/s, each of 200 clients receives all impulses of its connection once and in order."""
     with run_service({"WORKSPACE_FILE": "bench/live_workspace.yaml"}) as running:
-        heard = uvloop.run(measure(running, SECONDS))
+        heard = uvloop.run(run_listeners(running, SECONDS))
     assert len(heard) == LISTENERS
     for listener in heard:
         assert listener.numbers == list(range(EVENTS_PER_SECOND // SOURCES * SECONDS))

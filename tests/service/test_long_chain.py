@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.provenance.hash_rule import genesis_hash, record_id
+from shared.provenance.hash_rule import compute_genesis_hash, format_record_id
 from shared.provenance.ports import ChainKey, Target, Tip
 from shared.provenance.records import draft_event, seal_record
 from tests.service.local_service import Service
@@ -26,7 +26,7 @@ DAYS = 10
 async def store_records(file: Path, workspace: str) -> None:
     """Store a chain of a million records with times spread over ten days."""
     store, tip = SqliteChainStore(file), Tip()
-    previous = genesis_hash(workspace, CHAIN.target, CHAIN.scope_key)
+    previous = compute_genesis_hash(workspace, CHAIN.target, CHAIN.scope_key)
     for numbers in batched(range(LENGTH), BATCH, strict=True):
         records = []
         for number in numbers:
@@ -81,9 +81,9 @@ def test_a_million_records_are_verified_exported_and_queried(own_service: Servic
         lastday = query_records(auditor, startDate="2026-01-10T00:00:00Z", actionType="Delete", limit="1000")
         none = query_records(auditor, userId="nobody")
     assert (verdict["ChainValid"], verdict["Empty"], verdict["Reason"]) == (True, False, "1000000 records, all sound")
-    assert [record["RecordID"] for record in exported.json()] == [record_id(n) for n in range(1, 100_001)]
-    assert ([record["RecordID"] for record in rare], none) == ([record_id(LENGTH // 2 + 1)], [])
-    assert [record["RecordID"] for record in lastday] == [record_id(n) for n in range(999_999, 997_001, -3)]
+    assert [record["RecordID"] for record in exported.json()] == [format_record_id(n) for n in range(1, 100_001)]
+    assert ([record["RecordID"] for record in rare], none) == ([format_record_id(LENGTH // 2 + 1)], [])
+    assert [record["RecordID"] for record in lastday] == [format_record_id(n) for n in range(999_999, 997_001, -3)]
     assert 0 < during_verify < during_export
 
 

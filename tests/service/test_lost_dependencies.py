@@ -154,12 +154,17 @@ def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) 
 def _export(service: Service, tmp_path: Path) -> list[dict[str, str]]:
     """Export the chain, verify it offline, and return its records."""
     token = service.caller("editor@t").headers["Authorization"].removeprefix("Bearer ")
-    out, verify = tmp_path / "export.json", [sys.executable, "-m", "shared.provenance.verify"]
+    out, verify = tmp_path / "export.json", [sys.executable, "-m", "oi.verification"]
     chain = ["--target", "DomainEvents", "--scope", SCOPE]
     fetch = [*verify, "fetch", service.url, *chain, "--out", str(out)]
-    subprocess.run(fetch, cwd=ROOT, env={**os.environ, "OI_TOKEN": token}, check=True, capture_output=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src"), "OI_TOKEN": token}
+    subprocess.run(fetch, env=environment, check=True, capture_output=True)
     checked = subprocess.run(
-        [*verify, str(out), "--workspace", "plant-t", *chain], cwd=ROOT, check=False, capture_output=True, text=True
+        [*verify, str(out), "--workspace", "plant-t", *chain],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     records: list[dict[str, str]] = json.loads(out.read_text())

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, Literal
 
 import httpx
@@ -14,6 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from shared.timestamps import now, rfc3339
 from tests.service.local_service import Service, check_problem, count_rows, wait_until
 
 ADDRESS = "/oi-api/mcp"
@@ -21,6 +23,7 @@ METADATA = "/.well-known/oauth-protected-resource/oi-api/mcp"
 MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
 PLAIN = {
     "list_data_connections",
+    "describe_connection",
     "list_surfaces",
     "list_warm_queries",
     "run_warm_query",
@@ -29,6 +32,10 @@ PLAIN = {
     "query_audit_events",
     "verify_audit_chain",
     "list_amendments",
+    "list_audit_scopes",
+    "list_alerts",
+    "list_alert_rules",
+    "list_pending_decisions",
 }
 QUERY = {
     "name": "Asked by an assistant",
@@ -86,6 +93,7 @@ async def test_every_tool_follows_its_output_schema(plant: Service, mode: Litera
     """In both modes every tool is listed and its structured content follows its output schema."""
     arguments: dict[str, dict[str, Any]] = {
         "run_warm_query": {"lookup": "asked-by", "parameters": {"n": 5}},
+        "describe_connection": {"lookup": "pump-rig"},
         "run_adhoc_query": {"query": "print answer = 42"},
         "list_amendments": {"scopeKey": "line-1"},
         "warm_query_asked_by": {"n": 5, "p_timeRange": "all", "limit": 10},
@@ -106,7 +114,7 @@ async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
     """A query's tool has the declared parameters as arguments; a parameter named timeRange becomes p_timeRange."""
     async with connect_client(plant) as client:
         tool = (await list_tools(client))["warm_query_asked_by"]
-        assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "limit"}
+        assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "from", "to", "limit"}
         assert tool.input_schema["required"] == ["n"]
         content = structured_content(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
         assert content["results"] == [{"n": 7, "text": "x"}]
@@ -130,7 +138,10 @@ async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
     [
         ("Workspace.Mcp.Use", set[str]()),
         ("Workspace.Mcp.Use,Workspace.Provenance.Verify", {"verify_audit_chain"}),
-        ("Workspace.Mcp.Use,Workspace.Catalog.Read", {"list_data_connections", "list_surfaces", "list_warm_queries"}),
+        (
+            "Workspace.Mcp.Use,Workspace.Catalog.Read",
+            {"list_data_connections", "describe_connection", "list_surfaces", "list_warm_queries"},
+        ),
         ("Workspace.Mcp.Use,Workspace.WarmQuery.Execute", {"run_warm_query", "warm_query_asked_by"}),
     ],
 )
@@ -172,7 +183,54 @@ async def test_problem_documents_are_tool_errors(
         result = await client.call_tool(name, arguments)
         assert result.is_error
         assert isinstance(result.content[0], types.TextContent)
-        assert json.loads(result.content[0].text)["code"] == code
+        problem = json.loads(result.content[0].text)
+        assert problem["code"] == code
+        assert problem["nextCall"].startswith("Call ")
+
+
+async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
+    """The error for an unknown lookup or tool names the most similar ones, and the call that lists all."""
+    calls = {
+        "run_warm_query": ({"lookup": "askedby"}, "asked-by", "list_warm_queries"),
+        "describe_connection": ({"lookup": "pump-rigg"}, "pump-rig", "list_data_connections"),
+        "tail_telemetry": ({"surface": "hal"}, "hall", "list_surfaces"),
+    }
+    async with connect_client(plant) as client:
+        for name, (arguments, nearest, lister) in calls.items():
+            result = await client.call_tool(name, arguments)
+            assert isinstance(result.content[0], types.TextContent)
+            problem = json.loads(result.content[0].text)
+            assert problem["nearest"][0] == nearest
+            assert nearest in problem["detail"]
+            assert f"`{nearest}`" in problem["nextCall"]
+            assert lister in problem["nextCall"]
+        with pytest.raises(MCPError, match=r"warm_query_asked_by.*Call tools/list"):
+            await client.call_tool("warm_query_askedby", {})
+        with pytest.raises(MCPError, match=r"workspace://surfaces/hall.*Call resources/list"):
+            await client.read_resource("workspace://surfaces/hal")
+
+
+async def test_a_connection_is_described(plant: Service) -> None:
+    """The description of a connection has its signals, its statistics and the approved queries of its surfaces."""
+    signal = {"name": "pressure", "pointer": "/Pressure", "type": "real", "unit": "bar"}
+    body = {"name": "Lathe", "type": "CLOUD_EVENT_HUB", "signals": [signal]}
+    assert plant.caller("admin@t").put("/oi-api/connections/lathe", json=body).status_code == 200
+    async with connect_client(plant) as client:
+        described = structured_content(await client.call_tool("describe_connection", {"connection": "lathe"}))
+        assert described["signals"] == [{**signal, "description": None, "min": None, "max": None}]
+        assert (described["lookup"], described["surfaces"], described["queries"]) == ("lathe", [], [])
+        rig = structured_content(await client.call_tool("describe_connection", {"lookup": "pump-rig"}))
+        assert {"per-minute", "asked-by"} <= set(rig["queries"])
+        assert "draft" not in rig["queries"]
+
+
+async def test_arguments_are_described(plant: Service) -> None:
+    """The description of every argument of every tool has an example."""
+    async with connect_client(plant) as client:
+        found = await list_tools(client)
+    for name, tool in found.items():
+        for argument, schema in tool.input_schema["properties"].items():
+            assert "for example" in schema["description"], (name, argument)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +291,7 @@ async def test_null_selects_the_default(plant: Service, name: str, arguments: di
 async def test_tail_excludes_future_messages(plant: Service) -> None:
     """A message with a future timestamp is not among the newest messages."""
     editor = plant.caller("editor@t")
-    messages = [{"messageId": "far", "timestamp": "2999-01-01T00:00:00Z"}, {"messageId": "near"}]
+    messages = [{"messageId": "far", "timestamp": rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
     async with connect_client(plant) as client:
@@ -274,7 +332,7 @@ async def test_resources_and_prompts(plant: Service) -> None:
         with pytest.raises(MCPError):
             await client.read_resource("workspace://warm-queries/none")
         prompts = (await client.list_prompts()).prompts
-        assert len(prompts) == 3
+        assert len(prompts) == 4
         for prompt in prompts:
             given = {one.name: f"<{one.name}>" for one in prompt.arguments or [] if one.required}
             message = (await client.get_prompt(prompt.name, given)).messages[0].content

@@ -13,9 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from bench.offered_load import RequestOutcome, build_raw_request, offer, saturate
+from bench.offered_load import RequestOutcome, build_raw_request, measure_capacity, send_at_rate
 from bench.overload import build_mixed_requests, count_invalid_replies
-from bench.running import RunningService, call, run_service
+from bench.running import RunningService, call_service, run_service
+from tests.plain_http import NO_TLS
 from tests.service.local_service import ROOT, Service, wait_until
 
 SUITE_SECONDS = 5.0
@@ -33,13 +34,13 @@ def small_service() -> Iterator[RunningService]:
 def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
     """Send a multiple of the service's capacity and probe /healthz meanwhile."""
     requests = build_mixed_requests(running)
-    saturate(running.url, requests, 2, connections=32)
-    rate = times * saturate(running.url, requests, 3, connections=32)
+    measure_capacity(running.url, requests, 2, connections=32)
+    rate = times * measure_capacity(running.url, requests, 3, connections=32)
     stop, alive = threading.Event(), Counter[int]()
     asking = threading.Thread(target=_probe_health, args=(running.url, stop, alive))
     asking.start()
     try:
-        outcomes = offer(running.url, requests, rate, seconds)
+        outcomes = send_at_rate(running.url, requests, rate, seconds)
     finally:
         stop.set()
         asking.join()
@@ -48,14 +49,14 @@ def run_overload(running: RunningService, seconds: float, times: float) -> list[
 
 
 def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> None:
-    with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=url, trust_env=False, verify=NO_TLS, timeout=60) as client:
         while not stop.wait(0.05):
             statuses[client.get("/healthz").status_code] += 1
 
 
 def is_recovered(running: RunningService) -> bool:
     """Return whether the service accepts all requests of a low load."""
-    return all(outcome.accepted for outcome in offer(running.url, build_mixed_requests(running), 20, 0.5))
+    return all(outcome.accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
 
 
 def test_overload_is_rejected_with_retry_after(small_service: RunningService) -> None:
@@ -65,7 +66,7 @@ def test_overload_is_rejected_with_retry_after(small_service: RunningService) ->
     assert count_invalid_replies(outcomes) == 0, statuses
     assert statuses[503], statuses
     wait_until(lambda: is_recovered(small_service), bool, RECOVERY_SECONDS)
-    verdict = call(small_service, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
+    verdict = call_service(small_service, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
     assert verdict["ChainValid"] is True
 
 
@@ -99,7 +100,7 @@ def test_a_burst_within_the_limit_is_executed(
     """As many concurrent requests as a principal may send are all executed."""
     token = sample_service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     request = build_raw_request("POST", path, token, json.dumps(body).encode(), JSON)
-    outcomes = offer(sample_service.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
+    outcomes = send_at_rate(sample_service.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
     assert Counter(outcome.status for outcome in outcomes) == {status: BURST}
 
 

@@ -5,6 +5,7 @@ import csv
 import hashlib
 import io
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ import httpx
 import pytest
 import rfc8785
 
+from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
 EVENTS = "/oi-api/provenance/events"
@@ -344,22 +346,28 @@ def test_concurrent_writers_make_one_chain(service: Service) -> None:
     assert times == sorted(times)
 
 
-def test_a_chain_survives_a_kill(own_service: Service) -> None:
+@pytest.fixture(scope="module")
+def signing_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that signs checkpoints every second; the tests of this module may change and kill it."""
+    own = Service(tmp_path_factory.mktemp("signing") / "data", WORKSPACE, {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"})
+    yield own.start()
+    own.stop()
+
+
+def test_a_chain_survives_a_kill(signing_service: Service) -> None:
     """Each acknowledged record is stored after a kill, and the chain can be continued."""
-    editor = own_service.start().caller("editor@t")
+    editor = signing_service.caller("editor@t")
     stored = [write_event(editor, "kill", EntityID=str(number)).json() for number in range(50)]
-    own_service.kill()
-    editor = own_service.start().caller("editor@t")
+    signing_service.kill()
+    editor = signing_service.start().caller("editor@t")
     stored.append(write_event(editor, "kill", EntityID="after").json())
     assert editor.get(f"{EVENTS}/export", params={"scopeKey": "kill"}).json() == stored
     check_chain(stored, "DomainEvents", "kill")
 
 
-def test_checkpoints_and_proofs(own_service: Service) -> None:
+def test_checkpoints_and_proofs(signing_service: Service) -> None:
     """A signed checkpoint follows soon after growth, and a proof leads from a record to its root."""
-    own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
-    service = own_service.start()
-    editor = service.caller("editor@t")
+    editor = signing_service.caller("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
     check_problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
@@ -375,7 +383,7 @@ def test_checkpoints_and_proofs(own_service: Service) -> None:
     assert check_failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == [
         "sequence"
     ]
-    key = service.anonymous().get("/.well-known/oi-checkpoint-key")
+    key = signing_service.anonymous().get("/.well-known/oi-checkpoint-key")
     assert key.status_code == 200
     assert key.text.count("+") >= 2
 
@@ -408,6 +416,7 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
         ("GET", f"{EVENTS}/export"),
         ("GET", "/oi-api/provenance/checkpoint"),
         ("GET", "/oi-api/provenance/proof"),
+        ("GET", "/oi-api/provenance/receipt"),
         ("POST", "/oi-api/provenance/amendments"),
         ("GET", "/oi-api/provenance/amendments"),
         ("GET", "/oi-api/provenance/amendments/chain"),
@@ -458,15 +467,14 @@ def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, An
     assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (10, False)
 
 
-def test_a_renamed_checkpoint_is_detected(own_service: Service) -> None:
+def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:
     """A copy of an old checkpoint under a later name makes the verification fail."""
-    own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
-    service = own_service.start()
-    editor = service.caller("editor@t")
+    editor = signing_service.caller("editor@t")
     write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"
-    wait_until(lambda: editor.get(address).status_code, lambda status: status == 200)
-    [note] = (service.data_dir / "checkpoints" / "DomainEvents").rglob("*000000000001")
+    signed = wait_until(lambda: editor.get(address), lambda reply: reply.status_code == 200).json()["signedNote"]
+    folder = signing_service.data_dir / "checkpoints" / "DomainEvents"
+    [note] = [path for path in folder.rglob("*000000000001") if path.read_text(encoding="utf-8") == signed]
     (note.parent / "000000000099").write_bytes(note.read_bytes())
     verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": "copied"}).json()
     assert verdict["ChainValid"] is False

@@ -59,7 +59,7 @@ def test_checks_without_rights_are_skipped_and_listed(plant: Service, tmp_path: 
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"viewer@plant-a.example": plant.key("viewer@plant-a.example")}))
     done = run_smoke_test(plant.url, str(keys))
-    assert "--   amendment      no key belongs to a member with Amendment.Create" in done.stdout
+    assert "--   amendment      no API key belongs to a member with the rights Amendment.Create" in done.stdout
     assert "ok   warm query" in done.stdout
 
 
@@ -68,7 +68,7 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
     arguments = plant.url, str(plant.data_dir / "keys.json")
     done = run_smoke_test("--without", "download", *arguments)
     assert done.returncode == 0, done.stdout
-    assert "--   download       skipped by --without" in done.stdout
+    assert "--   download       the check was skipped because of --without" in done.stdout
     assert done.stdout.splitlines()[-1] == f"{CHECKS} checks, 0 failed, 1 not available"
     wrong = run_smoke_test("--without", "everything", *arguments)
     assert wrong.returncode == 2

@@ -1,8 +1,10 @@
 """Tests of telemetry over HTTP."""
 
+import gzip
 import json
 
 import pytest
+import zstandard
 
 from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, query_rows, wait_until
 
@@ -110,3 +112,46 @@ def test_five_hundred_messages_are_accepted(service: Service) -> None:
     batch = [{"messageId": f"many-{number}"} for number in range(500)]
     assert editor.post("/oi-api/telemetry/pump-rig", json=batch).json() == {"accepted": 500}
     wait_until(lambda: count_rows(editor, "pump-rig"), lambda now: now == before + 500)
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
+def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) -> None:
+    """NDJSON lines become messages, with or without a Content-Encoding."""
+    editor = service.caller("editor@t")
+    mark = f"lines-{encoding}"
+    lines = "".join(f'{{"messageId":"{mark}-{number}","mark":"{mark}"}}\n' for number in range(600)).encode()
+    body = {"": lambda: lines, "gzip": lambda: gzip.compress(lines), "zstd": lambda: zstandard.compress(lines)}
+    headers = {"Content-Type": "application/x-ndjson", **({"Content-Encoding": encoding} if encoding else {})}
+    reply = editor.post("/oi-api/telemetry/press", content=body[encoding](), headers=headers)
+    assert (reply.status_code, reply.json()) == (202, {"accepted": 600})
+    kql = f"Telemetry | where Payload.mark == '{mark}'"
+    wait_until(lambda: len(query_rows(editor, kql)), lambda rows: rows == 600)
+
+
+def test_one_invalid_line_rejects_the_request(service: Service) -> None:
+    """An error names its line, and no message of the request is stored."""
+    editor = service.caller("editor@t")
+    body = b'{"mark":"half"}\n{"mark":"half","ts":"yesterday"}\n'
+    reply = editor.post("/oi-api/telemetry/pump-rig", content=body, headers={"Content-Type": "application/x-ndjson"})
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["line 2.ts"]
+    assert editor.post("/oi-api/telemetry/pump-rig", json={"messageId": "after-half"}).status_code == 202
+    wait_until(lambda: query_rows(editor, "Telemetry | where MessageId == 'after-half'"), bool)
+    assert query_rows(editor, "Telemetry | where Payload.mark == 'half'") == []
+
+
+def test_encoded_bodies_have_limits(service: Service) -> None:
+    """Limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; another encoding is 415."""
+    editor = service.caller("editor@t")
+    bomb = gzip.compress(bytes(64 * 1024 * 1024))
+    for headers in ({}, {"Content-Type": "application/x-ndjson"}):
+        reply = editor.post("/oi-api/telemetry/press", content=bomb, headers={"Content-Encoding": "gzip", **headers})
+        check_problem(reply, 413, "BODY_TOO_LARGE")
+    large = gzip.compress(b'{"a":"%b"}' % (b"x" * 1024 * 1024))
+    reply = editor.post("/oi-api/telemetry/press", content=large, headers={"Content-Encoding": "gzip"})
+    check_problem(reply, 413, "BODY_TOO_LARGE")
+    reply = editor.post("/oi-api/telemetry/press", content=b"x", headers={"Content-Encoding": "gzip"})
+    check_problem(reply, 400, "BODY_NOT_DECODABLE")
+    for encoding in ("br", "gzip, gzip"):
+        reply = editor.post("/oi-api/telemetry/press", content=b"x", headers={"Content-Encoding": encoding})
+        check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
+        assert reply.headers["accept-encoding"] == "gzip, zstd, identity"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 import websockets.sync.client
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -18,6 +19,8 @@ from shared.timestamps import now, rfc3339
 from tests.collector import Collector, read_attributes, run_collector
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
+from tests.service.test_imports import build_csv
+from tests.service.test_imports import run as import_file
 
 EVENT = {"ActionType": "Update", "EntityType": "Pump", "EntityID": "hunter2", "ScopeKey": "line-1"}
 ORDERS = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
@@ -181,6 +184,9 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     assert caller.post("/oi-api/provenance/events", json=EVENT).status_code == 201
     assert caller.post("/oi-api/provenance/events/verify", json={"ScopeKey": "line-1"}).status_code == 200
     assert caller.post("/oi-api/warm-queries", json={"query": "print 1"}).status_code == 200
+    rule = {"name": "Silent", "severity": "info", "surface": "hall", "kind": "absence", "every": "P1D", "after": "P1D"}
+    stored = caller.put("/oi-api/alert-rules/silent", json={**rule, "connections": ["press"]})
+    assert stored.status_code == 201, stored.text
     address = f"{traced_service.url.replace('http', 'ws')}/oi-api/live-stream"
     with websockets.sync.client.connect(
         address, additional_headers={"Authorization": caller.headers["Authorization"]}, proxy=None
@@ -193,17 +199,38 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     ranged = {"format": "csv", "dateRange": around}
     created = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
     assert created.is_success, created.text
+    _use_later_features(traced_service, caller)
     reader = traced_service.caller("viewer@t")
-    refused = wait_until(lambda: reader.get("/oi-api/warm-queries"), lambda reply: reply.status_code == 429, 60)
+    replies = (reader.get("/oi-api/warm-queries") for _ in range(1000))
+    refused = next(reply for reply in replies if reply.status_code == 429)
     assert (
         read_attributes(traces.wait_for_request(refused.headers["x-request-id"]))["workspace.error_code"]
         == "RATE_LIMITED"
     )
     faults = {"workspace.overload.refusals", "workspace.chain.broken", "workspace.checkpoint.failures"}
     faults |= {"workspace.background.failures", "workspace.live.quota_refusals", "workspace.downloads.quota_refusals"}
+    # Chains are verified in the background at night.
+    faults |= {"workspace.webhooks.source_failures", "workspace.webhooks.dead_letters", "workspace.disk.refusals"}
+    faults |= {"workspace.chain.verified", "workspace.chain.verify.failures", "workspace.alerts.failures"}
     expected = set(INSTRUMENTS) - faults
     wait_until(lambda: expected - set(collector.read_metrics()), lambda missing: not missing, 60)
     wait_until(lambda: _clients(collector), lambda clients: clients == 0)
+
+
+def _use_later_features(service: Service, caller: httpx.Client) -> None:
+    """Send a webhook, import a file, refuse an OAuth client, and send a message that contradicts its signals."""
+    unreachable = {"url": "http://127.0.0.1:65533/", "eventTypes": ["webhook.test"]}
+    created = caller.post("/oi-api/webhooks", json=unreachable)
+    assert created.status_code == 201, created.text
+    assert caller.post(f"/oi-api/webhooks/{created.json()['id']}/test").status_code == 202
+    import_file(caller, build_csv(2))
+    form = {"grant_type": "client_credentials", "client_id": "oik_unknown", "client_secret": "wrong"}
+    assert service.anonymous().post("/oauth2/token", data=form).status_code == 401
+    lathe = caller.get("/oi-api/connections/lathe").json()
+    signal = {"name": "t", "pointer": "/t", "type": "real"}
+    assert caller.put("/oi-api/connections/lathe", json={**lathe, "signals": [signal]}).status_code == 200
+    wait_until(lambda: caller.get("/oi-api/connections/lathe/signals").json()["signals"], bool)
+    assert caller.post("/oi-api/telemetry/lathe", json={"t": "warm"}).status_code == 202
 
 
 def test_no_request_content_is_exported(traced_service: Service, collector: Collector) -> None:

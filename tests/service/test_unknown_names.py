@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions import GROUPS
-from shared.http.operations import Operation
+from shared.http.operations import Operation, RawBody
 from shared.http.unknown_names import UnknownNames
 from tests.service.local_service import Service, check_failing_fields, check_problem
 from tests.service.stream_client import build_stream_url, read_rejection, request_token
@@ -29,7 +29,9 @@ def test_rejecting_operations_list_unknown_names(service: Service, operation: Op
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = {"zzMember": 1} if operation.takes_body else None
     reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
-    expected = {"zzParameter", "zzMember"} if operation.takes_body else {"zzParameter"}
+    # A raw body is parsed after the parameters; the tests of workspace documents cover its members.
+    checks_body = operation.takes_body and operation.body is not RawBody
+    expected = {"zzParameter", "zzMember"} if checks_body else {"zzParameter"}
     assert expected <= {name for name, message in messages_by_field(reply).items() if message.startswith("Unknown ")}
 
 

@@ -11,16 +11,16 @@ BASE = "2026-03-01T00:00:"
 
 
 @pytest.fixture(scope="module")
-def service_with_readings(service: Service) -> Service:
-    """Return the service with ten readings of the lathe in its table."""
+def service_with_readings(own_module_service: Service) -> Service:
+    """Return a service whose table has ten readings of the lathe, and no messages of other modules."""
     readings = [
         {"timestamp": f"{BASE}{second:02d}Z", "messageId": f"q{second}", "deviceId": f"p-{second % 2}", "value": second}
         for second in range(10)
     ]
-    editor = service.caller("editor@t")
+    editor = own_module_service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json=readings).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda rows: rows >= 10)
-    return service
+    return own_module_service
 
 
 def run_query(service: Service, lookup: str = "newest", **parameters: str) -> Any:
@@ -55,6 +55,19 @@ def test_the_members_of_a_result(service_with_readings: Service) -> None:
         "Payload": {"value": 9},
     }
     assert 0 < reply["executionTimeMs"] < 60_000
+
+
+def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
+    """The reply to a query with ``render`` has its properties, and another ETag than without."""
+    replies = [
+        service_with_readings.caller("editor@t").post("/oi-api/warm-queries", json={"query": f"print t = 1{operator}"})
+        for operator in ("", " | render anomalychart with (title='a', anomalycolumns=t)")
+    ]
+    assert "visualization" not in replies[0].json()
+    visualization = replies[1].json()["visualization"]
+    assert (visualization["visualization"], visualization["title"]) == ("anomalychart", "a")
+    assert (visualization["anomalyColumns"], visualization["yColumns"]) == (["t"], None)
+    assert replies[0].headers["etag"] != replies[1].headers["etag"]
 
 
 def test_the_three_routes_return_the_same_result(service_with_readings: Service) -> None:

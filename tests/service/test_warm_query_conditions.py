@@ -44,14 +44,13 @@ def test_every_definition_has_a_strong_etag(plant: Service) -> None:
     assert len({query["etag"] for query in every}) == len(every)
 
 
-def test_etags_survive_a_restart(own_service: Service) -> None:
+def test_etags_survive_a_restart(plant: Service) -> None:
     """An ETag from before a restart is still valid for If-Match."""
-    own_service.start()
-    before = {query["lookup"]: query["etag"] for query in _list_queries(own_service)}
-    own_service.kill()
-    own_service.start()
-    assert {query["lookup"]: query["etag"] for query in _list_queries(own_service)} == before
-    approved = send_conditional(own_service, "POST", "draft/approve", "admin@t", If_Match=before["draft"])
+    before = {query["lookup"]: query["etag"] for query in _list_queries(plant)}
+    plant.kill()
+    plant.start()
+    assert {query["lookup"]: query["etag"] for query in _list_queries(plant)} == before
+    approved = send_conditional(plant, "POST", "draft/approve", "admin@t", If_Match=before["draft"])
     assert approved.status_code == 200
 
 
@@ -93,7 +92,7 @@ def list_actions(service: Service, lookup: str) -> list[str]:
 
 
 def test_conditions_are_checked_last(plant: Service) -> None:
-    """An invalid header is listed with other fields; 404 and 403 are returned before 412."""
+    """An invalid header is listed with other fields; 403 comes before 412, and a missing query has no version."""
     for path, method, who in (
         ("absent", "DELETE", "editor@t"),
         ("absent/approve", "POST", "admin@t"),
@@ -104,7 +103,8 @@ def test_conditions_are_checked_last(plant: Service) -> None:
     headers = {"If-Match": "unquoted"}
     bad = plant.caller("editor@t").put("/oi-api/warm-queries/bad", json={**BODY, "surface": "nowhere"}, headers=headers)
     assert sorted(check_failing_fields(bad)) == ["If-Match", "surface"]
-    check_problem(send_conditional(plant, "DELETE", "absent", "editor@t", If_Match="*"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(send_conditional(plant, "DELETE", "absent", "editor@t"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(send_conditional(plant, "DELETE", "absent", "editor@t", If_Match="*"), 412, "PRECONDITION_FAILED")
     check_problem(
         send_conditional(plant, "POST", "absent/approve", "admin@t", If_Match='"x"'), 404, "WARM_QUERY_NOT_FOUND"
     )

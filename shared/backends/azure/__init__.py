@@ -1,4 +1,5 @@
 """Adapters for Azure services; the only code that imports Azure SDKs.
 
-Each port has a module of its own, because ``shared.wiring`` imports only the adapters that a request needs.
+Each module implements one port (interface of a domain), because ``shared.wiring`` imports only the adapters that a
+request needs.
 """

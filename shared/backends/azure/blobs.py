@@ -15,20 +15,20 @@ from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
 from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.cold_data.observed_blobs import open_blob_span
 from shared.cold_data.ports import Blob, format_content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 30
 RETRIES: Final = 3
 FIRST_BACKOFF_SECONDS: Final = 1
-"""The SDK's default of 15 s is too long for the callers of a request."""
+"""Base of the SDK's exponential backoff in seconds; its default of 15 s is too long for the caller of a request."""
 BLOCK_BYTES: Final = 1024 * 1024
-"""A larger block would block the event loop while it is handed over to the socket."""
+"""Size in bytes of an uploaded block; the event loop waits while a block is copied to the socket."""
 _PARALLEL_DELETES: Final = 8
 _KEY_LIVES: Final = timedelta(days=2)
 _CLOCK_SKEW: Final = timedelta(minutes=15)
@@ -36,7 +36,7 @@ _LOG = get_logger("blobs")
 
 
 class BlobAccount:
-    """Storage account, opened on first use. It also signs links to its blobs.
+    """Azure Storage account, opened on first use. It also signs links to its blobs.
 
     Each attempt of a request has a timeout of :data:`READ_SECONDS`; the pauses between four attempts add up to 8 s.
 
@@ -44,8 +44,9 @@ class BlobAccount:
         endpoint: address of the account's blob service.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         connection_string: connection string with the account's key, for Azurite; empty to sign in with the identity.
-        retries: number of retries of the SDK.
-        read_seconds: timeout of a reply.
+        retries: maximum number of retries of a failed request.
+        read_seconds: timeout of a reply in seconds.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class BlobAccount:
         connection_string: str = "",
         retries: int = RETRIES,
         read_seconds: float = READ_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._endpoint = endpoint
         self._client_id = client_id
@@ -65,8 +67,9 @@ class BlobAccount:
         self._client: BlobServiceClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._key: tuple[datetime, UserDelegationKey] | None = None
+        self.runtime = runtime
 
-    def client(self) -> BlobServiceClient:
+    def open_client(self) -> BlobServiceClient:
         """Return the account's client."""
         if self._client is None:
             options: dict[str, Any] = {
@@ -81,12 +84,26 @@ class BlobAccount:
             if self._connection_string:
                 self._client = BlobServiceClient.from_connection_string(self._connection_string, **options)
             else:
-                self._credential = app_identity(self._client_id)
+                self._credential = create_app_credential(self._client_id)
                 self._client = BlobServiceClient(self._endpoint, credential=self._credential, **options)
         return self._client
 
+    async def create_upload_signature(self, blob: BlobClient, expires_at: datetime) -> str:
+        """Create the query string of a link with which anyone can write a blob until the link expires.
+
+        The link also grants read access: to resume an upload, a client reads the list of uploaded blocks.
+        """
+        return generate_blob_sas(
+            str(blob.account_name),
+            blob.container_name,
+            blob.blob_name,
+            permission=BlobSasPermissions(read=True, create=True, write=True),
+            expiry=expires_at,
+            **await self._load_signing_key(expires_at),
+        )
+
     async def create_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
-        """Create the query string of a link that grants anyone read access to a blob until a time."""
+        """Create the query string of a link with which anyone can read a blob until the link expires."""
         return generate_blob_sas(
             str(blob.account_name),
             blob.container_name,
@@ -108,68 +125,79 @@ class BlobAccount:
 
     async def _load_signing_key(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
-            return {"account_key": self.client().credential.account_key}
+            return {"account_key": self.open_client().credential.account_key}
         if self._key is None or self._key[0] < expires_at:
-            ends = max(now() + _KEY_LIVES, expires_at)
-            self._key = ends, await self.client().get_user_delegation_key(now() - _CLOCK_SKEW, ends)
+            ends = max(self.runtime.now() + _KEY_LIVES, expires_at)
+            self._key = ends, await self.open_client().get_user_delegation_key(self.runtime.now() - _CLOCK_SKEW, ends)
         return {"user_delegation_key": self._key[1], "protocol": "https"}
 
 
 class AzureBlobStore:
-    """The BlobStore port over a container.
+    """Implementation of BlobStore: stores blobs in a container of Azure Blob Storage.
 
     Args:
-        account: the account that holds the container; closed with the store.
+        account: storage account that contains the container; closed with the store.
         container: name of the container.
     """
 
     def __init__(self, account: BlobAccount, container: str) -> None:
         self._account = account
         self._name = container
+        self._runtime = account.runtime
 
     async def create(self, name: str, content: bytes) -> bool:
-        async def work() -> bool:
+        async def upload_new_blob() -> bool:
             try:
                 await self._open_blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError:
                 return False
             return True
 
-        return await _convert_errors(work)
+        return await _convert_errors(upload_new_blob)
 
     async def upload(self, name: str, source: Path) -> None:
-        async def work() -> None:
-            with await asyncio.to_thread(source.open, "rb") as file:
-                stream = cast("IO[bytes]", _AsyncFile(file))
-                size = (await asyncio.to_thread(source.stat)).st_size
+        async def upload_file() -> None:
+            with await self._runtime.run_in_thread(source.open, "rb") as file:
+                stream = cast("IO[bytes]", _AsyncFile(file, self._runtime))
+                size = (await self._runtime.run_in_thread(source.stat)).st_size
                 await self._open_blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
 
-        await _convert_errors(work)
+        await _convert_errors(upload_file)
 
     async def read(self, name: str) -> bytes:
-        async def work() -> bytes:
+        async def download_blob() -> bytes:
             return await (await self._open_blob(name).download_blob()).readall()
 
-        return await _convert_errors(work)
+        return await _convert_errors(download_blob)
 
     async def read_end(self, name: str, size: int) -> bytes:
-        async def work() -> bytes:
+        async def download_end() -> bytes:
             whole = (await self._open_blob(name).get_blob_properties()).size
             if whole == 0:
                 return b""
             length = min(size, whole)
             return await (await self._open_blob(name).download_blob(offset=whole - length, length=length)).readall()
 
-        return await _convert_errors(work)
+        return await _convert_errors(download_end)
+
+    async def read_range(self, name: str, start: int, size: int) -> bytes:
+        async def download_range() -> bytes:
+            blob = self._open_blob(name)
+            whole = (await blob.get_blob_properties()).size
+            length = min(size, whole - start)
+            # The service rejects an empty range.
+            return await (await blob.download_blob(offset=start, length=length)).readall() if length > 0 else b""
+
+        return await _convert_errors(download_range)
 
     async def fetch(self, name: str, target: Path) -> None:
-        async def work() -> None:
+        async def download_to_file() -> None:
             found = await self._open_blob(name).download_blob()
-            with await asyncio.to_thread(target.open, "wb") as file:
+            with await self._runtime.run_in_thread(target.open, "wb") as file:
                 async for chunk in found.chunks():
-                    await asyncio.to_thread(file.write, chunk)
+                    await self._runtime.run_in_thread(file.write, chunk)
 
-        await _convert_errors(work)
+        await _convert_errors(download_to_file)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
@@ -185,18 +213,22 @@ class AzureBlobStore:
     async def delete(self, names: Collection[str]) -> None:
         limit = asyncio.Semaphore(_PARALLEL_DELETES)
 
-        async def remove(name: str) -> None:
+        async def delete_blob(name: str) -> None:
             async with limit:
                 with contextlib.suppress(FileNotFoundError):
                     await _convert_errors(self._open_blob(name).delete_blob)
 
-        await asyncio.gather(*(remove(name) for name in names))
+        await asyncio.gather(*(delete_blob(name) for name in names))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
         blob = self._open_blob(name)
         return (
             f"{blob.url}?{await _convert_errors(lambda: self._account.create_signature(blob, file_name, expires_at))}"
         )
+
+    async def upload_link(self, name: str, expires_at: datetime) -> str:
+        blob = self._open_blob(name)
+        return f"{blob.url}?{await _convert_errors(lambda: self._account.create_upload_signature(blob, expires_at))}"
 
     async def check(self) -> None:
         await _convert_errors(self._open_container().get_container_properties)
@@ -205,20 +237,21 @@ class AzureBlobStore:
         await self._account.close()
 
     def _open_container(self) -> Any:
-        return self._account.client().get_container_client(self._name)
+        return self._account.open_client().get_container_client(self._name)
 
     def _open_blob(self, name: str) -> BlobClient:
-        return self._account.client().get_blob_client(self._name, name)
+        return self._account.open_client().get_blob_client(self._name, name)
 
 
 class _AsyncFile:
-    """A file that the SDK reads without blocking the event loop; the SDK awaits the result of ``read``."""
+    """File whose ``read`` is a coroutine, so that the SDK uploads the file without blocking the event loop."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], runtime: Runtime) -> None:
         self._file = file
+        self._runtime = runtime
 
     async def read(self, size: int = -1) -> bytes:
-        return await asyncio.to_thread(self._file.read, size)
+        return await self._runtime.run_in_thread(self._file.read, size)
 
 
 async def _next_page(pages: Any) -> "list[Blob] | None":
@@ -243,5 +276,5 @@ async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
 def _unavailable_error(error: AzureError) -> WorkspaceError:
     # The error's text may contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
-    detail = "The store of cold data does not respond; retry later."
+    detail = "The blob store does not respond; retry later."
     return WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)

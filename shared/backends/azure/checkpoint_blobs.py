@@ -1,4 +1,6 @@
-"""Signed checkpoints as blobs that are never changed, and their working state in another container.
+"""Store of signed checkpoints of audit chains as immutable blobs.
+
+Intermediate data for the next checkpoint (working state) changes, so it is in another container.
 
 Tested against Azurite, which supports neither managed identities nor immutability.
 """
@@ -24,15 +26,15 @@ _LOG = get_logger("checkpoints")
 
 
 class BlobCheckpointStore:
-    """The CheckpointStore port over two containers.
+    """Implementation of CheckpointStore: stores signed checkpoints in two containers of Azure Blob Storage.
 
     Names have the same form as in the embedded store: each chain has a folder with subfolders by millions and thousands
-    of the checkpoint's size. The newest checkpoint is found by three short listings.
+    of the number of records that a checkpoint covers. The newest checkpoint is found by three short listings.
 
     Args:
-        account: the account that holds the containers; closed with the store.
+        account: storage account that contains the containers; closed with the store.
         notes: name of the container for checkpoints; it may have an immutability policy.
-        states: name of the container for working state, which is overwritten.
+        states: name of the container for working state, which the next checkpoint overwrites.
     """
 
     def __init__(self, account: BlobAccount, *, notes: str = NOTES, states: str = STATES) -> None:
@@ -41,14 +43,14 @@ class BlobCheckpointStore:
         self._states = states
 
     async def create(self, name: str, note: bytes) -> bool:
-        async def work() -> bool:
+        async def upload_note() -> bool:
             try:
                 await self._open_note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError:
                 return False
             return True
 
-        return await _convert_errors(work)
+        return await _convert_errors(upload_note)
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         for millions in await self._list_names_descending(prefix, _MILLIONS):
@@ -59,21 +61,21 @@ class BlobCheckpointStore:
         return None
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        async def work() -> StoredCheckpoint | None:
+        async def download_note() -> StoredCheckpoint | None:
             found = await self._open_note(name).download_blob()
             created_at = found.properties.last_modified.astimezone(UTC)
             return StoredCheckpoint(name, await found.readall(), rfc3339(created_at))
 
-        return await _convert_errors(lambda: _run_unless_missing(work))
+        return await _convert_errors(lambda: _run_unless_missing(download_note))
 
     async def save_state(self, name: str, state: bytes) -> None:
         await _convert_errors(lambda: self._open_state(name).upload_blob(state, overwrite=True))
 
     async def load_state(self, name: str) -> bytes | None:
-        async def work() -> bytes:
+        async def download_state() -> bytes:
             return await (await self._open_state(name).download_blob()).readall()
 
-        return await _convert_errors(lambda: _run_unless_missing(work))
+        return await _convert_errors(lambda: _run_unless_missing(download_state))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -82,21 +84,21 @@ class BlobCheckpointStore:
     async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
         """Return the names in a folder that consist of this number of digits, highest first."""
 
-        async def work() -> list[str]:
-            container = self._account.client().get_container_client(self._notes)
+        async def list_names() -> list[str]:
+            container = self._account.open_client().get_container_client(self._notes)
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=folder, delimiter="/")
             return [each.name.removeprefix(folder).removesuffix("/") async for each in listed]
 
-        names = await _convert_errors(work)
+        names = await _convert_errors(list_names)
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
     def _open_note(self, name: str) -> BlobClient:
         prefix, _, size = name.rpartition("/")
         path = "/".join((prefix, size[:_MILLIONS], size[_MILLIONS:_THOUSANDS], size))
-        return self._account.client().get_blob_client(self._notes, path)
+        return self._account.open_client().get_blob_client(self._notes, path)
 
     def _open_state(self, name: str) -> BlobClient:
-        return self._account.client().get_blob_client(self._states, f"{name}.state")
+        return self._account.open_client().get_blob_client(self._states, f"{name}.state")
 
 
 async def _run_unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:

@@ -1,9 +1,10 @@
 """Cosmos DB account of the workspace. An account without the required consistency is rejected."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from azure.core.pipeline.transport import AsyncHttpTransport
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
@@ -11,16 +12,17 @@ from azure.identity.aio import DefaultAzureCredential
 from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_requests import CosmosUsage, retry_read, unavailable_error
 from shared.backends.azure.cosmos_transport import create_single_try_transport
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.errors import WorkspaceError
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
-"""Timeout of a reply. Cosmos DB ends a batch after 5 s, so a reply that takes twice as long is lost."""
+"""Timeout of a reply in seconds. Cosmos DB ends a batch after 5 s; a reply that takes twice as long is lost."""
 
 OPEN_SECONDS: Final = 20
-"""The SDK requests the account's regions four times, with pauses."""
+"""Timeout in seconds for opening the account; the SDK tries up to four times to read the account's regions."""
 
 _CONSISTENT: Final = frozenset({"Strong", "BoundedStaleness"})
 SINGLE_TRY_OPTIONS: Final[Mapping[str, Any]] = {
@@ -35,43 +37,57 @@ _LOG = logs.get_logger("cosmos")
 
 
 class CosmosAccount:
-    """Database of a Cosmos DB account, opened on first use.
+    """Client of one database in a Cosmos DB account, opened on first use.
 
     Args:
-        endpoint: address of the account.
+        endpoint: URL of the account.
         database: name of the database.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         key: key of the account, for test servers and emulators; empty to sign in with the identity.
-        read_seconds: timeout of a reply.
+        read_seconds: timeout of a reply in seconds.
+        create_transport: creates the HTTP transport of the client when the account is opened.
+        runtime: clock, randomness and threads.
 
     Attributes:
         usage: counters of all requests to this account.
+        runtime: clock, randomness and threads, also for the stores in this account.
     """
 
     def __init__(
-        self, endpoint: str, database: str, *, client_id: str = "", key: str = "", read_seconds: float = READ_SECONDS
+        self,
+        endpoint: str,
+        database: str,
+        *,
+        client_id: str = "",
+        key: str = "",
+        read_seconds: float = READ_SECONDS,
+        create_transport: Callable[[], AsyncHttpTransport[Any, Any]] = create_single_try_transport,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self.usage = CosmosUsage()
+        self.runtime = runtime
         self._endpoint = endpoint
         self._database = database
         self._client_id = client_id
         self._key = key
         self._read_seconds = read_seconds
+        self._create_transport = create_transport
         self._opening = asyncio.Lock()
         self._client: CosmosClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._containers: dict[str, ContainerProxy] = {}
 
-    async def container(self, name: str) -> ContainerProxy:
-        """Return one of the service's own containers, after a check of its definition.
+    async def open_container(self, name: str) -> ContainerProxy:
+        """Return the client of one of the service's own containers, whose definition is checked before its first use.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the account does not respond, or the account or the container is unsuitable.
+            WorkspaceError: UNAVAILABLE if the account does not respond, has an unsafe consistency level or several
+                write regions, or if the container differs from its definition.
         """
         if name not in self._containers:
             async with self._opening:
                 if name not in self._containers:
-                    self._containers[name] = await self._check_container(await self._open(), name)
+                    self._containers[name] = await self._check_container(await self._open_client(), name)
         return self._containers[name]
 
     async def close(self) -> None:
@@ -84,7 +100,7 @@ class CosmosAccount:
         if credential is not None:
             await credential.close()
 
-    async def _open(self) -> CosmosClient:
+    async def _open_client(self) -> CosmosClient:
         if self._client is None:
             try:
                 self._client = self._create_client()
@@ -103,17 +119,19 @@ class CosmosAccount:
     def _create_client(self) -> CosmosClient:
         credential: str | DefaultAzureCredential = self._key
         if not credential:
-            credential = app_identity(self._client_id)
+            credential = create_app_credential(self._client_id)
             self._credential = credential
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         return CosmosClient(
-            self._endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **timeouts
+            self._endpoint, credential, transport=self._create_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )
 
     async def _check_container(self, client: CosmosClient, name: str) -> ContainerProxy:
         container = client.get_database_client(self._database).get_container_client(name)
         try:
-            properties = await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
+            properties = await retry_read(
+                lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime
+            )
         except WorkspaceError:
             raise
         except Exception as error:
@@ -127,7 +145,7 @@ class CosmosAccount:
 
 
 def _reject_unsuitable(account: DatabaseAccount) -> None:
-    """Reject an account in which conditional writes are not reliable, or in which a read may miss earlier writes.
+    """Reject an account in which conditional writes are not reliable or a read may miss earlier writes.
 
     Raises:
         WorkspaceError: UNAVAILABLE for several write regions or a consistency below bounded staleness.
@@ -135,7 +153,7 @@ def _reject_unsuitable(account: DatabaseAccount) -> None:
     level = str((account.ConsistencyPolicy or {}).get("defaultConsistencyLevel", "none"))
     reason = ""
     if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
-        reason = "The Cosmos DB account has several write regions; use one, because a tip could be replaced twice."
+        reason = "The Cosmos DB account has several write regions; use one, so that conditional writes are reliable."
     elif level not in _CONSISTENT:
         reason = f"The Cosmos DB account has consistency {level}; bounded staleness or strong is required."
     if reason:

@@ -1,14 +1,13 @@
-"""Catalog in Cosmos DB. Its head item lists the items and the pending audit events of the current version.
+"""Catalog (the workspace's definitions) in Cosmos DB.
 
-All items are in one logical partition. Items and events never change: a new version creates them under new ids and
-lists them in a new head item. A reader of a head item and of the items that it lists therefore sees one version. The
-head item is replaced under If-Match, in one transactional batch with the new items. Items that do not fit into that
-batch are stored earlier; they take effect when the head item lists them.
+The head item lists the items and the pending audit events of the current version. All items are in one logical
+partition. Items and events never change: a new version creates them under new ids and lists them in a new head item. A
+reader of a head item and of the listed items therefore sees one version. The head item is replaced under If-Match, in
+one transactional batch with the new items. Items that do not fit into that batch are stored before it; they take effect
+when the head item lists them.
 """
 
 import json
-import time
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from itertools import batched
 from typing import Any, Final
@@ -26,10 +25,10 @@ from shared.timestamps import parse_rfc3339, rfc3339
 SCOPE: Final = "workspace"
 HEAD: Final = "head"
 MAX_BATCH_BYTES: Final = 1_000_000
-"""A batch is limited to two megabytes, and the head item, which lists all items, must fit as well."""
+"""Maximum size of the items in a batch: Cosmos DB limits a batch to 2 MB, and the head item must fit as well."""
 
 ABANDONED_SECONDS: Final = 3_600
-"""Items stored for a version that was never completed are deleted at this age."""
+"""Age in seconds at which items of a version that was never completed are deleted."""
 
 READ_ATTEMPTS: Final = 20
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
@@ -37,18 +36,19 @@ _LOG = logs.get_logger("catalog")
 
 
 class CosmosCatalogStore:
-    """The CatalogStore port over Cosmos DB.
+    """Implementation of CatalogStore: stores catalog items and the audit events of their changes in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
-        batch_bytes: maximum size of the items of one batch.
+        account: Cosmos DB account of the workspace.
+        batch_bytes: maximum size in bytes of the items of one batch.
     """
 
     def __init__(self, account: CosmosAccount, *, batch_bytes: int = MAX_BATCH_BYTES) -> None:
         self._store = CosmosItemStore(account, CATALOG, "CATALOG_UNAVAILABLE", "the catalog")
         self._batch_bytes = batch_bytes
+        self._runtime = account.runtime
 
-    async def version(self) -> int:
+    async def read_version(self) -> int:
         head = await self._read_head()
         return int(head["version"]) if head else 0
 
@@ -64,15 +64,15 @@ class CosmosCatalogStore:
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        draft, started_at = _Draft(puts, events), time.time()
-        staged = await self._stage(draft.items)
+        draft, started_at = _Draft(puts, events, self._runtime.new_id()), self._runtime.monotonic()
+        staged = await self._store_staged_items(draft.items)
         while True:
-            if staged and time.time() - started_at > ABANDONED_SECONDS / 2:
+            if staged and self._runtime.monotonic() - started_at > ABANDONED_SECONDS / 2:
                 # Another writer may already delete the stored items as remains of a crash.
                 raise self._store.unavailable_error()
             head = await self._read_head()
             if (int(head["version"]) if head else 0) != expected_version:
-                await self._delete(item["id"] for item in draft.items[:staged])
+                await self._delete_items(item["id"] for item in draft.items[:staged])
                 raise WorkspaceError(
                     Kind.CONFLICT, "CATALOG_CHANGED", "The catalog has changed since it was read; read it again."
                 )
@@ -84,12 +84,12 @@ class CosmosCatalogStore:
                 await self._delete_unlisted(head, next_head)
                 return expected_version + 1
 
-    async def pending_events(self) -> Sequence[PendingEvent]:
+    async def list_pending_events(self) -> Sequence[PendingEvent]:
         head, found = await self._load_listed(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
         return [_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
 
-    async def settle(self, append_ids: Sequence[str]) -> None:
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         settled = set(append_ids)
         removed: list[str] = []
 
@@ -101,15 +101,15 @@ class CosmosCatalogStore:
             return head | {"events": remaining, "order": [each for each in head["order"] if each in remaining]}
 
         await self._store.change(HEAD, SCOPE, remove_settled)
-        await self._delete(removed)
+        await self._delete_items(removed)
 
     async def _read_head(self) -> Item | None:
         return await self._store.read(HEAD, SCOPE)
 
     async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
-        """Return the catalog's head item and those of its items that ``list_ids`` selects.
+        """Return the catalog's head item, and the catalog items whose ids ``list_ids`` selects from the head item.
 
-        If another version is stored meanwhile, both are read again.
+        If another version of the catalog is stored meanwhile, the head item and the items are read again.
         """
         for _ in range(READ_ATTEMPTS):
             head = await self._read_head()
@@ -122,10 +122,10 @@ class CosmosCatalogStore:
         _LOG.error("the head of the catalog lists items that do not exist")
         raise self._store.unavailable_error()
 
-    async def _stage(self, items: Sequence[Item]) -> int:
-        """Store the items that do not fit into the batch with the head item; return their number."""
+    async def _store_staged_items(self, items: Sequence[Item]) -> int:
+        """Store the catalog items that do not fit into the batch of the head item; return their number."""
         first = 0
-        while not self._fits(items[first:]):
+        while not self._fits_in_batch(items[first:]):
             size, count = 0, 0
             while count < MAX_OPERATIONS and first + count < len(items):
                 size += _measure_size(items[first + count])
@@ -140,24 +140,24 @@ class CosmosCatalogStore:
             first += count
         return first
 
-    def _fits(self, items: Sequence[Item]) -> bool:
+    def _fits_in_batch(self, items: Sequence[Item]) -> bool:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
         """Delete the items that only the previous version lists, and abandoned items of other writers."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
-        oldest = time.time() - ABANDONED_SECONDS
+        oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS
         try:
             found = await self._store.find("SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
-            await self._delete(
+            await self._delete_items(
                 item["id"] for item in found if item["id"] not in listed and (item["id"] in old or item["_ts"] < oldest)
             )
         except WorkspaceError:
             _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
-    async def _delete(self, ids: Iterable[str]) -> None:
-        """Delete items that the head item does not list; after a failure, a later change deletes them."""
+    async def _delete_items(self, ids: Iterable[str]) -> None:
+        """Delete items that the head item does not list. After a failure, a later change deletes these items."""
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
                 await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
@@ -166,10 +166,9 @@ class CosmosCatalogStore:
 
 
 class _Draft:
-    """New items of a change, and the head item that lists them."""
+    """New items and events of a catalog change; builds the head item that lists them."""
 
-    def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent]) -> None:
-        change = uuid.uuid4().hex
+    def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent], change: str) -> None:
         placed = [(f"{change}-{number}", put) for number, put in enumerate(puts)]
         pending = [(f"{change}-e{number}", event) for number, event in enumerate(events)]
         self._items = {_build_key(put.kind, put.key): place for place, put in placed}
@@ -178,7 +177,7 @@ class _Draft:
         self.items += [_build_stored_event(place, event) for place, event in pending]
 
     def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
-        """Build the head item of the next version; None if one of the events is already pending."""
+        """Build the head item of the next catalog version; None if an audit event of the change is already pending."""
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:
@@ -201,7 +200,7 @@ def _measure_size(item: Item) -> int:
 def _build_stored_item(place: str, item: ports.CatalogItem) -> Item:
     """Build the Cosmos DB item of a catalog item.
 
-    Its definition is stored as text, because Cosmos DB stores numbers as doubles.
+    The definition is stored as text, because Cosmos DB stores numbers as doubles.
     """
     times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
     members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}

@@ -6,9 +6,9 @@ one head item. An append writes the head item and the records in one transaction
 Tested with the genuine SDK against a test server; never run against Cosmos DB.
 """
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure import cosmos_chain_items as items
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_chain_items import SegmentHead, record_from_item
+from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead, record_from_item
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import CosmosUsage, Operation, ReadRetries, retry_read, send
 from shared.backends.azure.cosmos_segments import (
@@ -29,21 +29,23 @@ from shared.backends.azure.cosmos_segments import (
     Segments,
     query_from_filters,
 )
+from shared.provenance.overview_ports import is_pending
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
+from shared.runtime import Runtime
 
 SEGMENT_BYTES: Final = 8_000_000_000
-"""Maximum size of the items of a segment; a logical partition is limited to 20 GB, including its index."""
+"""Maximum size in bytes of a segment's items; Cosmos DB limits a logical partition to 20 GB, including its index."""
 
 THROTTLED_SECONDS: Final = 10.0
 _STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
 
 
 class CosmosChainStore:
-    """The ChainStore port over Cosmos DB.
+    """Implementation of ChainStore: stores audit chains in Cosmos DB.
 
     Args:
-        account: the account that holds the containers.
-        segment_bytes: size of a segment's items in bytes after which the next segment begins.
+        account: Cosmos DB account of the workspace.
+        segment_bytes: size of a segment's items, in bytes, after which the next segment begins.
     """
 
     max_batch_records = items.MAX_BATCH_RECORDS
@@ -52,7 +54,7 @@ class CosmosChainStore:
     def __init__(self, account: CosmosAccount, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._account = account
         self._segment_bytes = segment_bytes
-        self._segments = Segments(account.container, account.usage)
+        self._segments = Segments(account.open_container, account.usage, account.runtime)
         self._newest: dict[ChainKey, int] = {}
 
     @property
@@ -60,13 +62,13 @@ class CosmosChainStore:
         """Counters of the requests to the account."""
         return self._account.usage
 
-    def weight(self, canonical: bytes) -> int:
-        return items.batch_weight(canonical)
+    def measure_weight(self, canonical: bytes) -> int:
+        return items.compute_batch_weight(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
-        await self._account.container(chain.target)
+        await self._account.open_container(chain.target)
 
-    async def tip(self, chain: ChainKey) -> Tip:
+    async def read_tip(self, chain: ChainKey) -> Tip:
         # One point read, and one more for each segment that began since the last call.
         segment = self._newest.get(chain, 1)
         head = await self._read_head(chain, segment)
@@ -80,29 +82,32 @@ class CosmosChainStore:
             head = next_head
         if head is None:
             return Tip()
-        self._remember(chain, head.segment)
+        self._remember_segment(chain, head.segment)
         return head.to_tip()
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Write records and the head item of their segment in one batch.
+        """Write records, and the head item of the segment that contains the records, in one batch.
 
         The batch that fills a segment marks its head item as sealed: the segment accepts no more records. The next
         append creates the head item of the next segment, so that two segments never grow at the same time.
         """
-        container = await self._account.container(chain.target)
+        container = await self._account.open_container(chain.target)
         before = SegmentHead.from_tip(expected)
         head = self._compute_head_after(before, records)
-        operations = (_build_head_operation(chain, before, head), *_build_record_operations(chain, head, records))
-        results = await self._send(container, operations, items.partition_key(chain, head.segment))
-        self._remember(chain, head.segment)
-        written = SegmentHead(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
-        return written.to_tip()
+        operations = (
+            _build_head_operation(chain, before, head),
+            *_build_record_operations(chain, head, records),
+            *_build_pending_operation(chain, head, records),
+        )
+        results = await self._send_batch(container, operations, items.compute_partition_key(chain, head.segment))
+        self._remember_segment(chain, head.segment)
+        return replace(head, etag=str(results[0]["eTag"])).to_tip()
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
-        return await _PageReader(0, limit, max_bytes).page(self._segments.split_query(chain, query))
+        return await _PageReader(0, limit, max_bytes).read_page(self._segments.split_query(chain, query))
 
-    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
         async for partition, part in self._segments.split_query(chain, query):
@@ -125,7 +130,7 @@ class CosmosChainStore:
     ) -> RecordPage:
         page = min(limit + 1, MAX_PAGE)
         query = query_from_filters(filters, descending=newest_first, page=page, to_stored=items.project_value)
-        return await _PageReader(offset, limit, max_bytes).page(self._segments.split_query(chain, query))
+        return await _PageReader(offset, limit, max_bytes).read_page(self._segments.split_query(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
@@ -142,11 +147,11 @@ class CosmosChainStore:
                     found.append(record)
         return found
 
-    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
         for target in Target:
             with_segments: set[ChainKey] = set()
-            container = await self._account.container(target)
-            async for item in list_changed_heads(container, changed_from, self.usage):
+            container = await self._account.open_container(target)
+            async for item in list_changed_heads(container, changed_from, self.usage, self._account.runtime):
                 chain, head = items.chain_from_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
@@ -155,30 +160,62 @@ class CosmosChainStore:
                 elif chain not in with_segments:
                     # The head items of a chain's segments arrive in any order, and a new segment may begin meanwhile.
                     with_segments.add(chain)
-                    yield chain, await self.tip(chain)
+                    yield chain, await self.read_tip(chain)
+
+    async def count(self, chain: ChainKey, conditions: tuple[str, ...]) -> int:
+        """Return the number of a chain's records that meet SQL conditions, which must not contain request text."""
+        total = 0
+        async for partition, part in self._segments.split_query(chain, RecordQuery(conditions=conditions)):
+            total += await partition.count(part)
+        return total
+
+    async def read_newest_head(self, chain: ChainKey) -> SegmentHead | None:
+        """Return the head of the chain's newest segment; None for an empty chain."""
+        return SegmentHead.from_tip(await self.read_tip(chain))
+
+    async def replace_counts(self, chain: ChainKey, head: SegmentHead, counts: HeadCounts) -> None:
+        """Store new counts in the head item of a chain's newest segment.
+
+        Raises:
+            TipMovedError: the head item has changed since it was read; nothing was written.
+            OutcomeUnknownError: it is unknown whether the counts were written.
+            WorkspaceError: UNAVAILABLE; nothing was written.
+        """
+        container = await self._account.open_container(chain.target)
+        operation = _build_head_operation(chain, head, replace(head, counts=counts))
+        await self._send_batch(container, (operation,), items.compute_partition_key(chain, head.segment))
 
     async def close(self) -> None:
         await self._account.close()
 
     def _compute_head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
-        """Compute the head of a segment after an append; its ETag is not known yet."""
+        """Compute the head of a segment after an append; Cosmos DB has not assigned its ETag yet."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
         if before is not None:
             segment, size = (before.segment + 1, 0) if before.sealed else (before.segment, before.size)
         size += sum(map(items.estimate_stored_bytes, records))
-        return SegmentHead(segment, tip, size, size >= self._segment_bytes, "")
+        return SegmentHead(segment, tip, size, size >= self._segment_bytes, "", _compute_counts(before, records))
 
-    async def _send(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
-        return await send(container, operations, partition, self.usage, time.monotonic() + THROTTLED_SECONDS)
+    async def _send_batch(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
+        return await send(
+            container,
+            operations,
+            partition,
+            self.usage,
+            self._account.runtime.monotonic() + THROTTLED_SECONDS,
+            runtime=self._account.runtime,
+        )
 
     async def _read_head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
-        container = await self._account.container(chain.target)
-        key = items.partition_key(chain, segment)
+        container = await self._account.open_container(chain.target)
+        key = items.compute_partition_key(chain, segment)
         try:
             item = await retry_read(
-                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.count_reply), self.usage
+                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.count_reply),
+                self.usage,
+                self._account.runtime,
             )
         except CosmosHttpResponseError as error:
             if error.status_code == HTTPStatus.NOT_FOUND:
@@ -186,7 +223,7 @@ class CosmosChainStore:
             raise
         return SegmentHead.from_item(item)
 
-    def _remember(self, chain: ChainKey, segment: int) -> None:
+    def _remember_segment(self, chain: ChainKey, segment: int) -> None:
         if len(self._newest) >= KNOWN_CHAINS and chain not in self._newest:
             self._newest.clear()
         self._newest[chain] = max(segment, self._newest.get(chain, 1))
@@ -200,15 +237,36 @@ def _build_head_operation(chain: ChainKey, before: SegmentHead | None, head: Seg
 
 
 def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
-    key = items.partition_key(chain, head.segment)
+    key = items.compute_partition_key(chain, head.segment)
     return [("create", (items.record_to_item(key, record),), {}) for record in records]
+
+
+def _build_pending_operation(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
+    """Return the operation that adds the pending amendments among the records to their index.
+
+    The records of a batch have the same time, so one item is enough.
+    """
+    sequences = [record.sequence for record in records if is_pending(record)]
+    if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
+        return []
+    return [("create", (items.pending_to_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
+
+
+def _compute_counts(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
+    """Compute the counts of a chain's records and pending amendments after an append."""
+    change = sum(map(is_pending, records)) - sum("AmendmentID" in record.projection for record in records)
+    if before is None:
+        return HeadCounts(records[0].projection["Timestamp"], 0, change)
+    if before.counts is None:
+        return HeadCounts("", before.tip.sequence, change)
+    return replace(before.counts, pending=before.counts.pending + change)
 
 
 class _PageReader:
     """Reads one page of matching records from several segments.
 
     Args:
-        offset: number of matches to skip.
+        offset: number of matching records to skip.
         limit: maximum number of records.
         max_bytes: maximum number of canonical bytes; the first record is returned at any size.
     """
@@ -221,16 +279,16 @@ class _PageReader:
         self._size = 0
         self._scanned = 0
 
-    async def page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
-        """Read the page from these partitions, in their order."""
+    async def read_page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
+        """Read the page of matching records from these partitions, in the given order of the partitions."""
         async for partition, query in parts:
-            rest = await self._skip(partition, query)
-            if rest is not None and await self._fill(partition, rest):
+            rest = await self._skip_offset(partition, query)
+            if rest is not None and await self._add_matches_until_full(partition, rest):
                 return RecordPage(self._records, more=True, scanned=self._scanned)
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
-    async def _skip(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Return the query for the matches after the offset; None if the offset skips all matches of the partition."""
+    async def _skip_offset(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
+        """Return the query for the records after the offset; None if the offset skips all matches in the partition."""
         if not self._offset or query.low > query.high:
             return query
         first = await partition.find_after_skipping(query, self._offset)
@@ -243,16 +301,16 @@ class _PageReader:
         self._offset = 0
         return query.restrict(1, first) if query.descending else query.restrict(first, query.high)
 
-    async def _fill(self, partition: RecordPartition, query: RecordQuery) -> bool:
+    async def _add_matches_until_full(self, partition: RecordPartition, query: RecordQuery) -> bool:
         """Add the matches of a partition to the page; return whether the page is full."""
         async with aclosing(partition.items(query)) as items:
             async for item in items:
                 self._scanned += 1
-                if not self._add(item):
+                if not self._add_record(item):
                     return True
         return False
 
-    def _add(self, item: dict[str, Any]) -> bool:
+    def _add_record(self, item: dict[str, Any]) -> bool:
         record = record_from_item(item)
         if record is None:
             return True
@@ -263,9 +321,11 @@ class _PageReader:
         return True
 
 
-async def list_changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
-    """Yield the head items, of all partitions, whose last record is not older than a time; each once."""
-    retries = ReadRetries(usage)
+async def list_changed_heads(
+    container: ContainerProxy, changed_from: str, usage: CosmosUsage, runtime: Runtime
+) -> AsyncIterator[Any]:
+    """Yield the head items of all partitions whose last record is not older than a time."""
+    retries = ReadRetries(usage, runtime)
     yielded: set[str] = set()
     while True:
         try:

@@ -1,23 +1,31 @@
-"""Items of audit chains in Cosmos DB: records, heads, and their partition keys."""
+"""Cosmos DB items of audit chains: records, segment heads, and their partition keys."""
 
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from shared.errors import WorkspaceError
-from shared.provenance.hash_rule import record_id, sequence_from_record_id
+from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
 from shared.provenance.records import parse_record, project_record
 
 HEAD_ID: Final = "head"
-MAX_BATCH_RECORDS: Final = 99
+STATUS_ID: Final = "status"
+"""Id of a chain's status item, with the newest checkpoint's size and the last verification.
+
+The item is in the partition of the chain's first segment.
+"""
+PENDING_ID: Final = "pending-"
+"""Beginning of the ids of items in the index of pending amendments; the id of a record never begins like this."""
+MAX_BATCH_RECORDS: Final = 98
+"""Maximum number of records in a batch of 100 operations; the other two write the head and the pending amendments."""
 MAX_BATCH_WEIGHT: Final = 2 * 1024 * 1024 - 16_384
-"""Maximum weight of a batch: two megabytes, minus the head item and the frame of the request."""
+"""Maximum size in bytes of a batch's records: 2 MB, minus the head item and the frame of the request."""
 
 LAST_SEQUENCE: Final = 10**12 - 1
 _RECORD_OVERHEAD: Final = 8_192
@@ -30,15 +38,39 @@ _FRAME_BYTES: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
+class HeadCounts:
+    """Counts of a chain's records; the newest head item of the chain contains them.
+
+    Attributes:
+        first_at: time of the chain's first record; empty if an earlier version of the service appended this record and
+            its time is not read yet.
+        counted_from: number of records at the start of the chain that are not counted yet, because an earlier version
+            of the service appended them; 0 if all records are counted.
+        pending: number of counted amendments, minus the number of decisions; a decision about an uncounted amendment is
+            included, so the number may be negative.
+    """
+
+    first_at: str
+    counted_from: int
+    pending: int
+
+    @property
+    def are_complete(self) -> bool:
+        """True if the counts cover the whole chain."""
+        return self.counted_from == 0 and bool(self.first_at)
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentHead:
-    """Head of one segment of a chain.
+    """Head of one segment (partition) of a chain: describes the segment and its newest record.
 
     Attributes:
         segment: number of the segment, from 1.
-        tip: sequence, hash and time of the newest record of the segment.
-        size: estimated bytes of the segment's records.
-        sealed: whether the segment accepts no more records.
+        tip: sequence number, hash and time of the segment's newest record.
+        size: estimated size of the segment's records in bytes.
+        sealed: True if the segment accepts no more records.
         etag: ETag of the head item.
+        counts: counts of the whole chain; None if an earlier version of the service wrote the head.
     """
 
     segment: int
@@ -46,56 +78,89 @@ class SegmentHead:
     size: int
     sealed: bool
     etag: str
+    counts: HeadCounts | None = None
 
     def to_tip(self) -> Tip:
-        """Convert the head to a tip. The tip's token contains the other attributes, for :meth:`from_tip`."""
-        token = f"{self.segment}|{self.size}|{int(self.sealed)}|{self.etag}"
+        """Convert the head to the tip of the ChainStore port; its token encodes the attributes that a tip lacks."""
+        counts = self.counts
+        counted = f"{counts.first_at}|{counts.counted_from}|{counts.pending}" if counts else "||"
+        token = f"{self.segment}|{self.size}|{int(self.sealed)}|{counted}|{self.etag}"
         return Tip(self.tip.sequence, self.tip.hash, self.tip.timestamp, token)
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Restore a head from the tip of :meth:`to_tip`; None if the chain has no head item."""
+        """Restore a head from the tip that :meth:`to_tip` returned; None if the tip is that of an empty chain."""
         if not tip.token:
             return None
-        segment, size, sealed, etag = tip.token.split("|", 3)
-        return cls(int(segment), tip, int(size), sealed == "1", etag)
+        segment, size, sealed, first_at, counted_from, pending, etag = tip.token.split("|", 6)
+        counts = HeadCounts(first_at, int(counted_from), int(pending)) if counted_from else None
+        return cls(int(segment), tip, int(size), sealed == "1", etag, counts)
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> "SegmentHead":
-        """Parse a chain's head from its Cosmos DB item. Invalid members count as missing; verification reports them."""
+        """Parse a head from its Cosmos DB item. Invalid properties count as missing; verification reports them."""
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
         tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
         # The partition key is the only member that cannot be changed in an existing item.
         segment = _to_int(item["chain"].rpartition("-")[2])
-        return cls(segment, tip, _to_int(item.get("size")), item.get("sealed") is True, item["_etag"])
+        sealed, counts = item.get("sealed") is True, _parse_counts(item.get("counts"))
+        return cls(segment, tip, _to_int(item.get("size")), sealed, item["_etag"], counts)
 
 
-def partition_key(chain: ChainKey, segment: int) -> str:
+def compute_partition_key(chain: ChainKey, segment: int) -> str:
     """Return the partition key of a segment. The scope is hashed, because it may be long and contain any characters."""
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
-    """Convert a head to its Cosmos DB item. Its member ``append`` satisfies the unique key on ``append``."""
+    """Convert a head to its Cosmos DB item, with a property ``append`` that satisfies the container's unique key."""
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
-    place = {"id": HEAD_ID, "chain": partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
-    return {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
+    place = {"id": HEAD_ID, "chain": compute_partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
+    item = {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
+    if head.counts is not None:
+        counts = head.counts
+        item["counts"] = {"firstAt": counts.first_at, "from": counts.counted_from, "pending": counts.pending}
+    return item
+
+
+def pending_to_item(chain: ChainKey, segment: int, timestamp: str, sequences: Sequence[int]) -> dict[str, Any]:
+    """Build an item of the index of pending amendments, for amendments with the same time.
+
+    Args:
+        chain: chain of the amendments.
+        segment: number of the segment whose partition contains the item.
+        timestamp: time of the amendments.
+        sequences: sequence numbers of the amendments, ascending.
+    """
+    place = {"id": f"{PENDING_ID}{format_record_id(sequences[0])}", "chain": compute_partition_key(chain, segment)}
+    members = {"append": place["id"], "scopeKey": chain.scope_key, "pendingAt": timestamp}
+    return {**place, **members, "sequences": list(sequences)}
+
+
+def _parse_counts(members: object) -> HeadCounts | None:
+    if not isinstance(members, dict):
+        return None
+    first_at, counted_from, pending = members.get("firstAt"), members.get("from"), members.get("pending")
+    if not (isinstance(first_at, str) and isinstance(counted_from, int) and isinstance(pending, int)):
+        return None
+    # The separator of a tip's token is not part of a time.
+    return HeadCounts(first_at.replace("|", ""), max(counted_from, 0), pending)
 
 
 def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
-    """Parse the key of a chain from a head item; None if the item is not in a partition of that chain."""
+    """Parse the key of a chain from a head item; None if the item is not in one of that chain's partitions."""
     chain = ChainKey(target, str(item.get("scope", "")))
-    return chain if item["chain"] == partition_key(chain, SegmentHead.from_item(item).segment) else None
+    return chain if item["chain"] == compute_partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
-def batch_weight(canonical: bytes) -> int:
-    """Return the maximum number of bytes that a record takes in a batch."""
+def compute_batch_weight(canonical: bytes) -> int:
+    """Return the maximum number of bytes that a record with this canonical form takes in a batch."""
     return min(_measure_escaped(canonical), _measure_base64(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
-    """Estimate the number of bytes that a record takes in its segment, without the index."""
+    """Estimate the number of bytes that a record takes in its partition, without the index."""
     fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
     return min(_measure_escaped(record.canonical), _measure_base64(record.canonical)) + fields + _FRAME_BYTES
 
@@ -103,7 +168,7 @@ def estimate_stored_bytes(record: ChainRecord) -> int:
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     """Convert a record to its Cosmos DB item.
 
-    The canonical bytes are stored as text, because Cosmos DB stores numbers as doubles. They are stored as base64 if
+    The canonical JSON is stored as text, because Cosmos DB stores numbers as doubles. It is stored as base64 if
     escaping makes the text too long for an item.
     """
     escaped = _measure_escaped(record.canonical)
@@ -112,12 +177,12 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
     fields = {name: project_value(value) for name, value in record.projection.items()}
-    place = {"id": record_id(record.sequence), "chain": key, "append": record.append_id}
+    place = {"id": format_record_id(record.sequence), "chain": key, "append": record.append_id}
     return {**place, "hash": record.hash, "p": fields, **content}
 
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
-    """Convert an item to a record without validation; None if the item's id is not a RecordID."""
+    """Convert a Cosmos DB item to a record without validation; None if the item's id is not the id of a record."""
     sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
@@ -128,7 +193,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
 
 
 def project_value(value: str) -> str:
-    """Return the value of a filter field as it is stored: a long value is replaced by its digest."""
+    """Return the stored form of a filter field (copy of a record field for queries): a digest for a long value."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
             return value
@@ -148,12 +213,12 @@ def _parse_canonical(item: Mapping[str, Any]) -> bytes:
 
 
 def _to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Convert filter fields to text. A value of another type, which only forgery stores, becomes an invalid text."""
+    """Convert filter fields (copies for queries) to text. Values of other types, which forgers store, are invalid."""
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
 def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
-    """Replace the digests of long filter fields by the values in the record's content, if the digests match."""
+    """Replace digests of long filter fields (copies for queries) by the record's own values, if the digests match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:
         return fields

@@ -1,4 +1,4 @@
-"""Status and statistics of connections in Cosmos DB.
+"""Status and message counts of the workspace's data connections in Cosmos DB.
 
 The message counts of each event hub partition are one item, because only one instance reads a partition at a time. A
 batch of messages costs one write for any number of connections, and instances do not compete for an item.
@@ -21,10 +21,10 @@ _COUNTED_ONLY: Final = "CONNECTING"
 
 
 class CosmosConnectionStates:
-    """The ConnectionStateStore port over Cosmos DB.
+    """Implementation of ConnectionStateStore: stores the status and message statistics of connections in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
@@ -35,10 +35,10 @@ class CosmosConnectionStates:
         self._known: dict[str, Item] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages whose sequence number is higher than all that were counted before.
+        """Count the messages whose sequence number is higher than that of every counted message.
 
-        Messages that arrive from a partition while its item is being written are counted by the next write. After a
-        failure, some of them may be counted; call this again with the same messages to count the others.
+        Messages that arrive from a partition while its item is being written are counted by the next write. A failed
+        call may have counted some messages; a repeated call with the same messages counts only the others.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
@@ -46,15 +46,15 @@ class CosmosConnectionStates:
         await asyncio.gather(*(self._join_write(source, of_source) for source, of_source in by_source.items()))
 
     async def set_status(self, connection: str, status: str) -> None:
-        def change(before: Item | None) -> Item | None:
+        def change_status(before: Item | None) -> Item | None:
             statuses: dict[str, str] = before["statuses"] if before else {}
             if statuses.get(connection) == status:
                 return None
             return {"id": _STATUSES, "statuses": statuses | {connection: status}}
 
-        await self._items.change(_STATUSES, _STATUSES, change)
+        await self._items.change(_STATUSES, _STATUSES, change_status)
 
-    async def states(self) -> Mapping[str, ConnectionState]:
+    async def load_states(self) -> Mapping[str, ConnectionState]:
         statuses: dict[str, str] = {}
         counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for item in await self._items.find("SELECT * FROM c"):
@@ -73,39 +73,44 @@ class CosmosConnectionStates:
     async def _join_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._writes:
             batch: list[ArrivedMessages] = []
-            self._writes[source] = batch, asyncio.create_task(self._write(source, batch))
+            self._writes[source] = batch, asyncio.create_task(self._write_counts(source, batch))
         joined, written = self._writes[source]
         joined.extend(arrivals)
         # A cancelled caller must not cancel the write of the others.
         await asyncio.shield(written)
 
-    async def _write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _write_counts(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         place = hashlib.sha256(source.encode()).hexdigest()[:40]
 
-        def count(before: Item | None) -> Item | None:
+        def add_counts(before: Item | None) -> Item | None:
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            new = [_count(counts, each) for each in arrivals]
+            new = [_add_messages(counts, each) for each in arrivals]
             return {"id": place, "source": source, "counts": counts} if any(new) else None
 
         async with self._locks[source]:
             del self._writes[source]
-            item = await self._items.change(place, place, count, known=self._known.pop(source, None))
+            item = await self._items.change(place, place, add_counts, known=self._known.pop(source, None))
             if item is not None:
                 self._known[source] = item
 
 
-def _count(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
-    """Add messages to the counts of one hub partition; return whether any message was new."""
+def _add_messages(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
+    """Add the messages of one hub partition to the counts; return whether any message was not counted before."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]
     new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]
     if new:
         last = max(before["last"], rfc3339(arrivals.last_message))
-        counts[arrivals.connection] = {"received": before["received"] + len(new), "highest": max(new), "last": last}
+        count = {"received": before["received"] + len(new), "highest": max(new), "last": last}
+        # Items of earlier versions, and of connections without signals, have no such member.
+        if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):
+            count["mismatches"] = mismatches
+        counts[arrivals.connection] = count
     return bool(new)
 
 
 def _build_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
     last = max((count["last"] for count in counts), default="")
     received = sum(int(count["received"]) for count in counts)
-    return ConnectionState(status, received, parse_rfc3339(last) if last else None)
+    mismatches = sum(int(count.get("mismatches", 0)) for count in counts)
+    return ConnectionState(status, received, parse_rfc3339(last) if last else None, mismatches)

@@ -1,4 +1,4 @@
-"""Definitions of the Cosmos DB containers of the service; Bicep creates the containers from them."""
+"""Definitions of the service's own Cosmos DB containers; the Bicep templates create the containers from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from azure.cosmos.aio import DatabaseProxy
 from shared.provenance.ports import PROJECTED, Target
 
 ITEMS_DECIDE: Final = -1
-"""Default time to live of a container in which only items with a member ``ttl`` expire."""
+"""Default time to live of a container in which only items with a property ``ttl`` expire."""
 
 _HOUR: Final = 3600
 
@@ -22,10 +22,10 @@ class ContainerDefinition:
     Attributes:
         name: name of the container.
         partition_key_path: path of the partition key (version 2).
-        indexed_paths: paths of the members that queries use in filters; ids are always indexed.
+        indexed_paths: paths of the properties by which queries filter; ids are always indexed.
         unique_key_paths: paths of the unique keys.
-        default_ttl: seconds after its last write when an item expires; or :data:`ITEMS_DECIDE`; None if items never
-            expire.
+        default_ttl: seconds from the last write of an item to its expiry; :data:`ITEMS_DECIDE` if each item contains
+            its own time to live; None if items never expire.
     """
 
     name: str
@@ -36,11 +36,14 @@ class ContainerDefinition:
 
     @property
     def partition_member(self) -> str:
-        """Name of the member of an item that contains the partition key."""
+        """Name of the property that contains an item's partition key."""
         return self.partition_key_path.removeprefix("/")
 
-    def indexing_policy(self) -> dict[str, Any]:
-        """Return the indexing policy: only ``indexed_paths`` are indexed. Without any index, items would not expire."""
+    def build_indexing_policy(self) -> dict[str, Any]:
+        """Return the indexing policy: only ``indexed_paths`` are indexed.
+
+        Indexing stays on even without paths, because Cosmos DB expires no items in a container without an index.
+        """
         return {
             "indexingMode": "consistent",
             "automatic": True,
@@ -49,7 +52,11 @@ class ContainerDefinition:
         }
 
     def find_faults(self, properties: Mapping[str, Any]) -> list[str]:
-        """Describe the differences that make an existing container unusable; empty if it is usable."""
+        """Describe the differences from this definition that make an existing container unusable.
+
+        Args:
+            properties: properties of the container, from the Cosmos DB API.
+        """
         faults = []
         if properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
             faults.append(f"its partition key must be {self.partition_key_path}")
@@ -66,19 +73,49 @@ _EXPIRY: Final[Mapping[int | None, str]] = {
     ITEMS_DECIDE: "its items must expire by their own ttl",
 }
 
-CHAIN_PATHS: Final = ("/chain/?", "/append/?", "/tip/timestamp/?", *(f"/p/{name}/?" for name in PROJECTED))
+CHAIN_PATHS: Final = (
+    "/chain/?",
+    "/append/?",
+    "/tip/timestamp/?",
+    "/scope/?",
+    "/counts/from/?",
+    "/pendingAt/?",
+    "/verdict/valid/?",
+    *(f"/p/{name}/?" for name in PROJECTED),
+)
 CHAINS: Final = tuple(
     ContainerDefinition(target.value, "/chain", CHAIN_PATHS, unique_key_paths=("/append",)) for target in Target
 )
 CATALOG: Final = ContainerDefinition("catalog", "/scope", ("/scope/?",))
-CREDENTIALS: Final = ContainerDefinition("credentials", "/scope", ("/scope/?", "/parent/?"), default_ttl=ITEMS_DECIDE)
+CREDENTIALS: Final = ContainerDefinition(
+    "credentials", "/scope", ("/scope/?", "/parent/?", "/member/?", "/token/?", "/apiKey/?"), default_ttl=ITEMS_DECIDE
+)
 CONNECTIONS: Final = ContainerDefinition("connections", "/id")
 REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)
 RATE_LIMITS: Final = ContainerDefinition("rateLimits", "/id", default_ttl=180)
 DOWNLOADS: Final = ContainerDefinition("downloads", "/id", ("/owner/?", "/expiresAt/?"))
 BACKGROUND: Final = ContainerDefinition("background", "/id")
+WEBHOOKS: Final = ContainerDefinition("webhooks", "/endpoint", ("/status/?", "/place/?", "/dueAt/?", "/expiresAt/?"))
+ALERTS: Final = ContainerDefinition(
+    "alerts", "/rule", ("/open/?", "/state/?", "/severity/?", "/surface/?", "/sort/?"), default_ttl=ITEMS_DECIDE
+)
+SIGNATURES: Final = ContainerDefinition(
+    "signatures", "/place", ("/sort/?", "/userId/?", "/pending/?"), default_ttl=ITEMS_DECIDE
+)
 
-CONTAINERS: Final = (*CHAINS, CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, RATE_LIMITS, DOWNLOADS, BACKGROUND)
+CONTAINERS: Final = (
+    *CHAINS,
+    CATALOG,
+    CREDENTIALS,
+    CONNECTIONS,
+    REQUESTS,
+    RATE_LIMITS,
+    DOWNLOADS,
+    BACKGROUND,
+    WEBHOOKS,
+    ALERTS,
+    SIGNATURES,
+)
 DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: definition for definition in CONTAINERS}
 
 
@@ -92,7 +129,7 @@ async def create_containers(database: DatabaseProxy) -> None:
         await database.create_container(
             definition.name,
             PartitionKey(definition.partition_key_path),
-            indexing_policy=definition.indexing_policy(),
+            indexing_policy=definition.build_indexing_policy(),
             default_ttl=definition.default_ttl,
             unique_key_policy=unique if definition.unique_key_paths else None,
         )

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CREDENTIALS
 from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
 from shared.backends.azure.cosmos_requests import Operation
-from shared.timestamps import now, parse_rfc3339, rfc3339
+from shared.timestamps import parse_rfc3339, rfc3339
 
 SCOPE: Final = "credentials"
 VERSION: Final = "version"
@@ -26,34 +27,35 @@ _TOKEN: Final = "token"  # noqa: S105  an item's id
 _KEY, _REVOKED = "key-", "revoked-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
 _CLOCK_SKEW_SECONDS: Final = 60
-"""Time for which an item is stored after its token has expired, because clocks differ."""
+"""Time in seconds for which an item is stored after its token has expired, because clocks differ."""
 
 _PER_QUERY: Final = 50
 
 
 class CosmosCredentialStore:
-    """The CredentialStore port over Cosmos DB.
+    """Implementation of CredentialStore: stores API keys, issued tokens and revocations in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
+        self._runtime = account.runtime
         self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
-    async def version(self) -> int:
+    async def read_version(self) -> int:
         return _read_version(await self._items.read(VERSION, SCOPE))
 
     async def load(self) -> Credentials:
         for _ in range(ATTEMPTS):
-            before = await self.version()
+            before = await self.read_version()
             items = await self._items.find(_ALL, SCOPE, scope=SCOPE)
             if (
                 max((_read_version(item) for item in items if item["id"] == VERSION), default=0)
                 == before
-                == await self.version()
+                == await self.read_version()
             ):
-                return _parse_credentials(before, items)
+                return _parse_credentials(before, items, self._runtime.now())
         raise self._items.unavailable_error()
 
     async def add_key(self, key: ApiKey) -> None:
@@ -71,27 +73,27 @@ class CosmosCredentialStore:
         raise self._items.unavailable_error()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        await self._revoke(f"{_KEY}{key_id}", await self._find_descendants([key_id]), at)
+        await self._revoke_key_and_tokens(f"{_KEY}{key_id}", await self._find_descendants([key_id]), at)
 
-    async def touch_key(self, key_id: str, at: datetime) -> None:
+    async def store_last_use(self, key_id: str, at: datetime) -> None:
         await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
 
     async def add_token(self, token: IssuedToken) -> None:
-        if await self._items.put(None, _token_to_item(token)) is None:
+        if await self._items.put(None, _token_to_item(token, self._runtime.now())) is None:
             raise self._items.unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         item = await self._items.read(_TOKEN, _build_scope(token_id))
         token = None if item is None else _token_from_item(item)
-        return token if token is not None and token.expires_at >= now() else None
+        return token if token is not None and token.expires_at >= self._runtime.now() else None
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
         item = await self._items.read(_TOKEN, _build_scope(token_id))
         own = [] if item is None else [_token_from_item(item)]
-        await self._revoke("", [*own, *await self._find_descendants([token_id])], at)
+        await self._revoke_key_and_tokens("", [*own, *await self._find_descendants([token_id])], at)
 
     async def _find_descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
-        """Find the active tokens that were requested with these tokens or keys, and all tokens requested with those."""
+        """Find the active tokens that were issued for these tokens or keys, directly or through other tokens."""
         found: dict[str, IssuedToken] = {}
         unread = list(parents)
         while unread:
@@ -103,11 +105,11 @@ class CosmosCredentialStore:
             new = {token.token_id: token for token in map(_token_from_item, children) if token.token_id not in found}
             found |= new
             unread = list(new)
-        at = now()
+        at = self._runtime.now()
         return [token for token in found.values() if token.expires_at >= at]
 
-    async def _revoke(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
-        """Revoke a key and tokens in batches, each with the next version; already stored revocations are skipped."""
+    async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
+        """Revoke a key and tokens in batches, and increase the version with each batch; stored revocations are kept."""
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
             stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
@@ -158,11 +160,13 @@ def _key_to_item(key: ApiKey) -> Item:
     times = {name: None if instant is None else rfc3339(instant) for name, instant in instants.items()}
     rights = None if key.rights is None else sorted(key.rights)
     named = {"principal": key.principal, "name": key.name, "rights": rights}
-    return {"id": f"{_KEY}{key.key_id}", "scope": SCOPE, **secret, **named, **times}
+    creators = {} if key.creators is None else {"creators": list(key.creators)}
+    binding = {} if key.binding is None else {"binding": key.binding.to_json()}
+    return {"id": f"{_KEY}{key.key_id}", "scope": SCOPE, **secret, **named, **creators, **times, **binding}
 
 
 def _key_from_item(item: Item) -> ApiKey:
-    def instant(name: str) -> datetime | None:
+    def parse_time(name: str) -> datetime | None:
         return None if item[name] is None else parse_rfc3339(item[name])
 
     return ApiKey(
@@ -173,34 +177,36 @@ def _key_from_item(item: Item) -> ApiKey:
         name=item["name"],
         rights=None if item["rights"] is None else frozenset(map(AccessRight, item["rights"])),
         created_at=parse_rfc3339(item["createdAt"]),
-        expires_at=instant("expiresAt"),
-        last_used_at=instant("lastUsedAt"),
-        revoked_at=instant("revokedAt"),
+        expires_at=parse_time("expiresAt"),
+        last_used_at=parse_time("lastUsedAt"),
+        revoked_at=parse_time("revokedAt"),
+        creators=tuple(item["creators"]) if "creators" in item else None,
+        binding=binding_from_json(item.get("binding")),
     )
 
 
-def _token_to_item(token: IssuedToken) -> Item:
-    place = {"id": _TOKEN, "scope": _build_scope(token.token_id), "ttl": _compute_time_to_live(token)}
+def _token_to_item(token: IssuedToken, at: datetime) -> Item:
+    place = {"id": _TOKEN, "scope": _build_scope(token.token_id), "ttl": _compute_time_to_live(token, at)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": rfc3339(token.expires_at)}
 
 
 def _build_revocation(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token)}
+    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token, at)}
     return {**place, "expiresAt": rfc3339(token.expires_at), "revokedAt": rfc3339(at)}
 
 
-def _compute_time_to_live(token: IssuedToken) -> int:
-    return max(1, int((token.expires_at - now()).total_seconds()) + _CLOCK_SKEW_SECONDS)
+def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:
+    return max(1, int((token.expires_at - at).total_seconds()) + _CLOCK_SKEW_SECONDS)
 
 
 def _token_from_item(item: Item) -> IssuedToken:
     return IssuedToken(item["token"], item["principal"], parse_rfc3339(item["expiresAt"]), item["parent"])
 
 
-def _parse_credentials(version: int, items: Sequence[Item]) -> Credentials:
+def _parse_credentials(version: int, items: Sequence[Item], now: datetime) -> Credentials:
     keys = (_key_from_item(item) for item in items if item["id"].startswith(_KEY))
-    at = rfc3339(now())
+    at = rfc3339(now)
     revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= at)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)
     return Credentials(version, {key.key_id: key for key in keys}, ids)

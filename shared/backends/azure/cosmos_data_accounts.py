@@ -1,4 +1,4 @@
-"""Cosmos DB accounts of the workspace's document stores, opened on first use."""
+"""Cosmos DB accounts with the users' documents (document stores of the workspace), opened on first use."""
 
 import asyncio
 import re
@@ -14,11 +14,16 @@ from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, 
 from shared.backends.azure.cosmos_data_requests import retry_read
 from shared.backends.azure.cosmos_requests import CosmosUsage
 from shared.backends.azure.cosmos_transport import create_single_try_transport
-from shared.backends.azure.identity import app_identity
-from shared.data_stores.errors import document_not_found, table_not_found, unavailable
+from shared.backends.azure.identity import create_app_credential
+from shared.data_stores.errors import (
+    build_document_not_found_error,
+    build_store_unavailable_error,
+    build_table_not_found_error,
+)
 from shared.data_stores.models import Table
 from shared.errors import WorkspaceError
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _RESOURCE: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"
@@ -33,8 +38,8 @@ class DataAccount:
     """Cosmos DB account of a document store.
 
     Attributes:
-        endpoint: address of the account.
-        subscription: Azure subscription of the account.
+        endpoint: URL of the account.
+        subscription: id of the Azure subscription that contains the account.
         group: resource group of the account.
         name: name of the account.
         key: key of the account, for test servers and emulators; empty to sign in with the identity.
@@ -48,7 +53,7 @@ class DataAccount:
 
 
 def parse_data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]:
-    """Parse the setting ``DATA_STORE_ACCOUNTS``; return the accounts by the lookup of their document store.
+    """Parse the setting ``DATA_STORE_ACCOUNTS``; return the accounts by the short name (lookup) of the document store.
 
     Args:
         setting: comma-separated entries ``lookup=resource id``.
@@ -74,18 +79,26 @@ class DataAccounts:
     """Clients of the document stores' accounts, opened on first use.
 
     Args:
-        accounts: the accounts, by the lookup of their document store.
+        accounts: Cosmos DB accounts by the short name in URLs (lookup) of their document store.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        read_seconds: timeout of a reply.
+        read_seconds: timeout of a reply in seconds.
+        runtime: clock, randomness and threads.
 
     Attributes:
         usage: counters of all requests to these accounts.
+        runtime: clock, randomness and threads, also for the stores in these accounts.
     """
 
     def __init__(
-        self, accounts: Mapping[str, DataAccount], *, client_id: str = "", read_seconds: float = READ_SECONDS
+        self,
+        accounts: Mapping[str, DataAccount],
+        *,
+        client_id: str = "",
+        read_seconds: float = READ_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self.usage = CosmosUsage()
+        self.runtime = runtime
         self.accounts = accounts
         self._client_id = client_id
         self._read_seconds = read_seconds
@@ -94,8 +107,8 @@ class DataAccounts:
         self._credential: DefaultAzureCredential | None = None
         self._containers: dict[Table, ContainerProxy] = {}
 
-    async def container(self, table: Table) -> ContainerProxy:
-        """Return the client of the container of a table.
+    async def open_container(self, table: Table) -> ContainerProxy:
+        """Return the client of the Cosmos DB container that stores a table's documents.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if the container does not exist; UNAVAILABLE, THROTTLED or
@@ -106,14 +119,16 @@ class DataAccounts:
             container = client.get_database_client(table.place.database).get_container_client(table.container.name)
             try:
                 # The SDK caches the partition key of the reply.
-                await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
+                await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage, self.runtime)
             except WorkspaceError as error:
-                raise (table_not_found() if error.code == document_not_found().code else error) from error
+                raise (
+                    build_table_not_found_error() if error.code == build_document_not_found_error().code else error
+                ) from error
             self._containers[table] = container
         return self._containers[table]
 
     def forget(self, table: Table) -> None:
-        """Remove the container of a table from the cache."""
+        """Remove the container of a table from this object's cache of containers."""
         self._containers.pop(table, None)
 
     async def close(self) -> None:
@@ -125,26 +140,26 @@ class DataAccounts:
         if credential is not None:
             await credential.close()
 
-    def credential(self) -> DefaultAzureCredential:
-        """Return the credential of the app's identity."""
+    def create_credential(self) -> DefaultAzureCredential:
+        """Return the Azure credential with which the app signs in."""
         if self._credential is None:
-            self._credential = app_identity(self._client_id)
+            self._credential = create_app_credential(self._client_id)
         return self._credential
 
     async def _get_or_open_client(self, store: str) -> CosmosClient:
         if store not in self._clients:
             async with self._opening:
                 if store not in self._clients:
-                    self._clients[store] = await self._open(store)
+                    self._clients[store] = await self._open_client(store)
         return self._clients[store]
 
-    async def _open(self, store: str) -> CosmosClient:
+    async def _open_client(self, store: str) -> CosmosClient:
         account = self.accounts.get(store)
         if account is None:
             _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store))
-            raise unavailable()
+            raise build_store_unavailable_error()
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
-        credential = account.key or self.credential()
+        credential = account.key or self.create_credential()
         client = CosmosClient(
             account.endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )
@@ -158,7 +173,7 @@ class DataAccounts:
             if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                 raise
             _LOG.exception("a document-store account cannot be opened", extra=logs.fields(store=store))
-            raise unavailable() from error
+            raise build_store_unavailable_error() from error
         return client
 
 
@@ -170,4 +185,4 @@ def _reject_unsuitable(account: DatabaseAccount) -> None:
     """
     if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
         _LOG.error("a document-store account is rejected: it has several write regions")
-        raise unavailable()
+        raise build_store_unavailable_error()

@@ -1,4 +1,4 @@
-"""Containers of document stores, through Azure Resource Manager: tokens of the data plane cannot create containers.
+"""Containers of document stores, through Azure Resource Manager, because Cosmos DB's own API needs the account's key.
 
 Tested with the genuine SDK against a test server; never run against Azure.
 
@@ -23,7 +23,7 @@ from azure.mgmt.cosmosdb.models import (
 
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
-from shared.data_stores.errors import container_exists, throttled, unavailable
+from shared.data_stores.errors import build_container_exists_error, build_store_unavailable_error, build_throttled_error
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.errors import WorkspaceError
 from shared.observability import logs
@@ -31,17 +31,19 @@ from shared.observability import logs
 POLL_SECONDS: Final = 2
 READ_SECONDS: Final = 30
 CREATE_SECONDS: Final = 150
-"""Azure Functions ends a request after 230 s."""
+"""Timeout in seconds of the creation of a container; Azure Functions ends a request after 230 s."""
 _HASH_VERSION: Final = 2
 _LOG = logs.get_logger("cosmos")
 
 
 class CosmosContainerStore:
-    """The ContainerStore port over Azure Resource Manager. It requires the role Cosmos DB Operator on the accounts.
+    """Implementation of ContainerStore: manages Cosmos DB containers through Azure Resource Manager.
+
+    The app's identity requires the role Cosmos DB Operator on the accounts.
 
     Args:
         accounts: accounts of the document stores.
-        options: more options of the management client, for instance for a sovereign cloud.
+        options: more options of the SDK's management client, for instance for a sovereign cloud.
     """
 
     def __init__(self, accounts: DataAccounts, **options: Any) -> None:
@@ -60,7 +62,10 @@ class CosmosContainerStore:
             listed = self._get_or_open_client(account).sql_resources.list_sql_containers(
                 account.group, account.name, place.database
             )
-            found = [_container_from_result(result) async for result in listed]
+            try:
+                found = [_container_from_result(result) async for result in listed]
+            except ResourceNotFoundError:
+                return ()
         return sorted(found, key=lambda container: container.name)
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
@@ -77,7 +82,7 @@ class CosmosContainerStore:
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
         # The request below would change an existing container.
         if await self.find(place, container.name) is not None:
-            raise container_exists()
+            raise build_container_exists_error()
         account = self._find_account(place)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
@@ -93,12 +98,12 @@ class CosmosContainerStore:
         account = self._accounts.accounts.get(place.store)
         if account is None:
             _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=place.store))
-            raise unavailable()
+            raise build_store_unavailable_error()
         return account
 
     def _get_or_open_client(self, account: DataAccount) -> CosmosDBManagementClient:
         if account.subscription not in self._clients:
-            credential = self._accounts.credential()
+            credential = self._accounts.create_credential()
             # A reply with Retry-After is passed on to the caller.
             retries: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
             timeouts = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
@@ -112,7 +117,7 @@ class CosmosContainerStore:
 def _container_from_result(result: SqlContainerGetResults) -> AccountContainer:
     resource = result.properties.resource if result.properties else None
     if resource is None:
-        raise unavailable()
+        raise build_store_unavailable_error()
     paths = resource.partition_key.paths if resource.partition_key else None
     # A hierarchical partition key has several paths.
     return AccountContainer(resource.id, ",".join(paths or ()))
@@ -126,13 +131,13 @@ def _convert_errors() -> Iterator[None]:
         raise _error_from_rejection(error) from error
     except (AzureError, OSError, TimeoutError) as error:
         _LOG.exception("Resource Manager does not answer")
-        raise unavailable() from error
+        raise build_store_unavailable_error() from error
 
 
 def _error_from_rejection(error: HttpResponseError) -> WorkspaceError:
     if error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         headers: Any = getattr(error.response, "headers", {})
         retry_after = headers.get("Retry-After", "")
-        return throttled(float(retry_after) if retry_after.isdecimal() else 1)
+        return build_throttled_error(float(retry_after) if retry_after.isdecimal() else 1)
     _LOG.error("Resource Manager rejected a request", extra=logs.fields(status=error.status_code), exc_info=error)
-    return unavailable()
+    return build_store_unavailable_error()

@@ -1,7 +1,5 @@
 """Retries and error conversion for requests to the accounts of data stores."""
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -9,19 +7,20 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, throttle_delay, was_never_sent
+from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, read_throttle_delay, was_never_sent
 from shared.conditional_requests import precondition_failed_error
-from shared.data_stores.document_rules import document_too_large
+from shared.data_stores.document_rules import build_document_too_large_error
 from shared.data_stores.errors import (
-    data_plane_forbidden,
-    document_not_found,
-    outcome_unknown,
-    table_not_found,
-    throttled,
-    unavailable,
+    build_data_plane_forbidden_error,
+    build_document_not_found_error,
+    build_outcome_unknown_error,
+    build_store_unavailable_error,
+    build_table_not_found_error,
+    build_throttled_error,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
+from shared.runtime import Runtime
 
 FAILURES: Final = (AzureError, OSError, TimeoutError)
 ATTEMPTS: Final = 10
@@ -30,26 +29,28 @@ LONGEST_BACKOFF_SECONDS: Final = 1.0
 
 _NO_CONTAINER: Final = 1003
 _REGION_SUB_STATUSES: Final = frozenset({3, 1008})
-"""Sub-statuses of 403 that concern regions and not access rights."""
+"""Cosmos DB sub-statuses of status 403 that concern the account's regions and not access rights."""
 
 _LOG = logs.get_logger("cosmos")
 
 
-def http_status(error: Exception) -> int | None:
+def read_http_status(error: Exception) -> int | None:
     """Return the HTTP status of a failed request; None if there was no reply."""
     status: int | None = getattr(error, "status_code", None)
     return status
 
 
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
-    HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttle_delay(error) or 0),
+    HTTPStatus.TOO_MANY_REQUESTS: lambda error: build_throttled_error(read_throttle_delay(error) or 0),
     HTTPStatus.FORBIDDEN: lambda error: (
-        unavailable() if _read_sub_status(error) in _REGION_SUB_STATUSES else data_plane_forbidden()
+        build_store_unavailable_error()
+        if _read_sub_status(error) in _REGION_SUB_STATUSES
+        else build_data_plane_forbidden_error()
     ),
-    HTTPStatus.UNAUTHORIZED: lambda _: data_plane_forbidden(),
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: document_too_large(),
+    HTTPStatus.UNAUTHORIZED: lambda _: build_data_plane_forbidden_error(),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: build_document_too_large_error(),
     HTTPStatus.NOT_FOUND: lambda error: (
-        table_not_found() if _read_sub_status(error) == _NO_CONTAINER else document_not_found()
+        build_table_not_found_error() if _read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
     ),
     HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed_error(),
     HTTPStatus.BAD_REQUEST: lambda _: _invalid_document_error(),
@@ -57,20 +58,23 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
-    """Convert the failure of a request that had no effect to an error; None if it may have had an effect."""
-    create_error = _CERTAIN.get(http_status(error) or 0)
+    """Convert a failure that proves that the request had no effect to an error; None if it may have had an effect."""
+    create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
-    return unavailable() if was_never_sent(error) else None
+    return build_store_unavailable_error() if was_never_sent(error) else None
 
 
-async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, retry_throttled: bool = False) -> T:
-    """Send a read, with retries after transient failures, and return its result.
+async def retry_read[T](
+    read: Callable[[], Awaitable[T]], usage: CosmosUsage, runtime: Runtime, *, retry_throttled: bool = False
+) -> T:
+    """Send a read request, with retries after transient failures, and return its result.
 
     Args:
-        read: sends the request.
+        read: sends the request once and returns its result; called again for each retry.
         usage: counters of requests.
-        retry_throttled: retry when the account throttles; otherwise THROTTLED is raised.
+        runtime: clock, randomness and threads.
+        retry_throttled: True to retry a throttled request; False to raise THROTTLED.
 
     Raises:
         WorkspaceError: see :func:`error_from_rejection`; UNAVAILABLE after the last attempt.
@@ -81,31 +85,32 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *,
             return await read()
         except FAILURES as error:
             failures += 1
-            delay = throttle_delay(error)
+            delay = read_throttle_delay(error)
             rejection = error_from_rejection(error)
             if rejection is not None and not (retry_throttled and delay is not None) and not was_never_sent(error):
                 raise rejection from error
             if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
-                _LOG.warning("a read failed", extra=logs.fields(status=http_status(error)), exc_info=error)
-                raise unavailable() from error
+                _LOG.warning("a read failed", extra=logs.fields(status=read_http_status(error)), exc_info=error)
+                raise build_store_unavailable_error() from error
             usage.read_retries += 1
-            await backoff(failures, delay or 0)
+            await wait_with_backoff(failures, delay or 0, runtime)
 
 
 class WriteRetries:
-    """Retry policy of one write.
+    """Retry policy of one write of a document.
 
     Attributes:
         uncertain: whether an attempt may have been applied although it failed.
     """
 
-    def __init__(self, usage: CosmosUsage) -> None:
+    def __init__(self, usage: CosmosUsage, runtime: Runtime) -> None:
         self.uncertain = False
         self._usage = usage
+        self._runtime = runtime
         self._failures = 0
 
     async def wait_after(self, error: Exception, *, conditional: bool) -> None:
-        """Wait before the document is read again.
+        """Wait after a failed write, before the caller reads the document again.
 
         Args:
             error: failure of the write.
@@ -125,16 +130,16 @@ class WriteRetries:
         self._failures += 1
         if self._failures >= ATTEMPTS:
             _LOG.warning(
-                "a write failed after all attempts", extra=logs.fields(status=http_status(error)), exc_info=error
+                "a write failed after all attempts", extra=logs.fields(status=read_http_status(error)), exc_info=error
             )
-            raise (outcome_unknown() if self.uncertain else unavailable()) from error
-        await backoff(self._failures, throttle_delay(error) or 0)
+            raise (build_outcome_unknown_error() if self.uncertain else build_store_unavailable_error()) from error
+        await wait_with_backoff(self._failures, read_throttle_delay(error) or 0, self._runtime)
 
 
-async def backoff(failures: int, least_seconds: float) -> None:
-    """Wait for at least a number of seconds, plus an exponential backoff with full jitter."""
+async def wait_with_backoff(failures: int, least_seconds: float, runtime: Runtime) -> None:
+    """Wait for at least ``least_seconds``, plus a random time that grows exponentially with the number of failures."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
-    await asyncio.sleep(least_seconds + random.random() * longest)  # noqa: S311  jitter is no secret
+    await runtime.sleep(least_seconds + runtime.uniform(0, longest))
 
 
 def _read_sub_status(error: Exception) -> int:
@@ -143,5 +148,5 @@ def _read_sub_status(error: Exception) -> int:
 
 
 def _invalid_document_error() -> WorkspaceError:
-    detail = "The account rejects the document: the partition key path of its container may differ from the catalog's."
+    detail = "The account rejects the document: its container may have another partition key path than declared."
     return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=[{"field": "body", "message": detail}])

@@ -1,11 +1,10 @@
-"""Documents in Cosmos DB.
+"""Users' JSON documents in Cosmos DB.
 
 The SDK sends each request once. If the reply to a write is lost, the store reads the document to learn the outcome.
 Tested with the genuine SDK against a test server; never run against Cosmos DB.
 """
 
 import json
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -17,18 +16,19 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
-from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, http_status, retry_read
+from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, read_http_status, retry_read
 from shared.backends.azure.cosmos_queries import query_page
 from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (
-    document_exists,
-    document_not_found,
-    outcome_unknown,
+    build_document_exists_error,
+    build_document_not_found_error,
+    build_outcome_unknown_error,
 )
 from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, StoredDocument, Table
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.runtime import Runtime
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
 """Size in bytes after which a page of documents ends, even if it has fewer documents than requested."""
@@ -39,17 +39,18 @@ type FindOutcome = Callable[[Item | None, bool], str | None]
 
 
 class CosmosDocumentStore:
-    """The DocumentStore port over Cosmos DB.
+    """Implementation of DocumentStore: reads and writes documents of exposed tables in Cosmos DB.
 
     Each write stores a random id in the item. If the reply is lost, the writer recognises its own write by this id.
 
     Args:
-        accounts: clients of the accounts.
+        accounts: clients of the Cosmos DB accounts.
     """
 
     def __init__(self, accounts: DataAccounts) -> None:
         self._accounts = accounts
         self._usage = accounts.usage
+        self._runtime = accounts.runtime
 
     async def close(self) -> None:
         """Close the connections."""
@@ -58,27 +59,27 @@ class CosmosDocumentStore:
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         async with self._open_container(table) as container:
             found = await self._read_item(container, key)
-        return None if found is None else StoredDocument(_to_text(found), str(found["_etag"]))
+        return None if found is None else StoredDocument(_item_to_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        marked = _add_write_id(text)
-        retries = WriteRetries(self._usage)
+        marked = _add_write_id(text, self._runtime)
+        retries = WriteRetries(self._usage, self._runtime)
         async with self._open_container(table) as container:
             while True:
                 try:
                     return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
                 except FAILURES as error:
-                    if http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
-                        raise document_exists() from error
+                    if read_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
+                        raise build_document_exists_error() from error
                     await retries.wait_after(error, conditional=True)
                 found = await self._read_after_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
-                    raise document_exists()
+                    raise build_document_exists_error()
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        marked = _add_write_id(text)
+        marked = _add_write_id(text, self._runtime)
 
         def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             is_mine = uncertain and found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]
@@ -86,7 +87,7 @@ class CosmosDocumentStore:
 
         async with self._open_container(table) as container:
 
-            async def send(etag: str) -> str:
+            async def send_replace(etag: str) -> str:
                 replaced = await container.replace_item(
                     key.id,
                     marked,
@@ -96,7 +97,7 @@ class CosmosDocumentStore:
                 )
                 return str(replaced["_etag"])
 
-            return await self._write(container, key, if_match, send, find_outcome)
+            return await self._write_document(container, key, if_match, send_replace, find_outcome)
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         before: set[str] = set()
@@ -112,7 +113,7 @@ class CosmosDocumentStore:
 
         async with self._open_container(table) as container:
 
-            async def send(etag: str) -> str:
+            async def send_delete(etag: str) -> str:
                 await container.delete_item(
                     key.id,
                     _to_partition(key.partition),
@@ -123,7 +124,7 @@ class CosmosDocumentStore:
                 return ""
 
             # Without a read before, a document deleted by a lost attempt and one that never existed look the same.
-            await self._write(container, key, if_match, send, find_outcome, read_first=True)
+            await self._write_document(container, key, if_match, send_delete, find_outcome, read_first=True)
 
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
@@ -135,7 +136,7 @@ class CosmosDocumentStore:
                 items, position = await self._read_page(
                     container, None if all_partitions else _to_partition(partition), limit - len(texts), position
                 )
-                texts += map(_to_text, items)
+                texts += map(_item_to_text, items)
                 size += sum(map(len, texts[len(texts) - len(items) :]))
                 if position is None:
                     break
@@ -144,7 +145,7 @@ class CosmosDocumentStore:
     async def _read_page(
         self, container: ContainerProxy, partition: Any, count: int, after: str | None
     ) -> tuple[Items, str | None]:
-        async def read() -> tuple[Items, str | None]:
+        async def request_page() -> tuple[Items, str | None]:
             options = {} if partition is None else {"partition_key": partition}
             count_reply = self._usage.count_reply
             return await query_page(
@@ -152,13 +153,13 @@ class CosmosDocumentStore:
             )
 
         try:
-            return await retry_read(read, self._usage)
+            return await retry_read(request_page, self._usage, self._runtime)
         except WorkspaceError as error:
             if after is None or error.kind is not Kind.INVALID:
                 raise
-            raise invalid(FIELD, "does not belong to this list") from error
+            raise invalid(FIELD, "does not belong to this list; send the token of the previous page") from error
 
-    async def _write(
+    async def _write_document(
         self,
         container: ContainerProxy,
         key: DocumentKey,
@@ -176,12 +177,12 @@ class CosmosDocumentStore:
             container: container of the document.
             key: key of the document.
             if_match: the caller's If-Match condition; None for any version.
-            send: sends the write with an ETag as If-Match condition.
-            find_outcome: returns the result of the write if the stored item proves that it was applied, else None; the
-                second argument is whether the outcome of an attempt is unknown.
-            read_first: read the item before the first attempt.
+            send: sends the write, once for each attempt; its argument is the ETag for the If-Match condition.
+            find_outcome: returns the result of the write if the stored item proves that it was applied, else None. The
+                arguments are the item and whether the outcome of an attempt is unknown.
+            read_first: whether the item is read before the first attempt.
         """
-        etag, retries = None if read_first else if_match, WriteRetries(self._usage)
+        etag, retries = None if read_first else if_match, WriteRetries(self._usage, self._runtime)
         while True:
             if etag is None:
                 read = self._read_after_write if retries.uncertain else self._read_item
@@ -190,10 +191,10 @@ class CosmosDocumentStore:
                 if result is not None:
                     return result
                 if found is None:
-                    raise outcome_unknown() if retries.uncertain else document_not_found()
+                    raise build_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
                 etag = str(found["_etag"])
                 if if_match not in (None, etag):
-                    raise outcome_unknown() if retries.uncertain else precondition_failed_error()
+                    raise build_outcome_unknown_error() if retries.uncertain else precondition_failed_error()
             try:
                 return await send(etag)
             except FAILURES as error:
@@ -203,21 +204,21 @@ class CosmosDocumentStore:
     async def _read_item(
         self, container: ContainerProxy, key: DocumentKey, *, retry_throttled: bool = False
     ) -> Item | None:
-        async def read() -> Item:
+        async def request_item() -> Item:
             found: Item = await container.read_item(
                 key.id, _to_partition(key.partition), response_hook=self._usage.count_reply
             )
             return found
 
         try:
-            return await retry_read(read, self._usage, retry_throttled=retry_throttled)
+            return await retry_read(request_item, self._usage, self._runtime, retry_throttled=retry_throttled)
         except WorkspaceError as error:
-            if error.code == document_not_found().code:
+            if error.code == build_document_not_found_error().code:
                 return None
             raise
 
     async def _read_after_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
-        """Read the item after a write whose outcome is unknown.
+        """Read an item after a write whose outcome is unknown.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.
@@ -225,24 +226,24 @@ class CosmosDocumentStore:
         try:
             return await self._read_item(container, key, retry_throttled=True)
         except WorkspaceError as error:
-            raise outcome_unknown() from error
+            raise build_outcome_unknown_error() from error
 
     @asynccontextmanager
     async def _open_container(self, table: Table) -> AsyncIterator[ContainerProxy]:
         try:
-            yield await self._accounts.container(table)
+            yield await self._accounts.open_container(table)
         except WorkspaceError as error:
             if error.code == "TABLE_NOT_FOUND":
                 self._accounts.forget(table)
             raise
 
 
-def _add_write_id(text: bytes) -> dict[str, Any]:
+def _add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(text)
-    return {**document, WRITE_MARK: uuid.uuid4().hex}
+    return {**document, WRITE_MARK: runtime.new_id()}
 
 
-def _to_text(item: Item) -> bytes:
+def _item_to_text(item: Item) -> bytes:
     document = {name: value for name, value in item.items() if name not in SYSTEM_MEMBERS}
     try:
         return orjson.dumps(document)

@@ -13,14 +13,14 @@ from shared.downloads.models import Job
 from shared.timestamps import rfc3339
 
 LONG_BYTES: Final = 200_000
-"""Longer texts are stored compressed, because an item is limited to 2 MB."""
+"""Length above which the JSON text of a job is compressed, because Cosmos DB limits an item to 2 MB."""
 
 
 class CosmosJobStore:
-    """The JobStore port over Cosmos DB.
+    """Implementation of JobStore: stores background jobs in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:

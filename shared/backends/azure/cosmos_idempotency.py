@@ -16,10 +16,10 @@ _FREE: Final = {"lease": "", "leasedUntil": ""}
 
 
 class CosmosIdempotencyStore:
-    """The IdempotencyStore port over Cosmos DB.
+    """Implementation of IdempotencyStore: stores idempotency keys and the requests that claim them in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
@@ -28,10 +28,10 @@ class CosmosIdempotencyStore:
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
         item_id = f"key-{key}"
 
-        def change(before: Item | None) -> Item | None:
+        def claim_if_free(before: Item | None) -> Item | None:
             return _claim_to_item(item_id, wanted, at) if _is_free(before, forget_before) else None
 
-        item = await self._items.change(item_id, item_id, change)
+        item = await self._items.change(item_id, item_id, claim_if_free)
         return _claim_from_item(item) if item else wanted
 
     async def forget(self, key: str, append_id: str) -> None:
@@ -42,10 +42,10 @@ class CosmosIdempotencyStore:
 
 
 class CosmosReplyStore:
-    """The IdempotentReplyStore port over Cosmos DB.
+    """Implementation of IdempotentReplyStore: stores leases and replies of idempotent requests in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
@@ -56,7 +56,7 @@ class CosmosReplyStore:
     ) -> BeginResult:
         item_id = f"answer-{name}"
 
-        def change(before: Item | None) -> Item | None:
+        def begin_if_free(before: Item | None) -> Item | None:
             free = before is None or _is_free(before, forget_before)
             item: Item = _claim_to_item(item_id, wanted, at) | _FREE if free or before is None else before
             is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
@@ -64,7 +64,7 @@ class CosmosReplyStore:
                 return None
             return item | {"lease": lease, "leasedUntil": rfc3339(until)}
 
-        item = await self._items.change(item_id, item_id, change)
+        item = await self._items.change(item_id, item_id, begin_if_free)
         if item is None:
             # The change above creates a missing item, so another request has deleted it since.
             return BeginResult(wanted, None, owns_lease=False)
@@ -88,7 +88,7 @@ class CosmosReplyStore:
             await self._items.delete(item_id, item_id, etag=item["_etag"])
 
     async def _change_leased(self, name: str, lease: str, change: Callable[[dict[str, Any]], Item]) -> bool:
-        """Change an item if it has this lease; return whether it had the lease."""
+        """Change a stored reply if the caller still has the lease on it; return whether the caller had the lease."""
         item_id, has_lease = f"answer-{name}", False
 
         def change_if_leased(before: Item | None) -> Item | None:

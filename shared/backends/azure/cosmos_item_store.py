@@ -1,13 +1,9 @@
 """Items in Cosmos DB. Each change is a conditional write and is applied exactly once, even if its reply is lost.
 
 Every write is conditional and stores its own id in the item. A write whose reply was lost is sent again under the same
-condition. If that causes a conflict, the ids in the item show whether the first attempt was the cause.
+condition. If the second attempt conflicts, the ids in the item show whether the first attempt was the cause.
 """
 
-import asyncio
-import random
-import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -17,6 +13,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import (
+    ALERTS,
     CATALOG,
     CONNECTIONS,
     CREDENTIALS,
@@ -32,7 +29,7 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 RETRY_SECONDS: Final = 10.0
 MAX_OPERATIONS: Final = 100
 REMEMBERED_WRITES: Final = 8
-"""Number of writers that may succeed between a write whose reply was lost and its next attempt."""
+"""Number of recent write ids that an item lists, so that a writer whose reply was lost still finds its own id."""
 
 _PAGE: Final = 1_000
 _FIRST_WAIT_SECONDS: Final = 0.01
@@ -45,11 +42,11 @@ class CosmosItemStore:
     """Reads and changes the items of one container.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
         definition: definition of the container.
-        code: error code if the store does not respond.
-        store: name of the store, for the error message.
-        retry_seconds: how long a change is retried.
+        code: code of the error that is raised if the container does not respond.
+        store: what the container stores, for that error's message, for instance ``the store of quotas``.
+        retry_seconds: time in seconds for which a change is retried.
     """
 
     def __init__(
@@ -71,10 +68,12 @@ class CosmosItemStore:
         """Read one item by its id; return None if it does not exist."""
         usage = self._account.usage
         async with self._convert_errors():
-            container = await self._account.container(self._definition.name)
+            container = await self._account.open_container(self._definition.name)
             try:
                 return await retry_read(
-                    lambda: container.read_item(item_id, partition, response_hook=usage.count_reply), usage
+                    lambda: container.read_item(item_id, partition, response_hook=usage.count_reply),
+                    usage,
+                    self._account.runtime,
                 )
             except CosmosHttpResponseError as error:
                 # A reply with a sub-status means that the container is missing, not the item.
@@ -83,19 +82,19 @@ class CosmosItemStore:
                 return None
 
     async def find(self, text: str, partition: str | None = None, **values: str) -> list[Item]:
-        """Return the items of a query, in any order.
+        """Return the items that match a query, in any order.
 
         Args:
-            text: text of the query, with parameters ``@name``.
-            partition: the partition key; None for all partitions.
-            values: values of the parameters.
+            text: SQL text of the query, with parameters ``@name``.
+            partition: partition key of the items; None for all partitions.
+            values: values of the query's parameters by name.
         """
         usage = self._account.usage
         options: dict[str, Any] = {} if partition is None else {"partition_key": partition}
         parameters: list[dict[str, object]] = [{"name": f"@{name}", "value": value} for name, value in values.items()]
         async with self._convert_errors():
-            container = await self._account.container(self._definition.name)
-            retries = ReadRetries(usage)
+            container = await self._account.open_container(self._definition.name)
+            retries = ReadRetries(usage, self._account.runtime)
             while True:
                 try:
                     found = query_items(
@@ -117,12 +116,12 @@ class CosmosItemStore:
 
         Args:
             item_id: id of the item.
-            partition: its partition key.
+            partition: partition key of the item.
             change: receives the current item (None if it does not exist) and returns the new item, or None for no
                 change. It may be called several times; its exceptions are raised to the caller.
             known: the item that this process wrote last; saves a read if no other process has changed it.
         """
-        deadline = time.monotonic() + self._retry_seconds
+        deadline = self._account.runtime.monotonic() + self._retry_seconds
         before = known or await self.read(item_id, partition)
         attempt = 0
         while True:
@@ -132,21 +131,21 @@ class CosmosItemStore:
             stored = await self.put(before, after)
             if stored is not None:
                 return stored
-            if time.monotonic() > deadline:
+            if self._account.runtime.monotonic() > deadline:
                 raise self.unavailable_error()
-            await _wait(attempt)
+            await self._wait_before_retry(attempt)
             attempt += 1
             before = await self.read(item_id, partition)
 
     async def put(self, before: Item | None, after: Item, others: Sequence[Operation] = ()) -> Item | None:
-        """Create or replace an item; return it, or None if another writer has changed it since it was read.
+        """Create or replace an item; return the item, or None if another writer has changed it since the last read.
 
         Args:
             before: the item as it was read; None to create an item.
             after: the new item, in the same partition.
             others: other operations in the same partition, applied in the same transaction.
         """
-        write = uuid.uuid4().hex[:16]
+        write = self._account.runtime.new_id()[:16]
         earlier = before.get("writes", []) if before else []
         body = {name: value for name, value in after.items() if not name.startswith("_")}
         body["writes"] = [*earlier[1 - REMEMBERED_WRITES :], write]
@@ -164,48 +163,54 @@ class CosmosItemStore:
         """Send a transactional batch, with retries, until its outcome is known.
 
         Returns:
-            The results of the batch, or None if one of its conditions is false; and whether an earlier attempt of the
-            same batch may have made the condition false.
+            Two values. The first is the results of the batch, or None if one of its conditions is false. The second is
+            True if an earlier attempt of the same batch may have been applied, which makes the condition false.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the batch may have been applied.
         """
-        deadline = time.monotonic() + self._retry_seconds
+        deadline = self._account.runtime.monotonic() + self._retry_seconds
         uncertain, attempt = False, 0
         async with self._convert_errors():
-            container = await self._account.container(self._definition.name)
+            container = await self._account.open_container(self._definition.name)
             while True:
                 try:
-                    return await send(container, operations, partition, self._account.usage, deadline), uncertain
+                    return await send(
+                        container, operations, partition, self._account.usage, deadline, runtime=self._account.runtime
+                    ), uncertain
                 except TipMovedError:
                     return None, uncertain
                 except OutcomeUnknownError as error:
                     uncertain = True
-                    if time.monotonic() > deadline:
+                    if self._account.runtime.monotonic() > deadline:
                         raise self.unavailable_error() from error
-                await _wait(attempt)
+                await self._wait_before_retry(attempt)
                 attempt += 1
 
     async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
-        """Delete an item if it exists. With an ETag, it is deleted only if it still is that version."""
+        """Delete an item if it exists. If an ETag is given, delete only the version of the item with this ETag."""
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
     def unavailable_error(self) -> WorkspaceError:
-        """Return the error of a store that does not respond."""
+        """Return the error that states that this store does not respond."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
+
+    async def _wait_before_retry(self, attempt: int) -> None:
+        runtime = self._account.runtime
+        await runtime.sleep(runtime.uniform(0, min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt)))
 
     @asynccontextmanager
     async def _convert_errors(self) -> AsyncIterator[None]:
-        """Convert errors of the SDK to the error of this store, and log their cause."""
+        """Convert exceptions of the SDK to :meth:`unavailable_error`, and log their cause."""
         try:
             yield
         except WorkspaceError as error:
             raise self.unavailable_error() from error
 
 
-def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return the readiness checks, one for each container that requests use.
+def build_probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
+    """Return the readiness checks by name, one for each container that requests use.
 
     A check reads one item and costs one request unit.
     """
@@ -213,15 +218,10 @@ def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
     def create_probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
         store = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
 
-        async def check() -> None:
+        async def read_missing_item() -> None:
             await store.read("-", "-")
 
-        return check
+        return read_missing_item
 
-    required = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS)
+    required = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS, ALERTS)
     return {f"Cosmos DB container {definition.name}": create_probe(definition) for definition in required}
-
-
-async def _wait(attempt: int) -> None:
-    longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt)
-    await asyncio.sleep(random.random() * longest)  # noqa: S311  jitter is no secret

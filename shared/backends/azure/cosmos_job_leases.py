@@ -10,10 +10,10 @@ from shared.timestamps import parse_rfc3339, rfc3339
 
 
 class CosmosJobLeaseStore:
-    """The JobLeaseStore port over Cosmos DB.
+    """Implementation of JobLeaseStore: stores leases of background jobs in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
@@ -23,7 +23,7 @@ class CosmosJobLeaseStore:
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
         claims: list[JobClaim] = []
 
-        def change(before: Item | None) -> Item | None:
+        def claim_if_due(before: Item | None) -> Item | None:
             item = before or {"id": job, "dueAt": rfc3339(first_due), "holder": "", "heldUntil": ""}
             free_at = item["dueAt"] if item["holder"] in ("", holder) else max(item["dueAt"], item["heldUntil"])
             if free_at > rfc3339(at):
@@ -32,20 +32,20 @@ class CosmosJobLeaseStore:
             claims[:] = [JobClaim(granted=True, next_attempt=until)]
             return {**item, "holder": holder, "heldUntil": rfc3339(until)}
 
-        await self._items.change(job, job, change)
+        await self._items.change(job, job, claim_if_due)
         return claims[0]
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
-        def change(before: Item | None) -> Item | None:
+        def extend_if_held(before: Item | None) -> Item | None:
             return {**before, "heldUntil": rfc3339(until)} if before and before["holder"] == holder else None
 
-        item = await self._items.change(job, job, change)
+        item = await self._items.change(job, job, extend_if_held)
         return item is not None and item["holder"] == holder
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        def change(before: Item | None) -> Item | None:
+        def release_if_held(before: Item | None) -> Item | None:
             if before is None or before["holder"] != holder:
                 return None
             return {**before, "dueAt": rfc3339(due_at), "holder": "", "heldUntil": ""}
 
-        await self._items.change(job, job, change)
+        await self._items.change(job, job, release_if_held)

@@ -1,6 +1,7 @@
-"""Quota of live streams and jobs in Cosmos DB: one small item per principal and purpose, replaced under If-Match.
+"""Reservations of live streams and jobs, which count against quotas, in Cosmos DB.
 
-All places of a principal are in one item, because a conditional write cannot enforce a limit over several items.
+Each principal has two small items, one with all stream reservations and one with all job reservations. Each is replaced
+under If-Match, because a conditional write cannot enforce a limit over several items.
 """
 
 import hashlib
@@ -16,66 +17,83 @@ type _Places = dict[str, QuotaReservation]
 
 
 class CosmosPlaceStore:
-    """The QuotaStore port over Cosmos DB.
+    """Implementation of QuotaStore: stores quota reservations of principals in Cosmos DB.
 
-    The items are in the container of downloads, which has no time to live; its queries do not match them.
+    The items share the container of the downloads, because it has no time to live; queries for downloads do not return
+    these items.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
         self._items = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
 
-    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
-        def change(places: _Places) -> _Places | None:
-            if place_id in places or sum(place.active for place in places.values()) >= limit:
+    async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
+        def add_reservation(places: _Places) -> _Places | None:
+            if reservation_id in places or sum(place.active for place in places.values()) >= limit:
                 return None
-            return {**places, place_id: QuotaReservation(place_id, at)}
+            return {**places, reservation_id: QuotaReservation(reservation_id, at)}
 
-        return place_id in await self._change(principal, purpose, change)
+        return reservation_id in await self._change_reservations(principal, purpose, add_reservation)
 
-    async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
+    async def raise_size(
+        self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
+    ) -> bool:
         allowed = False
 
-        def change(places: _Places) -> _Places | None:
+        def raise_reserved_size(places: _Places) -> _Places | None:
             nonlocal allowed
-            before = places.get(place_id, QuotaReservation(place_id, at))
-            others = sum(place.size for place in places.values() if place.id != place_id)
+            before = places.get(reservation_id, QuotaReservation(reservation_id, at))
+            others = sum(place.size for place in places.values() if place.id != reservation_id)
             allowed = others + size <= limit
-            if not allowed or (place_id in places and size <= before.size):
+            if not allowed or (reservation_id in places and size <= before.size):
                 return None
             return {
                 **places,
-                place_id: QuotaReservation(place_id, before.taken_at, before.active, max(size, before.size)),
+                reservation_id: QuotaReservation(
+                    reservation_id, before.taken_at, before.active, max(size, before.size)
+                ),
             }
 
-        await self._change(principal, purpose, change)
+        await self._change_reservations(principal, purpose, raise_reserved_size)
         return allowed
 
-    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
-        def change(places: _Places) -> _Places | None:
-            place = places.get(place_id)
+    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
+        def mark_inactive(places: _Places) -> _Places | None:
+            place = places.get(reservation_id)
             if place is None or not place.active:
                 return None
-            return {**places, place_id: QuotaReservation(place_id, place.taken_at, active=False, size=place.size)}
+            return {
+                **places,
+                reservation_id: QuotaReservation(reservation_id, place.taken_at, active=False, size=place.size),
+            }
 
-        await self._change(principal, purpose, change)
+        await self._change_reservations(principal, purpose, mark_inactive)
 
-    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
-        def change(places: _Places) -> _Places | None:
-            remaining = {place_id: place for place_id, place in places.items() if place_id not in place_ids}
+    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
+        def remove_reservations(places: _Places) -> _Places | None:
+            remaining = {
+                reservation_id: place
+                for reservation_id, place in places.items()
+                if reservation_id not in reservation_ids
+            }
             return remaining if len(remaining) < len(places) else None
 
-        await self._change(principal, purpose, change)
+        await self._change_reservations(principal, purpose, remove_reservations)
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         item_id = _build_item_id(principal, purpose)
         places = _places_from_item(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
-    async def _change(self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]) -> _Places:
-        """Replace the places by the result of a function, None for no change; return the resulting places."""
+    async def _change_reservations(
+        self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]
+    ) -> _Places:
+        """Replace a principal's reservations by the result of ``change``, or keep them if the result is None.
+
+        Return the stored reservations.
+        """
         item_id = _build_item_id(principal, purpose)
 
         def change_item(before: Item | None) -> Item | None:
@@ -95,6 +113,6 @@ def _build_item_id(principal: str, purpose: Purpose) -> str:
 def _places_from_item(item: Mapping[str, Any] | None) -> _Places:
     stored = {} if item is None else item["places"]
     return {
-        place_id: QuotaReservation(place_id, float(taken_at), bool(active), int(size))
-        for place_id, (taken_at, active, size) in stored.items()
+        reservation_id: QuotaReservation(reservation_id, float(taken_at), bool(active), int(size))
+        for reservation_id, (taken_at, active, size) in stored.items()
     }

@@ -1,7 +1,7 @@
 """Queries of Cosmos DB that never return an item twice.
 
 If the reply to a later page is 410/1002 (the partition was split), azure-cosmos 4.17 silently restarts the query and
-returns the items of the first page again. The functions of this module detect the reply and raise an exception.
+returns the items of the first page again. The functions of this module detect such a reply and raise an exception.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -17,7 +17,7 @@ class QueryRestartedError(ConnectionError):
 
 
 class _RestartDetector:
-    """Response hook that also receives the replies that the SDK handles internally."""
+    """Response hook that detects the reply after which the SDK silently restarts a query."""
 
     def __init__(self) -> None:
         self._gone = False
@@ -32,10 +32,10 @@ class _RestartDetector:
 
 
 async def query_items(container: ContainerProxy, text: str, **options: Any) -> AsyncGenerator[Any]:
-    """Yield the items of a query; the options are those of the SDK's method.
+    """Yield the items that match a query; ``options`` are passed to the SDK's method.
 
     Raises:
-        QueryRestartedError: the SDK restarted the query; send a query for the items after the last one.
+        QueryRestartedError: the SDK restarted the query; query for the items after the last yielded item.
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
@@ -47,7 +47,7 @@ async def query_items(container: ContainerProxy, text: str, **options: Any) -> A
 async def query_page(
     container: ContainerProxy, text: str, after: str | None, **options: Any
 ) -> tuple[list[Any], str | None]:
-    """Return one page of a query, and the continuation token of the next page; None after the last page.
+    """Return one page of a query's items, and the continuation token of the next page (None after the last page).
 
     Raises:
         QueryRestartedError: the SDK restarted the query; send it again.

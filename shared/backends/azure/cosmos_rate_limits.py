@@ -1,9 +1,11 @@
-"""Leases of rate budgets in Cosmos DB: one small item for each principal, one write for each lease."""
+"""Rate limits in Cosmos DB: leases, which are shares of a principal's request budget.
+
+Each principal has one small item, and each lease costs one write.
+"""
 
 import asyncio
 import hashlib
 import math
-import uuid
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -16,19 +18,19 @@ from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 
 BELIEVED_SECONDS: Final = 5.0
-"""Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
+"""Age in seconds at which another instance's number of active requests is ignored, because the instance has died."""
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Timeout for a lease from the store; when it is exceeded, the caller's request is admitted without one."""
+"""Timeout for a lease from the store; after the timeout, the caller's request is admitted without a lease."""
 
 _KNOWN: Final = 10_000
 
 
 class CosmosLeaseStore:
-    """The LeaseStore port over Cosmos DB.
+    """Implementation of LeaseStore: stores leased slices of rate-limit budgets in Cosmos DB.
 
     Args:
-        account: the account that holds the container.
+        account: Cosmos DB account of the workspace.
         timeout_seconds: timeout for a lease from the store.
     """
 
@@ -41,22 +43,23 @@ class CosmosLeaseStore:
             retry_seconds=timeout_seconds,
         )
         self._timeout_seconds = timeout_seconds
+        self._runtime = account.runtime
         self._known: dict[str, Item] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
         place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 
-        def change(before: Item | None) -> Item:
+        def lease_budget(before: Item | None) -> Item:
             usage = _PrincipalBudget.from_item(before, at)
-            leases[:] = [usage.lease(request, at)]
-            return {"id": place, **usage.to_members()}
+            leases[:] = [usage.lease(request, at, self._runtime.new_id()[:16])]
+            return {"id": place, **usage.to_item_properties()}
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                item = await self._items.change(place, place, change, known=self._known.pop(place, None))
+                item = await self._items.change(place, place, lease_budget, known=self._known.pop(place, None))
         except TimeoutError:
-            detail = "the store of rate limits is slow"
+            detail = "The store of rate limits did not respond in time."
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", detail) from None
         if item is not None and len(self._known) < _KNOWN:
             self._known[place] = item
@@ -68,8 +71,8 @@ class CosmosLeaseStore:
 class _PrincipalBudget:
     """Stored usage of one principal's rate budget.
 
-    Settled leases are added up by the second of their last use, rounded up. The item therefore remains small under any
-    load. Usage counts up to one second too long, never too short.
+    The usage of ended leases is added up for each second, so that the item remains small under any load. Times are
+    rounded up: usage counts for up to one second longer than necessary, never shorter.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Parse the usage from an item, without leases that no longer count."""
+        """Parse the usage from a Cosmos DB item, without leases that no longer count."""
         if item is None:
             return cls({}, {}, {})
         since = at - WINDOW_SECONDS
@@ -91,13 +94,13 @@ class _PrincipalBudget:
         working = {name: (float(seen), count) for name, (seen, count) in item["working"].items() if seen > seen_since}
         return cls(settled, running, working)
 
-    def to_members(self) -> Item:
-        """Return the usage as the members of an item."""
+    def to_item_properties(self) -> Item:
+        """Return the usage as properties of a Cosmos DB item."""
         settled = {str(second): count for second, count in self._settled.items()}
         return {"settled": settled, "running": self._running, "working": self._working}
 
-    def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Settle the previous lease and return a new one."""
+    def lease(self, request: LeaseRequest, at: float, new_id: str) -> Lease:
+        """Record the usage of the instance's previous lease, and return a new lease."""
         if request.previous in self._running:
             self._running.pop(request.previous)
             if request.used:
@@ -107,7 +110,7 @@ class _PrincipalBudget:
         counted = sum(self._settled.values()) + sum(count for _, count in running)
         first = min([*self._settled, *(ends for ends, _ in running)], default=at)
         granted = max(0, min(request.wanted, request.budget - counted))
-        lease_id = uuid.uuid4().hex[:16] if granted else ""
+        lease_id = new_id if granted else ""
         if granted:
             self._running[lease_id] = (at + LEASE_SECONDS, granted)
         self._working[request.instance] = (at, request.active)

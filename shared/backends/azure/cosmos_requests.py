@@ -1,8 +1,5 @@
 """Requests to Cosmos DB: counters, retries of reads, transactional batches, and conversion of errors."""
 
-import asyncio
-import random
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,11 +13,12 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpRespons
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
+from shared.runtime import Runtime
 
 UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"
 READ_ATTEMPTS: Final = 10
 READ_RETRY_SECONDS: Final = 30.0
-"""Time after which a failed read is not retried; each reply that never arrives takes 10 s of it."""
+"""Time in seconds after which a failed read is not retried; waiting for a lost reply takes 10 s of this time."""
 FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 
@@ -42,19 +40,19 @@ _LEAST_THROTTLE_SECONDS: Final = 0.005
 _LOG = logs.get_logger("cosmos")
 
 type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""Operation of a transactional batch, in the form of the SDK: kind, arguments, options."""
+"""Operation of a transactional batch as the SDK expects it: kind, arguments, options."""
 
 
 @dataclass(slots=True)
 class CosmosUsage:
-    """Counters of requests since the adapter was created.
+    """Counters of requests to Cosmos DB since the adapter was created.
 
     Attributes:
         requests: requests with a successful reply.
-        request_units: charge of these requests, and of failed requests whose reply states a charge.
+        request_units: request units that Cosmos DB charged for these requests, and for failed requests.
         read_retries: reads that were sent again.
         throttled: batches rejected with 429 and sent again.
-        conflicts: batches rejected because another writer had changed the tip of the chain.
+        conflicts: batches rejected because another writer had appended to the audit chain.
         unknown_outcomes: batches whose outcome the service did not report.
     """
 
@@ -71,51 +69,53 @@ class CosmosUsage:
         self.add_charge(headers)
 
     def add_charge(self, headers: Mapping[str, Any]) -> None:
-        """Add the charge that the headers of a reply state, if any."""
+        """Add the request units that the headers of a reply state, if any."""
         self.request_units += float(headers.get("x-ms-request-charge") or 0)
 
 
 class ReadRetries:
-    """Retry policy of one read: exponential backoff with full jitter.
+    """Retry policy of one read: exponential backoff, random up to its full length.
 
     Args:
         usage: counters of requests.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, usage: CosmosUsage) -> None:
+    def __init__(self, usage: CosmosUsage, runtime: Runtime) -> None:
         self._usage = usage
+        self._runtime = runtime
         self._failures = 0
-        self._since = time.monotonic()
+        self._since = runtime.monotonic()
 
     def reset(self) -> None:
-        """Reset the policy after progress, for instance another item of a query."""
+        """Set the number of failures to 0 after progress, for instance after another item of a query arrived."""
         self._failures = 0
-        self._since = time.monotonic()
+        self._since = self._runtime.monotonic()
 
     async def wait(self, error: Exception) -> None:
-        """Wait before the next attempt.
+        """Wait after a failed read, before the next attempt.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a retry cannot help or all attempts are used up.
         """
         self._failures += 1
-        is_late = time.monotonic() - self._since > READ_RETRY_SECONDS
+        is_late = self._runtime.monotonic() - self._since > READ_RETRY_SECONDS
         if not is_transient(error) or is_late or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
             raise unavailable_error() from error
         self._usage.read_retries += 1
         longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**self._failures)
-        await asyncio.sleep(_read_retry_after(error) + random.random() * longest)  # noqa: S311  jitter is no secret
+        await self._runtime.sleep(_read_retry_after(error) + self._runtime.uniform(0, longest))
 
 
-async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) -> T:
-    """Send a read, with retries after transient failures, and return its result.
+async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, runtime: Runtime) -> T:
+    """Send a read request, with retries after transient failures, and return its result.
 
     Raises:
         WorkspaceError: UNAVAILABLE if no attempt succeeds.
-        CosmosHttpResponseError: 404, which is a valid reply.
+        CosmosHttpResponseError: status 404, which is a valid reply.
     """
-    retries = ReadRetries(usage)
+    retries = ReadRetries(usage, runtime)
     while True:
         try:
             return await read()
@@ -128,18 +128,25 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) ->
 
 
 async def send(
-    container: ContainerProxy, operations: Sequence[Operation], partition: str, usage: CosmosUsage, deadline: float
+    container: ContainerProxy,
+    operations: Sequence[Operation],
+    partition: str,
+    usage: CosmosUsage,
+    deadline: float,
+    *,
+    runtime: Runtime,
 ) -> Any:
     """Send a transactional batch and return its results.
 
     The batch is sent again only after a rejection that guarantees that nothing was written.
 
     Args:
-        container: container of the items.
+        container: container of the changed items.
         operations: up to 100 operations on one logical partition.
-        partition: the partition key.
+        partition: partition key of the items.
         usage: counters of requests.
-        deadline: end of retries after throttling, on the monotonic clock.
+        deadline: time on the monotonic clock after which a throttled batch is not sent again.
+        runtime: clock, randomness and threads.
 
     Raises:
         TipMovedError: a condition does not hold, or an item exists or is missing; nothing was written.
@@ -154,18 +161,18 @@ async def send(
                 copies, partition, no_response=True, response_hook=usage.count_reply
             )
         except (AzureError, OSError, TimeoutError) as error:
-            delay = throttle_delay(error)
-            if delay is None or time.monotonic() + delay > deadline:
+            delay = read_throttle_delay(error)
+            if delay is None or runtime.monotonic() + delay > deadline:
                 raise error_from_batch(error, usage) from error
             usage.throttled += 1
             usage.add_charge(getattr(error, "headers", None) or {})
-            await asyncio.sleep(max(delay, _LEAST_THROTTLE_SECONDS))
+            await runtime.sleep(max(delay, _LEAST_THROTTLE_SECONDS))
 
 
 def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
     """Convert the failure of a batch to ``TipMovedError``, ``OutcomeUnknownError``, or UNAVAILABLE (nothing written).
 
-    The batch must have been sent once only. Otherwise its first attempt may be the cause of a conflict.
+    The batch must have been sent only once. Otherwise, its own first attempt may have caused the conflict.
     """
     status = getattr(error, "status_code", None)
     usage.add_charge(getattr(error, "headers", None) or {})
@@ -181,8 +188,8 @@ def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
     return OutcomeUnknownError(f"{type(error).__name__} {status or ''}".strip())
 
 
-def throttle_delay(error: Exception) -> float | None:
-    """Return the seconds to wait before a throttled request is sent again; None if it was not throttled."""
+def read_throttle_delay(error: Exception) -> float | None:
+    """Return the seconds to wait before a throttled request is sent again; None if the request was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
         if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
             return None

@@ -1,4 +1,4 @@
-"""Reads of a chain's records in Cosmos DB. A chain has several segments, each in one partition.
+"""Reads of an audit chain's records in Cosmos DB. A chain has several segments, each in one partition.
 
 This module is separate from ``cosmos_chain``, because it needs neither head items nor appends.
 """
@@ -12,11 +12,12 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
 
-from shared.backends.azure.cosmos_chain_items import LAST_SEQUENCE, partition_key
+from shared.backends.azure.cosmos_chain_items import LAST_SEQUENCE, compute_partition_key
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import CosmosUsage, ReadRetries
-from shared.provenance.hash_rule import record_id, sequence_from_record_id
+from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, Filters
+from shared.runtime import Runtime
 
 MAX_PAGE: Final = 1_000
 _LARGEST_OFFSET: Final = 2**31 - 1
@@ -26,16 +27,16 @@ type Parameters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """Query for records of a partition, ordered by sequence.
+    """Query for the audit records in a partition, ordered by sequence number.
 
     Attributes:
-        low: lowest sequence, inclusive.
-        high: highest sequence, inclusive.
+        low: lowest sequence number, inclusive.
+        high: highest sequence number, inclusive.
         conditions: SQL conditions, joined with AND; they never contain text from a caller.
         parameters: values of the parameters in the conditions.
-        fields: members of the items to return, including the id.
-        descending: newest first.
-        page: number of items of a page.
+        fields: names of the properties that the query returns, including the id.
+        descending: whether the newest records come first.
+        page: number of items that the SDK fetches at once.
     """
 
     low: int = 1
@@ -47,11 +48,11 @@ class RecordQuery:
     page: int = MAX_PAGE
 
     def restrict(self, low: int, high: int) -> "RecordQuery":
-        """Return a copy of the query that is restricted to a range of sequences."""
+        """Return a copy of the query that is restricted to a range of sequence numbers, both inclusive."""
         return replace(self, low=max(low, self.low), high=min(high, self.high))
 
     def after(self, sequence: int) -> "RecordQuery":
-        """Return a copy of the query for the records that follow a sequence in the query's order."""
+        """Return a copy of the query for the records that follow a sequence number in the query's order."""
         return self.restrict(1, sequence - 1) if self.descending else self.restrict(sequence + 1, LAST_SEQUENCE)
 
     @property
@@ -62,7 +63,7 @@ class RecordQuery:
 
     @property
     def count_text(self) -> str:
-        """SQL text that counts the matches of the query."""
+        """SQL text that counts the records that match the query."""
         return f"SELECT VALUE COUNT(1) FROM c WHERE {self._build_condition}"  # noqa: S608  our own names
 
     @property
@@ -71,8 +72,8 @@ class RecordQuery:
 
     @property
     def sdk_parameters(self) -> list[dict[str, object]]:
-        """Parameters of the query in the form of the SDK."""
-        bounds = (("@low", record_id(self.low)), ("@high", record_id(self.high)))
+        """Parameters of the query, as the SDK expects them."""
+        bounds = (("@low", format_record_id(self.low)), ("@high", format_record_id(self.high)))
         return [{"name": name, "value": value} for name, value in (*bounds, *self.parameters)]
 
 
@@ -81,21 +82,23 @@ class RecordPartition:
 
     Args:
         container: container of the chain.
-        key: partition key of the segment.
+        key: partition key of the segment's items.
         usage: counters of requests and request units.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, container: ContainerProxy, key: str, usage: CosmosUsage) -> None:
+    def __init__(self, container: ContainerProxy, key: str, usage: CosmosUsage, runtime: Runtime) -> None:
         self._container = container
         self._key = key
         self._usage = usage
+        self._runtime = runtime
 
     async def items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the matching items in order; after a failure, the query continues after the last item."""
-        retries = ReadRetries(self._usage)
+        """Yield the matching items in order; after a transient failure, continue after the last yielded item."""
+        retries = ReadRetries(self._usage, self._runtime)
         while query.low <= query.high:
             try:
-                async with aclosing(self._send(query.text, query)) as found:
+                async with aclosing(self._send_query(query.text, query)) as found:
                     async for item in found:
                         retries.reset()
                         sequence = sequence_from_record_id(item["id"])
@@ -108,14 +111,14 @@ class RecordPartition:
                 return
 
     async def read_last_sequence(self) -> int:
-        """Return the highest sequence of the segment's records; 0 if it has no record."""
+        """Return the highest sequence number of the segment's records; 0 if the segment has no record."""
         async with aclosing(self.items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
 
     async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
-        """Return the sequence of match number ``count`` + 1; None if there are fewer matches."""
+        """Skip ``count`` matching records and return the sequence number of the next one; None if there is none."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
             found = await self._query_values(text, query)
@@ -128,18 +131,18 @@ class RecordPartition:
             count += 1
 
     async def count(self, query: RecordQuery) -> int:
-        """Return the number of matches of a query."""
+        """Return the number of records that match a query."""
         return int((await self._query_values(query.count_text, query))[0])
 
     async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:
-        retries = ReadRetries(self._usage)
+        retries = ReadRetries(self._usage, self._runtime)
         while True:
             try:
-                return [value async for value in self._send(text, query)]
+                return [value async for value in self._send_query(text, query)]
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait(error)
 
-    def _send(self, text: str, query: RecordQuery) -> AsyncGenerator[Any]:
+    def _send_query(self, text: str, query: RecordQuery) -> AsyncGenerator[Any]:
         return query_items(
             self._container,
             text,
@@ -153,13 +156,13 @@ class RecordPartition:
 def query_from_filters(
     filters: Filters, *, descending: bool, page: int, to_stored: Callable[[str], str]
 ) -> RecordQuery:
-    """Build a query from filters.
+    """Build a query for the records that match filters.
 
     Args:
         filters: conditions on the records.
-        descending: newest first.
-        page: number of items of a page.
-        to_stored: returns the value of a filter field as it is stored.
+        descending: whether the newest records come first.
+        page: number of items that the SDK fetches at once.
+        to_stored: converts the value of a filter field to its stored form (a digest if it is long).
     """
     conditions: list[str] = []
     parameters: list[tuple[str, str]] = []
@@ -180,19 +183,24 @@ KNOWN_CHAINS: Final = 10_000
 
 
 class Segments:
-    """Finds the segments of chains by their records only, because reads do not trust head items.
+    """Finds the segments (partitions) of chains by their records only, because head items may be forged.
 
-    The last sequence of a full segment never changes and is cached. A record belongs to a segment if its sequence is
-    higher than the last sequence of the previous segment. Other records, which only forgery writes, are ignored.
+    The last sequence number of a full segment never changes and is cached. A record belongs to a segment if its
+    sequence number is higher than the last one of the previous segment. Other records, which only a forger writes, are
+    ignored.
 
     Args:
-        container: returns the container of a target.
-        usage: counters.
+        container: returns the Cosmos DB container of a target (kind of audit chain).
+        usage: counters of requests and request units.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, container: Callable[[str], Awaitable[ContainerProxy]], usage: CosmosUsage) -> None:
+    def __init__(
+        self, container: Callable[[str], Awaitable[ContainerProxy]], usage: CosmosUsage, runtime: Runtime
+    ) -> None:
         self._container = container
         self._usage = usage
+        self._runtime = runtime
         self._lasts: dict[ChainKey, list[int]] = {}
 
     async def split_query(
@@ -221,7 +229,7 @@ class Segments:
             low, index = max(low, lasts[index] + 1), index + 1
 
     async def _find_last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
-        """Return the last sequence of each full segment, up to the segment that contains ``sequence``."""
+        """Return the last sequence number of each full segment before the segment that contains ``sequence``."""
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
             last = await self._find_last_sequence(chain, lasts)
@@ -234,7 +242,12 @@ class Segments:
         return lasts
 
     async def _find_last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
-        """Return the last sequence of the next segment; None while that segment may still grow."""
+        """Return the last sequence number of the segment after the segments ``lasts``; None while it may still grow.
+
+        Args:
+            chain: key of the chain.
+            lasts: last sequence numbers of all earlier segments.
+        """
         segment = len(lasts) + 1
         following = await (await self._open_partition(chain, segment + 1)).read_last_sequence()
         if not following:
@@ -244,7 +257,9 @@ class Segments:
         return last if following > last else None
 
     async def _open_partition(self, chain: ChainKey, segment: int) -> RecordPartition:
-        return RecordPartition(await self._container(chain.target), partition_key(chain, segment), self._usage)
+        return RecordPartition(
+            await self._container(chain.target), compute_partition_key(chain, segment), self._usage, self._runtime
+        )
 
 
 def _restrict_to_segment(lasts: list[int], index: int, query: RecordQuery) -> RecordQuery:

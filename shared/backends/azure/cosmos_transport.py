@@ -1,4 +1,4 @@
-"""HTTP transport to Cosmos DB that sends each request once and traces it."""
+"""HTTP transport to Cosmos DB that sends each request once and records a trace span for the request."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -7,11 +7,11 @@ from typing import Final
 import aiohttp
 from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.observability.tracing import call_span, current_span_context, record_reply
+from shared.observability.tracing import get_current_span_context, open_call_span, record_reply
 
 
 def create_single_try_transport() -> AioHttpTransport:
-    """Return a transport that never repeats a request; call it in a running event loop.
+    """Return a transport that never repeats a request; the event loop must be running.
 
     By default, aiohttp repeats a PUT or DELETE if a reused connection closes without a reply. The second request would
     conflict with the first one (412), or find that the item is already deleted (404).
@@ -41,7 +41,7 @@ SYSTEM: Final = "azure.cosmosdb"
 _TRUE: Final = "true"
 _ACCOUNT: Final = "account"
 _FAILED: Final = frozenset({408, 410, 429, 449})
-"""Statuses below 500 of failed requests; the others are valid results."""
+"""HTTP statuses below 500 that a trace marks as failures; the others are valid results."""
 _FIRST_SERVER_ERROR: Final = 500
 _ITEM_OPERATIONS: Final[Mapping[str, str]] = {
     "GET": "read_item",
@@ -57,12 +57,12 @@ _MARKER_HEADERS: Final[Mapping[str, str]] = {
 
 
 def request_attributes(method: str, path: str, headers: Mapping[str, str]) -> dict[str, str | int]:
-    """Return the span attributes of a request.
+    """Return the trace attributes of a request to Cosmos DB.
 
     Args:
         method: HTTP method.
-        path: path of the URL.
-        headers: headers, with names in any case.
+        path: path of the request's URL.
+        headers: headers of the request, with names in upper or lower case.
     """
     # Kinds and names alternate: dbs, a database, colls, a container, docs, an item.
     segments = [segment for segment in path.split("/") if segment]
@@ -90,14 +90,14 @@ def _name_operation(method: str, segments: list[str], headers: Mapping[str, str]
 
 
 async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Send a request in a span (middleware of aiohttp)."""
+    """Send a request and record a trace span for it (aiohttp middleware)."""
     attributes = (
         request_attributes(request.method, request.url.path, request.headers)
-        if current_span_context() is not None
+        if get_current_span_context() is not None
         else {}
     )
     name = " ".join(str(attributes[part]) for part in ("db.operation.name", "db.collection.name") if part in attributes)
-    with call_span(name, attributes) if attributes else nullcontext():
+    with open_call_span(name, attributes) if attributes else nullcontext():
         reply = await handler(request)
         if attributes:
             record_reply(

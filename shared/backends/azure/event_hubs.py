@@ -8,9 +8,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError
+from shared.interpreter import load_modules
 from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubMessage
 
 SEND_TIMEOUT_SECONDS = 20.0
@@ -18,34 +20,39 @@ SEND_ALL_SECONDS = 60.0
 SDK_RETRIES = 3
 RETRY_AFTER_SECONDS = 2
 _BUSY = "server-busy"
+_MODULES = ("azure.eventhub.aio", "azure.identity.aio")
+"""Modules of the SDK; a worker thread imports them, because the import takes some tenths of a second."""
 
 _LOGGER = get_logger("event_hubs")
 
 
 class Producer(Protocol):
-    """Those methods of the SDK's producer client for one hub that the adapter uses."""
+    """The methods of the SDK's ``EventHubProducerClient`` that the adapter uses; one client sends to one hub."""
 
     async def create_batch(self, *, partition_key: str) -> Any:
         """Return an empty ``EventDataBatch``."""
         ...
 
     async def send_batch(self, event_data_batch: Any, *, timeout: float) -> None:  # noqa: ASYNC109  the SDK's own name
-        """Send a batch and wait for the acknowledgement."""
+        """Send a batch of events and wait for the acknowledgement."""
         ...
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the hub."""
         ...
 
 
 class EventHubsSender:
-    """The EventSender port over Event Hubs; one connection for each hub, opened on first use.
+    """Implementation of EventSender: sends messages to Azure Event Hubs.
+
+    Each hub has one connection, which is opened on first use.
 
     Args:
         namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        connect: replaces the connection to a hub, for tests.
-        seconds: timeout of a send, including the connection.
+        connect: opens the producer of a hub; tests replace it.
+        seconds: timeout in seconds for sending all messages of a call, including the connection.
+        runtime: worker threads.
     """
 
     def __init__(
@@ -55,9 +62,11 @@ class EventHubsSender:
         *,
         connect: Callable[[str], Producer] | None = None,
         seconds: float = SEND_ALL_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._connect = connect or (lambda hub: _connect_hub(namespace, client_id, hub))
         self._seconds = seconds
+        self._runtime = runtime
         self._producers: dict[str, Producer] = {}
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
@@ -65,7 +74,7 @@ class EventHubsSender:
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
         try:
-            producer = self._get_or_connect_producer(hub)
+            producer = await self._get_or_connect_producer(hub)
             async with asyncio.timeout(self._seconds):
                 for key, group in by_key.items():
                     await _send_group(producer, key, group)
@@ -77,22 +86,24 @@ class EventHubsSender:
             raise _error_from_failure(error) from error
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close the connections to all hubs."""
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             await producer.close()
 
-    def _get_or_connect_producer(self, hub: str) -> Producer:
+    async def _get_or_connect_producer(self, hub: str) -> Producer:
+        if hub not in self._producers:
+            await load_modules(self._runtime, *_MODULES)
         if hub not in self._producers:
             self._producers[hub] = self._connect(hub)
         return self._producers[hub]
 
 
 def _connect_hub(namespace: str, client_id: str, hub: str) -> Producer:
-    # The import is slow, and an app that only serves queries does not need it.
+    # Imported on first use (see _MODULES), because an app that only serves queries does not need it.
     from azure.eventhub.aio import EventHubProducerClient  # noqa: PLC0415
 
-    credential = app_identity(client_id)
+    credential = create_app_credential(client_id)
     client = EventHubProducerClient(
         namespace, hub, credential, retry_total=SDK_RETRIES, auth_timeout=SEND_TIMEOUT_SECONDS
     )
@@ -100,17 +111,17 @@ def _connect_hub(namespace: str, client_id: str, hub: str) -> Producer:
 
 
 class _ProducerWithCredential:
-    """A producer that also closes its credential."""
+    """Producer that also closes the Azure credential with which it signs in."""
 
     def __init__(self, producer: Producer, credential: Any) -> None:
-        self._get_or_connect_producer = producer
+        self._producer = producer
         self._credential = credential
         self.create_batch = producer.create_batch
         self.send_batch = producer.send_batch
 
     async def close(self) -> None:
-        """Close the connection and the credential."""
-        await self._get_or_connect_producer.close()
+        """Close the connection to the hub and the credential."""
+        await self._producer.close()
         await self._credential.close()
 
 
@@ -134,7 +145,7 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
 
 
 def _try_add(batch: Any, event: Any) -> bool:
-    """Add an event to a batch if it fits; the SDK raises ValueError if it does not."""
+    """Add an event to a batch if the event fits into the batch; return whether it was added."""
     try:
         batch.add(event)
     except ValueError:

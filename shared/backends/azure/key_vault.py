@@ -1,4 +1,4 @@
-"""Client of Azure Key Vault for P-256 keys, which sign in the vault and never leave it.
+"""Client of Azure Key Vault for P-256 keys. The vault computes the signatures; private keys never leave the vault.
 
 Tested with the genuine SDK against a test server; never run against Key Vault.
 """
@@ -20,10 +20,10 @@ from azure.keyvault.keys.crypto import SignatureAlgorithm
 from azure.keyvault.keys.crypto.aio import CryptographyClient
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.observability.tracing import call_span
+from shared.observability.tracing import open_call_span
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
@@ -38,8 +38,8 @@ class KeyVersion:
 
     Attributes:
         version: id of the version in the vault.
-        created_at: time of its creation, to the second.
-        public: the public key.
+        created_at: time at which the version was created, in whole seconds.
+        public: public key of this version.
     """
 
     version: str
@@ -48,12 +48,12 @@ class KeyVersion:
 
 
 class Vault:
-    """Azure Key Vault, opened on first use.
+    """Client of one Azure Key Vault, opened on first use.
 
     Args:
-        uri: address of the vault.
+        uri: URL of the vault.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        credential: replaces the identity.
+        credential: Azure credential that is used instead of the app's identity; None for the app's identity.
         options: more options of the SDK's client, for test servers.
     """
 
@@ -74,7 +74,7 @@ class Vault:
         self._signers: dict[tuple[str, str], CryptographyClient] = {}
         self._known: dict[tuple[str, str], KeyVersion] = {}
 
-    async def versions(self, name: str) -> list[KeyVersion]:
+    async def list_versions(self, name: str) -> list[KeyVersion]:
         """Return the enabled versions of a key, oldest first.
 
         Raises:
@@ -82,7 +82,7 @@ class Vault:
             ValueError: the key is not a P-256 key.
         """
         with _trace_call("list versions"):
-            listed = self._open().list_properties_of_key_versions(name)
+            listed = self._open_client().list_properties_of_key_versions(name)
             enabled = [properties.version async for properties in listed if properties.enabled]
             found = [await self._load_version(name, version) for version in enabled if version]
         return sorted(found, key=lambda version: (version.created_at, version.version))
@@ -95,20 +95,20 @@ class Vault:
         """
         signer = self._signers.get((name, version))
         if signer is None:
-            signer = self._open().get_cryptography_client(name, key_version=version)
+            signer = self._open_client().get_cryptography_client(name, key_version=version)
             self._signers[name, version] = signer
         digest = hashlib.sha256(message).digest()
         with _trace_call("sign"):
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
-    async def check(self, name: str) -> None:
+    async def check_key(self, name: str) -> None:
         """Check that the vault has a key of this name.
 
         Raises:
             AzureError: the vault does not respond, or has no key of this name.
         """
         with _trace_call("get"):
-            await self._open().get_key(name)
+            await self._open_client().get_key(name)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -123,43 +123,45 @@ class Vault:
     async def _load_version(self, name: str, version: str) -> KeyVersion:
         # The key of a version never changes.
         if (name, version) not in self._known:
-            key = await self._open().get_key(name, version)
+            key = await self._open_client().get_key(name, version)
             created_at = key.properties.created_on or datetime.fromtimestamp(0, UTC)
             self._known[name, version] = KeyVersion(version, created_at, _to_public_key(key))
         return self._known[name, version]
 
-    def _open(self) -> KeyClient:
+    def _open_client(self) -> KeyClient:
         if self._client is None:
             credential = self._custom_credential
             if credential is None:
-                credential = self._credential = app_identity(self._client_id)
+                credential = self._credential = create_app_credential(self._client_id)
             timeouts = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": RETRIES}
             self._client = KeyClient(self._uri, credential, **{**timeouts, **self._options})
         return self._client
 
 
 async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, key: str) -> T:
-    """Call the vault and return the result; convert a failure to an error of the service.
+    """Run a coroutine that calls the vault, and return its result; convert a failure to an error of the service.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with this code; its message contains the name of the key.
+        WorkspaceError: UNAVAILABLE with this code; the message contains ``key``, which describes the key.
     """
     try:
         return await work()
     except (AzureError, OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
         status = getattr(error, "status_code", None)
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
-        detail = f"{key} cannot be reached; retry later."
+        detail = f"Key Vault does not respond, so {key} cannot be used; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
 
 
 def _trace_call(operation: str) -> AbstractContextManager[None]:
-    return call_span(f"{operation} key", {"az.namespace": "Microsoft.KeyVault", "workspace.vault.operation": operation})
+    return open_call_span(
+        f"{operation} key", {"az.namespace": "Microsoft.KeyVault", "workspace.vault.operation": operation}
+    )
 
 
 def _to_public_key(key: KeyVaultKey) -> ec.EllipticCurvePublicKey:
     material = key.key
     x, y = getattr(material, "x", None), getattr(material, "y", None)
     if getattr(material, "crv", None) != _CURVE or not x or not y:
-        raise ValueError(f"{key.name} is not a {_CURVE} key")
+        raise ValueError(f"the key {key.name} in Key Vault is not on the curve {_CURVE}")
     return ec.EllipticCurvePublicNumbers(int.from_bytes(x), int.from_bytes(y), ec.SECP256R1()).public_key()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,13 +23,14 @@ from azure.kusto.data.exceptions import (
 )
 from azure.kusto.data.response import KustoResponseDataSet
 
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.interpreter import pause_garbage_collection
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.text_formats.json_slices import loads_in_slices
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
-from shared.worker_threads import pause_garbage_collection, run_in_worker
 
 if TYPE_CHECKING:
     from azure.identity.aio import DefaultAzureCredential
@@ -41,7 +41,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
 _SLICED_LEVELS = 3
-"""Number of levels of a reply that are parsed in slices: frames, rows of a frame, cells of a row."""
+"""Number of nested JSON levels of a reply that are parsed in small steps: frames, rows of a frame, cells of a row."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _RESTRICTIONS = (
     "request_readonly",
@@ -58,31 +58,49 @@ _RESTRICTIONS = (
 See https://learn.microsoft.com/kusto/api/rest/request-properties. ``request_block_row_level_security`` is omitted,
 because it makes queries fail on tables with row-level security.
 """
+_VISUALIZATION = {
+    "Visualization": "visualization", "Title": "title", "XColumn": "xColumn", "Series": "series",
+    "YColumns": "yColumns", "AnomalyColumns": "anomalyColumns", "XTitle": "xTitle", "YTitle": "yTitle",
+    "XAxis": "xAxis", "YAxis": "yAxis", "Legend": "legend", "YSplit": "ySplit", "Accumulate": "accumulate",
+    "Kind": "kind", "Ymin": "yMin", "Ymax": "yMax", "Xmin": "xMin", "Xmax": "xMax",
+}  # fmt: skip
+"""Names in the API of the properties of ``render`` that the engine's annotation ``Visualization`` contains."""
+_EMBEDDED_ONLY = "EMB0001"
+"""Code in the message of the local emulator for a construct that it does not support, in contrast to Data Explorer."""
+_NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
 _TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
 _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
 
-class _WorkerParsedReply(aiohttp.ClientResponse):
-    """HTTP reply whose JSON is parsed in a worker thread, because a result may have 64 MiB."""
+def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
+    """Create a class of HTTP replies that parse their JSON in a worker thread, because a reply may have 64 MiB."""
 
-    async def json(self, **_: Any) -> Any:
-        """Parse the body as JSON; return None for an empty body."""
-        text = await self.text()
-        with pause_garbage_collection(len(text)):
-            return await run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
+    class WorkerParsedReply(aiohttp.ClientResponse):
+        """HTTP reply whose JSON is parsed in a worker thread."""
+
+        async def json(self, **_: Any) -> Any:
+            """Parse the body as JSON; return None for an empty body."""
+            text = await self.text()
+            if not text.strip():
+                return None
+            with pause_garbage_collection(len(text)):
+                return await runtime.run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS)
+
+    return WorkerParsedReply
 
 
 class _StrictKustoClient(KustoClient):
-    """Client of the SDK that raises a failure that the engine reports in the frame DataSetCompletion.
+    """Client of the SDK that also raises the failures that the engine reports at the end of a reply.
 
-    The SDK ignores this frame and would return such a reply as a success. Replies are parsed in worker threads.
+    The frame DataSetCompletion contains them; the SDK ignores this frame and would return the reply as a success.
+    Replies are parsed in worker threads.
     """
 
-    def __init__(self, connection: KustoConnectionStringBuilder) -> None:
+    def __init__(self, connection: KustoConnectionStringBuilder, runtime: Runtime) -> None:
         super().__init__(connection)
         # The SDK has no option for the class of replies; the session is not connected yet.
-        cast("aiohttp.ClientSession", self._session)._response_class = _WorkerParsedReply  # noqa: SLF001
+        cast("aiohttp.ClientSession", self._session)._response_class = _create_reply_class(runtime)  # noqa: SLF001
 
     @staticmethod
     def _kusto_parse_by_endpoint(endpoint: str, response_json: Any) -> KustoResponseDataSet:
@@ -101,30 +119,40 @@ _UNKNOWN_FAILURE = {
 
 
 class KustoEngine:
-    """The QueryEngine port.
+    """Implementation of QueryEngine: runs KQL queries in Azure Data Explorer or its local emulator.
 
     Args:
-        uri: address of the cluster, or of the local emulator.
-        database: name of the database.
+        uri: URL of the cluster, or of the local emulator.
+        database: name of the database with the telemetry.
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        margin_seconds: time that is added to a query's timeout for sign-in, connection and transfer of the result.
+        margin_seconds: seconds that are added to a query's timeout for sign-in, connection and transfer of the result.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self, uri: str, database: str, identity_client_id: str = "", *, margin_seconds: float = MARGIN_SECONDS
+        self,
+        uri: str,
+        database: str,
+        identity_client_id: str = "",
+        *,
+        margin_seconds: float = MARGIN_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._uri = uri
         self._database = database
         self._identity_client_id = identity_client_id
         self._margin_seconds = margin_seconds
+        self._runtime = runtime
         self._client: KustoClient | None = None
         self._credential: DefaultAzureCredential | None = None
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        started = time.perf_counter()
+        started = self._runtime.monotonic()
         try:
             async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
-                reply = await self._connect().execute_query(self._database, query.text, _build_properties(query))
+                reply = await self._get_or_open_client().execute_query(
+                    self._database, query.text, _build_properties(query)
+                )
             table = reply.primary_results[0]
             _reject_partial(reply, table.raw_rows)
         except KustoThrottlingError as error:
@@ -143,8 +171,9 @@ class KustoEngine:
             # The SDK raises these if the reply is not a Kusto reply.
             raise _unavailable_error() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
-        elapsed = (time.perf_counter() - started) * 1000
-        return EngineResult(columns, table.raw_rows, _parse_engine_ms(reply, elapsed), _parse_computed_at(reply))
+        elapsed = (self._runtime.monotonic() - started) * 1000
+        engine_ms, computed_at = _parse_engine_ms(reply, elapsed), _parse_computed_at(reply)
+        return EngineResult(columns, table.raw_rows, engine_ms, computed_at, _parse_visualization(reply))
 
     async def ping(self) -> None:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
@@ -158,33 +187,40 @@ class KustoEngine:
         if credential is not None:
             await credential.close()
 
-    def _connect(self) -> KustoClient:
+    def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = _build_connection(self._uri, self._identity_client_id)
-            self._client = _StrictKustoClient(connection)
+            connection, self._credential = build_connection(self._uri, self._identity_client_id)
+            self._client = _StrictKustoClient(connection, self._runtime)
         return self._client
 
 
-def _build_connection(
+def build_connection(
     uri: str, identity_client_id: str
 ) -> "tuple[KustoConnectionStringBuilder, DefaultAzureCredential | None]":
+    """Return the connection to a query engine and its Azure credential, which is None for a local emulator.
+
+    The caller closes the credential.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE`` for plain HTTP to another machine.
+    """
     parts = urlsplit(uri)
     if parts.scheme == "http":
         if parts.hostname not in _LOOPBACK:
             raise WorkspaceError(
                 Kind.UNAVAILABLE,
                 "QUERY_ENGINE_UNAVAILABLE",
-                "KUSTO_URI: plain http is allowed for loopback addresses only.",
+                "KUSTO_URI: plain http is allowed for loopback addresses only; use https.",
             )
         return KustoConnectionStringBuilder.with_no_authentication(uri), None
-    credential = app_identity(identity_client_id)
+    credential = create_app_credential(identity_client_id)
 
-    async def token() -> str:
+    async def fetch_token() -> str:
         return (await credential.get_token(f"{uri.rstrip('/')}/.default")).token
 
     # With a credential, the SDK first requests the sign-in address from the cluster, without a timeout and blocking
     # the event loop. With a token provider it does not.
-    return KustoConnectionStringBuilder.with_async_token_provider(uri, token), credential
+    return KustoConnectionStringBuilder.with_async_token_provider(uri, fetch_token), credential
 
 
 def _build_properties(query: EngineQuery) -> ClientRequestProperties:
@@ -221,6 +257,24 @@ def _parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
     return None
 
 
+def _parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
+    """Return the properties of the query's operator ``render`` with the names of the API; None without ``render``."""
+    for cells in _read_cells(reply, "@ExtendedProperties"):
+        if cells.get("Key") == "Visualization":
+            value = cells["Value"]
+            annotation = json.loads(value) if isinstance(value, str) else value
+            if not isinstance(annotation, dict) or not annotation.get("Visualization"):
+                return None
+            return {name: _convert_annotation(name, annotation.get(key)) for key, name in _VISUALIZATION.items()}
+    return None
+
+
+def _convert_annotation(name: str, value: Any) -> Any:
+    if name in _NAME_LISTS and isinstance(value, str):
+        return [each.strip() for each in value.split(",") if each.strip()]
+    return None if value in ("", "NaN") else value
+
+
 def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
     for table in reply.tables:
         if table.table_name == table_name:
@@ -252,7 +306,7 @@ def _raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class _EngineFailure:
-    """Failure that the engine reports. Its status is 200 if the failure is part of a successful HTTP reply."""
+    """Failure that the query engine reports; ``status`` is 200 if a successful HTTP reply contains the failure."""
 
     code: str
     message: str
@@ -261,7 +315,7 @@ class _EngineFailure:
 
     @property
     def is_caused_by_query(self) -> bool:
-        """True if the query is the cause of the failure, and not missing access rights of this service."""
+        """True if the query itself caused the failure; False for example if this service lacks access rights."""
         denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
         refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
         return refused and self.permanent and not denied
@@ -276,16 +330,20 @@ def _parse_failure(error: KustoServiceError) -> _EngineFailure:
     else:
         return _EngineFailure("", error.message_text, status, permanent=False)
     permanent = one.permanent is not False
-    return _EngineFailure(f"{one.code} {one.type}", one.description or one.message or "", status, permanent)
+    codes = f"{one.code} {one.type}"
+    return _EngineFailure(codes, one.description or one.message or "", status, permanent)
 
 
 def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
     code = "QUERY_NOT_READ_ONLY" if _contains_any(_READ_ONLY, failure.code) else "QUERY_INVALID"
-    place = _POSITION.search(failure.message)
+    reported = failure.message
+    if _EMBEDDED_ONLY in reported:
+        reported += ". The query runs on Data Explorer only."
+    place = _POSITION.search(reported)
     if place is None:
-        return invalid("query", failure.message, code=code)
+        return invalid("query", reported, code=code)
     line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
-    message = _POSITION.sub(f"[line:position={line}:{column}]", failure.message)
+    message = _POSITION.sub(f"[line:position={line}:{column}]", reported)
     error = invalid("query", message, code=code)
     error.members.update(line=line, column=column)
     return error

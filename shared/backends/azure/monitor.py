@@ -1,4 +1,4 @@
-"""Export of traces and metrics to Azure Monitor, started some seconds after the process, because it loads slowly."""
+"""Export of traces and metrics to Azure Monitor; it starts after a delay, because its libraries load slowly."""
 
 import threading
 from typing import Any
@@ -6,24 +6,26 @@ from typing import Any
 from shared.observability import exporters, logs
 
 DELAY_SECONDS = 5.0
-"""Delay after which the requests that waited for this instance are answered. Earlier traces are not exported."""
+"""Delay in seconds, in which a new instance replies to the requests that waited for it; their traces are lost."""
 
 _LOG = logs.get_logger("monitor")
 
 
-def start(connection_string: str, client_id: str = "", delay_seconds: float = DELAY_SECONDS) -> threading.Timer | None:
+def start_export(
+    connection_string: str, client_id: str = "", delay_seconds: float = DELAY_SECONDS
+) -> threading.Timer | None:
     """Start the export to Azure Monitor after a delay, in a thread.
 
     Args:
         connection_string: connection string of the Application Insights resource; empty for no export.
         client_id: client id of the user-assigned identity; empty if the resource accepts data without sign-in.
-        delay_seconds: delay before the exporter is loaded.
+        delay_seconds: delay in seconds before the exporter is loaded.
 
     Returns:
         The timer; None without a connection string, or if the standard environment variables of OpenTelemetry
             configure the export.
     """
-    if not connection_string or exporters.is_decided_by_environment():
+    if not connection_string or exporters.is_configured_by_environment():
         return None
     timer = threading.Timer(delay_seconds, _install_providers, (connection_string, client_id))
     timer.daemon = True

@@ -4,17 +4,17 @@ The adapter has never run against Azure.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.errors import Kind, WorkspaceError
+from shared.interpreter import load_modules
 from shared.live_stream.ports import OpenStream
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _LOGGER = get_logger("web_pubsub")
 _SCOPE = "https://webpubsub.azure.com/.default"
@@ -27,21 +27,23 @@ _CONNECTIONS = 32
 _THROTTLED = 429
 _SERVER_ERROR = 500
 _GONE = 404
+_MODULES = ("aiohttp", "azure.core.pipeline.transport", "azure.messaging.webpubsubservice.aio", "jwt", "yarl")
+"""Modules of the SDK; a worker thread imports them, because the import takes a quarter of a second."""
 
 
 class WebPubSubClient(Protocol):
-    """Those methods of the SDK's client for one hub that the adapter uses."""
+    """The methods of the SDK's ``WebPubSubServiceClient`` that the adapter uses; one client serves one hub."""
 
     async def send_to_group(self, group: str, message: Any, *, content_type: str) -> None:
-        """Send a message to a group."""
+        """Send a message to all connections of a group."""
         ...
 
     async def send_to_connection(self, connection_id: str, message: Any, *, content_type: str) -> None:
-        """Send a message to a connection."""
+        """Send a message to one connection."""
         ...
 
     async def connection_exists(self, connection_id: str) -> bool:
-        """Return whether a connection exists."""
+        """Return whether a connection is open."""
         ...
 
     async def group_exists(self, group: str) -> bool:
@@ -53,7 +55,7 @@ class WebPubSubClient(Protocol):
         ...
 
     async def get_client_access_token(self, *, user_id: str, minutes_to_expire: int) -> dict[str, str]:
-        """Return a token and a URL that contains it."""
+        """Return an access token with which a user can connect, and a URL that contains the token."""
         ...
 
     def list_connections(self, *, group: str) -> AsyncIterator[Any]:
@@ -66,18 +68,26 @@ class WebPubSubClient(Protocol):
 
 
 class WebPubSub:
-    """The MessageService port over Web PubSub.
+    """Implementation of MessageService: sends live messages to WebSocket clients through Azure Web PubSub.
 
     Args:
-        endpoint: address of the service; empty if the deployment has none.
+        endpoint: URL of the Web PubSub service; empty if the deployment has no live streams.
         hub: name of the hub.
         access_key: key that signs requests; empty to sign in with the app's identity.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        seconds: timeout of a request, and of each page of a list.
+        seconds: timeout in seconds of a request, and of each page of a list.
+        runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self, endpoint: str, hub: str, access_key: str = "", client_id: str = "", *, seconds: float = _TIMEOUT_SECONDS
+        self,
+        endpoint: str,
+        hub: str,
+        access_key: str = "",
+        client_id: str = "",
+        *,
+        seconds: float = _TIMEOUT_SECONDS,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._endpoint = endpoint
         self._hub = hub
@@ -86,40 +96,49 @@ class WebPubSub:
         self._seconds = seconds
         self._client: WebPubSubClient | None = None
         self._resources: list[Any] = []
+        self._runtime = runtime
 
     async def publish(self, group: str, text: bytes) -> None:
         with _convert_errors():
             # As bytes, because azure-core uses the number of characters of a str as Content-Length.
-            await self._with_timeout(self._open().send_to_group(group, text, content_type="text/plain"))
+            await self._await_with_timeout(
+                (await self._get_or_open_client()).send_to_group(group, text, content_type="text/plain")
+            )
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a connection."""
         with _convert_errors():
-            await self._with_timeout(self._open().send_to_connection(connection_id, text, content_type="text/plain"))
+            await self._await_with_timeout(
+                (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")
+            )
 
     async def is_open(self, connection_id: str) -> bool:
         """Return whether a connection exists."""
         with _convert_errors():
-            return await self._with_timeout(self._open().connection_exists(connection_id))
+            return await self._await_with_timeout((await self._get_or_open_client()).connection_exists(connection_id))
 
     async def has_streams(self, group: str) -> bool:
         with _convert_errors():
-            return await self._with_timeout(self._open().group_exists(group))
+            return await self._await_with_timeout((await self._get_or_open_client()).group_exists(group))
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         with _convert_errors():
-            async for member in self._open().list_connections(group=group):
+            async for member in (await self._get_or_open_client()).list_connections(group=group):
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
         with _convert_errors():
-            await self._with_timeout(self._open().close_connection(connection_id, reason=reason))
+            await self._await_with_timeout(
+                (await self._get_or_open_client()).close_connection(connection_id, reason=reason)
+            )
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        minutes = max(1, round((expires_at - now()) / timedelta(minutes=1)))
+        minutes = max(1, round((expires_at - self._runtime.now()) / timedelta(minutes=1)))
         with _convert_errors():
-            client = self._open()
-            token = await self._with_timeout(client.get_client_access_token(user_id=user, minutes_to_expire=minutes))
+            client = await self._get_or_open_client()
+            token = await self._await_with_timeout(
+                client.get_client_access_token(user_id=user, minutes_to_expire=minutes)
+            )
         return token["url"]
 
     async def close(self) -> None:
@@ -127,19 +146,21 @@ class WebPubSub:
         for each in resources:
             await each.close()
 
-    async def _with_timeout[T](self, call: Awaitable[T]) -> T:
+    async def _await_with_timeout[T](self, call: Awaitable[T]) -> T:
         async with asyncio.timeout(self._seconds):
             return await call
 
-    def _open(self) -> WebPubSubClient:
+    async def _get_or_open_client(self) -> WebPubSubClient:
         if self._client is None:
             if not self._endpoint:
                 raise _unavailable_error("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
-            self._client = self._connect()
+            await load_modules(self._runtime, *_MODULES)
+        if self._client is None:
+            self._client = self._create_client()
         return self._client
 
-    def _connect(self) -> WebPubSubClient:
-        # Imported on first use, because a deployment without live streams does not need them.
+    def _create_client(self) -> WebPubSubClient:
+        # Imported on first use (see _MODULES), because a deployment without live streams does not need them.
         import aiohttp  # noqa: PLC0415
         from azure.core.pipeline.policies import AsyncBearerTokenCredentialPolicy  # noqa: PLC0415
         from azure.core.pipeline.transport import AioHttpTransport  # noqa: PLC0415
@@ -169,12 +190,12 @@ class WebPubSub:
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
 
         if self._access_key:
-            return AzureKeyCredential(self._access_key), _create_key_policy(self._access_key)
-        return app_identity(self._client_id), None
+            return AzureKeyCredential(self._access_key), _create_key_policy(self._access_key, self._runtime)
+        return create_app_credential(self._client_id), None
 
 
-def _create_key_policy(access_key: str) -> Any:
-    """Create the policy that signs requests with an access key; a token is reused for half of its lifetime."""
+def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
+    """Create the SDK policy that signs requests with an access key; a signed token is reused for half its lifetime."""
     import jwt  # noqa: PLC0415  see _connect
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
     from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
@@ -188,11 +209,11 @@ def _create_key_policy(access_key: str) -> Any:
 
         def on_request(self, request: PipelineRequest[Any]) -> None:
             """Add the header to a request."""
-            url, moment = request.http_request.url, time.monotonic()
+            url, moment = request.http_request.url, runtime.monotonic()
             until, header = self._tokens.get(url, (0.0, ""))
             if moment >= until:
                 # The audience must be the URL that the transport sends, which escapes less than the SDK.
-                claims = {"aud": str(URL(url)), "exp": time.time() + _TOKEN_SECONDS}
+                claims = {"aud": str(URL(url)), "exp": runtime.now().timestamp() + _TOKEN_SECONDS}
                 token = jwt.encode(claims, access_key, algorithm="HS256")
                 until, header = moment + _TOKEN_REUSED_SECONDS, f"Bearer {token}"
                 if len(self._tokens) >= _MOST_TOKENS:
@@ -205,21 +226,26 @@ def _create_key_policy(access_key: str) -> Any:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Convert the SDK's exceptions to the port's errors."""
-    from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415  see WebPubSub._connect
-
+    """Convert the SDK's exceptions to the errors that the MessageService port documents."""
     try:
         yield
-    except HttpResponseError as error:
-        status = error.status_code or _SERVER_ERROR
+    except WorkspaceError:
+        raise
+    except (OSError, TimeoutError) as error:
+        raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
+    except Exception as error:
+        # Not earlier, because this import loads the SDK: see _MODULES.
+        from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415
+
+        if not isinstance(error, AzureError):
+            raise
+        status = (error.status_code or _SERVER_ERROR) if isinstance(error, HttpResponseError) else _SERVER_ERROR
         if status == _GONE:
             return
-        _LOGGER.warning("the message service rejected a call", extra=fields(status=status))
+        _LOGGER.warning("Azure Web PubSub did not perform a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
             raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
         raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "Azure Web PubSub rejected the request.") from error
-    except (AzureError, OSError, TimeoutError) as error:
-        raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
 
 
 def _unavailable_error(detail: str) -> WorkspaceError:

@@ -1,20 +1,19 @@
 """Blob store of the embedded backend: each blob is a file in a folder."""
 
-import asyncio
 import contextlib
 import itertools
 import os
 import shutil
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from shared.backends.embedded import durable_files
-from shared.backends.embedded.file_links import FileLink, FileLinks
+from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.observed_blobs import open_blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DRAFTS = ".drafts"
 """Folder of unfinished files; names of blobs never begin with a full stop."""
@@ -23,95 +22,117 @@ _PAGE_SIZE = 1000
 _DRAFT_SECONDS = 3600
 """Age at which an unfinished file is regarded as abandoned."""
 _MAX_SEGMENT_BYTES = 255
+_PLACE_REPEATS = 10
 
 
 class FolderBlobStore:
-    """The BlobStore port over a folder; several processes may use one.
+    """Implementation of BlobStore: stores blobs as files in a folder, which several processes may use.
 
     Args:
-        folder: folder of the container, created on first use. Its name is the name of the container.
-        links: creates links to files, which the local host serves.
+        folder: folder with the blobs of one container, created on first use and named like the container.
+        links: creates signed links to the files; the local host serves the files.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, folder: Path, links: FileLinks) -> None:
+    def __init__(self, folder: Path, links: FileLinks, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._folder = folder
         self._links = links
         self._swept = False
 
     async def create(self, name: str, content: bytes) -> bool:
-        path = blob_path(self._folder, name)
-        return await _convert_errors(lambda: self._create(path, content))
+        path = build_blob_path(self._folder, name)
+        return await self._run_in_thread(lambda: self._create_blob(path, content))
 
     async def upload(self, name: str, source: Path) -> None:
-        path = blob_path(self._folder, name)
-        await _convert_errors(lambda: self._upload(path, source))
+        path = build_blob_path(self._folder, name)
+        await self._run_in_thread(lambda: self._copy_blob(path, source))
 
     async def read(self, name: str) -> bytes:
-        path = blob_path(self._folder, name)
-        return await _convert_errors(path.read_bytes)
+        path = build_blob_path(self._folder, name)
+        return await self._run_in_thread(path.read_bytes)
 
     async def read_end(self, name: str, size: int) -> bytes:
-        path = blob_path(self._folder, name)
-        return await _convert_errors(lambda: _read_end(path, size))
+        path = build_blob_path(self._folder, name)
+        return await self._run_in_thread(lambda: _read_end(path, size))
+
+    async def read_range(self, name: str, start: int, size: int) -> bytes:
+        path = build_blob_path(self._folder, name)
+        return await self._run_in_thread(lambda: _read_range(path, start, size))
 
     async def fetch(self, name: str, target: Path) -> None:
-        path = blob_path(self._folder, name)
-        await _convert_errors(lambda: shutil.copyfile(path, target))
+        path = build_blob_path(self._folder, name)
+        await self._run_in_thread(lambda: shutil.copyfile(path, target))
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         found = _list_blobs(self._folder, "", prefix)
 
         async def next_page() -> "list[Blob]":
             with open_blob_span("list", self._folder.name):
-                return await _convert_errors(lambda: list(itertools.islice(found, _PAGE_SIZE)))
+                return await self._run_in_thread(lambda: list(itertools.islice(found, _PAGE_SIZE)))
 
         while page := await next_page():
             for blob in page:
                 yield blob
 
     async def delete(self, names: Collection[str]) -> None:
-        paths = [blob_path(self._folder, name) for name in names]
-        await _convert_errors(lambda: _remove(paths))
+        paths = [build_blob_path(self._folder, name) for name in names]
+        await self._run_in_thread(lambda: _remove_files(paths, self._folder))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
-        return await _convert_errors(lambda: self._links.create(link))
+        return await self._run_in_thread(lambda: self._links.create(link))
+
+    async def upload_link(self, name: str, expires_at: datetime) -> str:
+        link = FileLink(self._folder.name, name, "", expires_at, LinkPermission.WRITE)
+        return await self._run_in_thread(lambda: self._links.create(link))
 
     async def check(self) -> None:
-        def attempt() -> None:
+        def write_and_delete_draft() -> None:
             durable_files.write_draft(self._create_draft_path("check"), b"").unlink()
 
-        await _convert_errors(attempt)
+        await self._run_in_thread(write_and_delete_draft)
 
     async def close(self) -> None:
         """Do nothing, because no file stays open."""
 
-    def _create(self, path: Path, content: bytes) -> bool:
+    async def _run_in_thread[T](self, work: Callable[[], T]) -> T:
+        try:
+            return await self._runtime.run_in_thread(work)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            detail = "The blob store does not respond; retry later."
+            raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error
+
+    def _create_blob(self, path: Path, content: bytes) -> bool:
         if path.exists():
             return False
-        draft = durable_files.write_draft(self._create_draft_path(path.name), content)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return durable_files.create(path, draft, self._folder)
 
-    def _upload(self, path: Path, source: Path) -> None:
+        def create_from_draft() -> bool:
+            draft = durable_files.write_draft(self._create_draft_path(path.name), content)
+            return durable_files.create_file(path, draft, self._folder)
+
+        return _place_in_folder(path.parent, create_from_draft)
+
+    def _copy_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_draft(self._create_draft_path(path.name), b"")
         with draft.open("r+b") as file, source.open("rb") as content:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()
             os.fsync(file.fileno())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.replace(path)
+        _place_in_folder(path.parent, lambda: draft.replace(path))
         durable_files.sync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
         if not self._swept:
             self._swept = True
-            _remove_drafts(self._folder / DRAFTS)
+            _remove_drafts(self._folder / DRAFTS, self._runtime.now())
         # The name is shortened, because file systems limit the length, and drafts have a random suffix.
         return self._folder / DRAFTS / name[-64:].lstrip(".")
 
 
-def blob_path(folder: Path, name: str) -> Path:
+def build_blob_path(folder: Path, name: str) -> Path:
     """Return the file of a blob, which is always below the folder.
 
     Raises:
@@ -120,7 +141,7 @@ def blob_path(folder: Path, name: str) -> Path:
     """
     segments = name.split("/")
     if not all(map(_is_segment, segments)):
-        raise ValueError(f"invalid name of a blob: {name!r}")
+        raise ValueError(f"{name!r} is not a valid name of a blob")
     return folder.joinpath(*segments)
 
 
@@ -155,31 +176,53 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _remove(paths: Collection[Path]) -> None:
+def _place_in_folder[T](folder: Path, place: Callable[[], T]) -> T:
+    """Create a folder and call a function that places a file in it; repeat if the empty folder was removed meanwhile.
+
+    Raises:
+        FileNotFoundError: the function fails although the folder exists, or the folder was removed each time.
+    """
+    for is_last in (*[False] * _PLACE_REPEATS, True):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return place()
+        except FileNotFoundError:
+            if is_last or folder.exists():
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _remove_files(paths: Collection[Path], top: Path) -> None:
+    """Delete files, and then the folders below ``top`` that have become empty."""
     for path in paths:
         path.unlink(missing_ok=True)
+    for folder in {path.parent for path in paths}:
+        _remove_empty_folders(folder, top)
 
 
-def _remove_drafts(drafts: Path) -> None:
-    """Delete unfinished files that are so old that their process has ended. Newer ones may be in use."""
-    before = time.time() - _DRAFT_SECONDS
+def _remove_empty_folders(folder: Path, top: Path) -> None:
+    with contextlib.suppress(OSError):  # it has files, or another process has removed it
+        while folder != top:
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _remove_drafts(drafts: Path, at: datetime) -> None:
+    """Delete unfinished files that are so old that their process has ended. Newer files may be in use."""
+    before = at.timestamp() - _DRAFT_SECONDS
     for draft in drafts.glob("*"):
         with contextlib.suppress(FileNotFoundError):
             if draft.stat().st_mtime < before:
                 draft.unlink()
 
 
+def _read_range(path: Path, start: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(size)
+
+
 def _read_end(path: Path, size: int) -> bytes:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read()
-
-
-async def _convert_errors[T](work: Callable[[], T]) -> T:
-    try:
-        return await asyncio.to_thread(work)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        detail = "The store of cold data does not respond; retry later."
-        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error

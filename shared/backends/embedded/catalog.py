@@ -1,4 +1,4 @@
-"""Catalog in SQLite: its items, its version, and the audit events that are not yet appended."""
+"""Catalog (the workspace's definitions) in SQLite: its items, its version, and audit events not yet appended."""
 
 import json
 import sqlite3
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS catalog_outbox (
 
 
 class SqliteCatalogStore:
-    """The CatalogStore port over a SQLite file.
+    """Implementation of CatalogStore: stores catalog items and the audit events of their changes in a SQLite file.
 
     Args:
         database: open database whose schema statements include :data:`SCHEMA`.
@@ -34,13 +34,13 @@ class SqliteCatalogStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def version(self) -> int:
+    async def read_version(self) -> int:
         with _convert_errors():
             return await self._database.read(_read_version)
 
     async def load(self) -> StoredCatalog:
         with _convert_errors():
-            return await self._database.read(_load)
+            return await self._database.read(_load_catalog)
 
     async def save(
         self,
@@ -49,7 +49,7 @@ class SqliteCatalogStore:
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        def work(connection: sqlite3.Connection) -> int:
+        def save_changes(connection: sqlite3.Connection) -> int:
             if _read_version(connection) != expected_version:
                 raise WorkspaceError(
                     Kind.CONFLICT, "CATALOG_CHANGED", "The catalog has changed since it was read; read it again."
@@ -66,20 +66,20 @@ class SqliteCatalogStore:
             return expected_version + 1
 
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(save_changes)
 
-    async def pending_events(self) -> Sequence[PendingEvent]:
+    async def list_pending_events(self) -> Sequence[PendingEvent]:
         with _convert_errors():
             return await self._database.read(_read_pending_events)
 
-    async def settle(self, append_ids: Sequence[str]) -> None:
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         ids = [(append_id,) for append_id in append_ids]
 
-        def work(connection: sqlite3.Connection) -> None:
+        def delete_events(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM catalog_outbox WHERE append_id = ?", ids)
 
         with _convert_errors():
-            await self._database.write(work)
+            await self._database.write(delete_events)
 
 
 def _convert_errors() -> AbstractContextManager[None]:
@@ -91,7 +91,7 @@ def _read_version(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _load(connection: sqlite3.Connection) -> StoredCatalog:
+def _load_catalog(connection: sqlite3.Connection) -> StoredCatalog:
     rows = connection.execute("SELECT * FROM catalog_items ORDER BY kind, key")
     items = tuple(
         CatalogItem(

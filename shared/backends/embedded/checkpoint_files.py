@@ -1,6 +1,5 @@
 """Signed checkpoints in files. A file gets its name after its content is on disk, and is never changed."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import Final
 from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import StoredCheckpoint
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 
 _READ_ONLY: Final = 0o444
@@ -18,30 +18,33 @@ _MILLIONS, _THOUSANDS = 6, 9
 
 
 class FileCheckpointStore:
-    """The CheckpointStore port over a folder.
+    """Implementation of CheckpointStore: stores signed checkpoints as files in a folder.
 
     Args:
         folder: folder of the files, created on first use. Each chain has a subfolder with subfolders by millions and
-            thousands of the checkpoint's size, so that the newest checkpoint is found without a list of all.
+            thousands of the checkpoint's size, so that the newest checkpoint is found without a list of all
+            checkpoints.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._folder = folder
 
     async def create(self, name: str, note: bytes) -> bool:
-        return await _convert_errors(lambda: _create(self._resolve_path(name), note, self._folder))
+        return await self._run_in_thread(lambda: _create_file(self._resolve_path(name), note, self._folder))
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        return await _convert_errors(lambda: self._find_newest(prefix))
+        return await self._run_in_thread(lambda: self._find_newest(prefix))
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        return await _convert_errors(lambda: self._get(name))
+        return await self._run_in_thread(lambda: self._read_checkpoint(name))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        await _convert_errors(lambda: _replace(self._folder / f"{name}.state", state))
+        await self._run_in_thread(lambda: _replace_file(self._folder / f"{name}.state", state))
 
     async def load_state(self, name: str) -> bytes | None:
-        return await _convert_errors(lambda: _read_bytes(self._folder / f"{name}.state"))
+        return await self._run_in_thread(lambda: _read_bytes(self._folder / f"{name}.state"))
 
     def _find_newest(self, prefix: str) -> StoredCheckpoint | None:
         chain = self._folder / prefix
@@ -51,27 +54,26 @@ class FileCheckpointStore:
                 # A file in the folder of another size is ignored; otherwise it could hide the newest note.
                 for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands):
-                        return self._get(f"{prefix}{name}")
+                        return self._read_checkpoint(f"{prefix}{name}")
         return None
+
+    async def _run_in_thread[T](self, work: Callable[[], T]) -> T:
+        try:
+            return await self._runtime.run_in_thread(work)
+        except OSError as error:
+            detail = "The checkpoints cannot be read or written; retry later."
+            raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
     def _resolve_path(self, name: str) -> Path:
         prefix, _, size = name.rpartition("/")
         return self._folder / prefix / size[:_MILLIONS] / size[_MILLIONS:_THOUSANDS] / size
 
-    def _get(self, name: str) -> StoredCheckpoint | None:
+    def _read_checkpoint(self, name: str) -> StoredCheckpoint | None:
         path = self._resolve_path(name)
         note = _read_bytes(path)
         if note is None:
             return None
         return StoredCheckpoint(name, note, rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
-
-
-async def _convert_errors[T](work: Callable[[], T]) -> T:
-    try:
-        return await asyncio.to_thread(work)
-    except OSError as error:
-        detail = "The checkpoints cannot be read or written; retry later."
-        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
@@ -83,11 +85,11 @@ def _list_names_descending(folder: Path, digits: int) -> list[str]:
     return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
 
-def _create(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.create(path, durable_files.write_draft(path, content, _READ_ONLY), top)
+def _create_file(path: Path, content: bytes, top: Path) -> bool:
+    return durable_files.create_file(path, durable_files.write_draft(path, content, _READ_ONLY), top)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_file(path: Path, content: bytes) -> None:
     durable_files.write_draft(path, content).replace(path)
 
 

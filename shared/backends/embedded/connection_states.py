@@ -1,10 +1,11 @@
-"""Status and statistics of connections in SQLite."""
+"""Status and message counts of the workspace's data connections in SQLite."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -22,23 +23,37 @@ CREATE TABLE IF NOT EXISTS connection_sources (
     highest INTEGER NOT NULL,
     PRIMARY KEY (connection, source)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS connection_type_mismatches (
+    connection TEXT PRIMARY KEY,
+    messages INTEGER NOT NULL
+) WITHOUT ROWID;
 """
+_READ = (
+    "SELECT connection, status, messages_received, last_message, ifnull(messages, 0)"
+    " FROM connection_states LEFT JOIN connection_type_mismatches USING (connection)"
+)
+
+type _Row = tuple[str, str, int, str | None, int]
 
 
 class SqliteConnectionStates:
-    """The ConnectionStateStore port over one SQLite file that several processes may use.
+    """Implementation of ConnectionStateStore: stores the status and message statistics of connections in SQLite.
+
+    Several processes may use the file.
 
     Args:
         path: the SQLite file; it may contain other tables.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._database = SqliteDatabase(path, _SCHEMA)
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._database = SqliteDatabase(path, _SCHEMA, runtime=runtime)
+        self._last_read: Mapping[str, tuple[_Row, ConnectionState]] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
             with unavailable_on_failure(*_NAMES):
-                await self._database.write(lambda connection: _record(connection, arrivals))
+                await self._database.write(lambda connection: _record_arrivals(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
         with unavailable_on_failure(*_NAMES):
@@ -50,16 +65,26 @@ class SqliteConnectionStates:
                 )
             )
 
-    async def states(self) -> Mapping[str, ConnectionState]:
+    async def load_states(self) -> Mapping[str, ConnectionState]:
         with unavailable_on_failure(*_NAMES):
-            return await self._database.read(_read_states)
+            return await self._database.read(self._read_states)
 
     async def close(self) -> None:
         """Close the file."""
         await self._database.close()
 
+    def _read_states(self, database: sqlite3.Connection) -> Mapping[str, ConnectionState]:
+        """Read the states of all connections; an unchanged state is the same object as before, which saves time."""
+        before, states = self._last_read, dict[str, tuple[_Row, ConnectionState]]()
+        rows: list[_Row] = database.execute(_READ).fetchall()
+        for row in rows:
+            found = before.get(row[0])
+            states[row[0]] = found if found is not None and found[0] == row else (row, _state_from_row(row))
+        self._last_read = states
+        return {connection: state for connection, (_, state) in states.items()}
 
-def _record(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
+
+def _record_arrivals(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
     for each in arrivals:
         row = database.execute(
             "SELECT highest FROM connection_sources WHERE connection = ? AND source = ?",
@@ -67,10 +92,11 @@ def _record(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -
         ).fetchone()
         new = [number for number in each.sequence_numbers if row is None or number > row[0]]
         if new:
-            _count(database, each, len(new), max(new))
+            _add_messages(database, each, len(new), max(new))
+            _count_mismatches(database, each.connection, len(each.mismatched.intersection(new)))
 
 
-def _count(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
+def _add_messages(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",
@@ -84,9 +110,15 @@ def _count(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, 
     )
 
 
-def _read_states(database: sqlite3.Connection) -> Mapping[str, ConnectionState]:
-    rows = database.execute("SELECT connection, status, messages_received, last_message FROM connection_states")
-    return {
-        connection: ConnectionState(status, received, parse_rfc3339(last) if last else None)
-        for connection, status, received, last in rows
-    }
+def _count_mismatches(database: sqlite3.Connection, connection: str, count: int) -> None:
+    if count:
+        database.execute(
+            "INSERT INTO connection_type_mismatches (connection, messages) VALUES (?, ?)"
+            " ON CONFLICT (connection) DO UPDATE SET messages = messages + excluded.messages",
+            (connection, count),
+        )
+
+
+def _state_from_row(row: _Row) -> ConnectionState:
+    _, status, received, last, mismatches = row
+    return ConnectionState(status, received, parse_rfc3339(last) if last else None, mismatches)

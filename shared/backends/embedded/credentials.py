@@ -2,14 +2,17 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
-from shared.timestamps import now, parse_rfc3339, rfc3339
+from shared.timestamps import parse_rfc3339, rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS credential_version (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL);
@@ -21,6 +24,8 @@ CREATE TABLE IF NOT EXISTS api_keys (
 CREATE TABLE IF NOT EXISTS issued_tokens (
   token_id TEXT PRIMARY KEY, principal TEXT NOT NULL, expires_at TEXT NOT NULL, parent TEXT NOT NULL, revoked_at TEXT
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS api_key_creators (key_id TEXT PRIMARY KEY, creators TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS api_key_bindings (key_id TEXT PRIMARY KEY, binding TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS issued_tokens_by_parent ON issued_tokens (parent);
 CREATE INDEX IF NOT EXISTS issued_tokens_by_expiry ON issued_tokens (expires_at);
 """
@@ -38,22 +43,28 @@ _DELETE_UNUSED_KEY = (
     "DELETE FROM api_keys WHERE key_id = ? AND principal = ? AND created_at < ? "
     "AND last_used_at IS NULL AND revoked_at IS NULL"
 )
+_SET_CREATORS = "INSERT OR REPLACE INTO api_key_creators VALUES (?,?)"
+_DELETE_CREATORS = "DELETE FROM api_key_creators WHERE key_id = ?"
+_SET_BINDING = "INSERT OR REPLACE INTO api_key_bindings VALUES (?,?)"
 _INSERT_KEY = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
 
 
 class SqliteCredentialStore:
-    """The CredentialStore port over SQLite. Timestamps are text of fixed width, which sorts by time."""
+    """Implementation of CredentialStore: stores API keys, issued tokens and revocations in SQLite.
+
+    Timestamps are text of fixed width, which sorts by time.
+    """
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def version(self) -> int:
+    async def read_version(self) -> int:
         with _convert_errors():
             return await self._database.read(_read_version)
 
     async def load(self) -> Credentials:
         with _convert_errors():
-            return await self._database.read(_load)
+            return await self._database.read(partial(_load_credentials, self._database.runtime.now()))
 
     async def add_key(self, key: ApiKey) -> None:
         rights = None if key.rights is None else json.dumps(sorted(key.rights))
@@ -61,46 +72,57 @@ class SqliteCredentialStore:
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
             *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
         )
-        await self._change(
-            (_DELETE_UNUSED_KEY, (key.key_id, key.principal, rfc3339(key.created_at))), (_INSERT_KEY, row)
+        await self._write_statements(
+            (_DELETE_UNUSED_KEY, (key.key_id, key.principal, rfc3339(key.created_at))),
+            (_INSERT_KEY, row),
+            _build_creators_statement(key),
+            (_SET_BINDING, (key.key_id, json.dumps(key.binding and key.binding.to_json()))),
         )
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._change((sql, (rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, rfc3339(at))))
+        await self._write_statements((sql, (rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, rfc3339(at))))
 
-    async def touch_key(self, key_id: str, at: datetime) -> None:
+    async def store_last_use(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(now()),))
+        def insert_token(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(self._database.runtime.now()),)
+            )
             row = (token.token_id, token.principal, rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
         with _convert_errors():
-            await self._database.write(work)
+            await self._database.write(insert_token)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
-        arguments = (token_id, rfc3339(now()))
+        arguments = (token_id, rfc3339(self._database.runtime.now()))
         with _convert_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        await self._change((_REVOKE_TOKENS, (token_id, rfc3339(at))))
+        await self._write_statements((_REVOKE_TOKENS, (token_id, rfc3339(at))))
 
-    async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
+    async def _write_statements(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        def execute_statements(connection: sqlite3.Connection) -> None:
             for sql, arguments in statements:
                 connection.execute(sql, arguments)
             connection.execute("UPDATE credential_version SET version = version + 1")
 
         with _convert_errors():
-            await self._database.write(work)
+            await self._database.write(execute_statements)
+
+
+def _build_creators_statement(key: ApiKey) -> tuple[str, tuple[Any, ...]]:
+    if key.creators is None:
+        return _DELETE_CREATORS, (key.key_id,)
+    return _SET_CREATORS, (key.key_id, json.dumps(key.creators))
 
 
 def _convert_errors() -> AbstractContextManager[None]:
@@ -112,21 +134,30 @@ def _read_version(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def _load(connection: sqlite3.Connection) -> Credentials:
-    keys = (_key_from_row(row) for row in connection.execute("SELECT * FROM api_keys"))
+def _load_credentials(at: datetime, connection: sqlite3.Connection) -> Credentials:
+    creators = dict(connection.execute("SELECT key_id, creators FROM api_key_creators"))
+    bindings = dict(connection.execute("SELECT key_id, binding FROM api_key_bindings"))
+    keys = (
+        _key_from_row(row, json.loads(creators.get(row[0], "null")), json.loads(bindings.get(row[0], "null")))
+        for row in connection.execute("SELECT * FROM api_keys")
+    )
     sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
-    revoked = connection.execute(sql, (rfc3339(now()),))
+    revoked = connection.execute(sql, (rfc3339(at),))
     return Credentials(
         _read_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked)
     )
 
 
-def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
+def _key_from_row(row: tuple[Any, ...], creators: Sequence[str] | None, binding: Mapping[str, Any] | None) -> ApiKey:
     key_id, salt, digest, principal, name, rights, *instants = row
     created_at, expires_at, last_used_at, revoked_at = (text and parse_rfc3339(text) for text in instants)
     parsed_rights = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
+    times = (created_at, expires_at, last_used_at, revoked_at)
     return ApiKey(
-        key_id, salt, digest, principal, name, parsed_rights, created_at, expires_at, last_used_at, revoked_at
+        *(key_id, salt, digest, principal, name, parsed_rights),
+        *times,
+        creators=None if creators is None else tuple(creators),
+        binding=binding_from_json(binding),
     )
 
 

@@ -1,7 +1,6 @@
-"""Documents of all document stores in one SQLite file, with their containers."""
+"""Containers and JSON documents of all document stores of the workspace, in one SQLite file."""
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -12,9 +11,9 @@ from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBa
 from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
-    container_exists,
-    document_exists,
-    document_not_found,
+    build_container_exists_error,
+    build_document_exists_error,
+    build_document_not_found_error,
 )
 from shared.data_stores.models import (
     AccountContainer,
@@ -27,6 +26,7 @@ from shared.data_stores.models import (
 )
 from shared.data_stores.partition_keys import format_partition_key
 from shared.errors import invalid
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS containers (
@@ -52,25 +52,27 @@ type ListDeclared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContaine
 class DocumentFile:
     """SQLite file with the documents of all database accounts.
 
-    It has one connection for reads and one for writes, so that reads do not wait for writes.
+    It has separate database connections for reads and writes, so that reads do not wait for writes.
 
     Args:
         folder: folder that contains the file.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         path = folder / "documents.sqlite"
-        self.reads = SqliteDatabase(path, SCHEMA)
-        self.writes = WriteBatcher(SqliteDatabase(path, SCHEMA))
+        self.runtime = runtime
+        self.reads = SqliteDatabase(path, SCHEMA, runtime=runtime)
+        self.writes = WriteBatcher(SqliteDatabase(path, SCHEMA, runtime=runtime))
 
     async def close(self) -> None:
-        """Finish running calls and close the file."""
+        """Wait for running reads and writes, and close the file."""
         await self.writes.close()
         await self.reads.close()
 
 
 class SqliteContainerStore:
-    """The ContainerStore port over SQLite; containers that the workspace declares are created on first use.
+    """Implementation of ContainerStore: stores containers in SQLite, and creates declared ones on first use.
 
     Args:
         file: SQLite file with the documents of all database accounts.
@@ -99,11 +101,11 @@ class SqliteContainerStore:
         with _convert_errors():
             created = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
         if not created and container not in await self._list_declared(place):
-            raise container_exists()
+            raise build_container_exists_error()
 
 
 class SqliteDocumentStore:
-    """The DocumentStore port over SQLite.
+    """Implementation of DocumentStore: stores documents in SQLite.
 
     Args:
         file: SQLite file with the documents of all database accounts.
@@ -111,6 +113,7 @@ class SqliteDocumentStore:
 
     def __init__(self, file: DocumentFile) -> None:
         self._reads = file.reads
+        self._runtime = file.runtime
         self._point_reads = ReadBatcher(file.reads)
         self._writes = file.writes
 
@@ -121,33 +124,33 @@ class SqliteDocumentStore:
         return None if row is None else StoredDocument(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        row = (*_build_row_key(table, key), _create_etag(), text)
+        row = (*_build_row_key(table, key), self._create_etag(), text)
         sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
         with _convert_errors():
             created = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
         if not created:
-            raise document_exists()
+            raise build_document_exists_error()
         return row[-2]
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        etag = _create_etag()
+        etag = self._create_etag()
         sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_BY_KEY}"  # noqa: S608  own text
 
-        def work(connection: sqlite3.Connection) -> None:
+        def update_document(connection: sqlite3.Connection) -> None:
             _check_precondition(connection, table, key, if_match)
             connection.execute(sql, (etag, text, *_build_row_key(table, key)))
 
         with _convert_errors():
-            await self._writes.write(work)
+            await self._writes.write(update_document)
         return etag
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
-        def work(connection: sqlite3.Connection) -> None:
+        def delete_document(connection: sqlite3.Connection) -> None:
             _check_precondition(connection, table, key, if_match)
             connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _build_row_key(table, key))  # noqa: S608  own text
 
         with _convert_errors():
-            await self._writes.write(work)
+            await self._writes.write(delete_document)
 
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
@@ -164,13 +167,12 @@ class SqliteDocumentStore:
         with _convert_errors():
             return await self._reads.read(lambda connection: _build_page(connection.execute(sql, values), limit))
 
+    def _create_etag(self) -> str:
+        return f'"{self._runtime.random_bytes(_ETAG_BYTES).hex()}"'
+
 
 def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("DATA_STORE_UNAVAILABLE", "the data store")
-
-
-def _create_etag() -> str:
-    return f'"{secrets.token_hex(_ETAG_BYTES)}"'
 
 
 def _build_place_key(table: Table) -> tuple[str, str, str]:
@@ -185,7 +187,7 @@ def _check_precondition(connection: sqlite3.Connection, table: Table, key: Docum
     sql = f"SELECT etag FROM documents WHERE {_BY_KEY}"  # noqa: S608  own text
     row = connection.execute(sql, _build_row_key(table, key)).fetchone()
     if row is None:
-        raise document_not_found()
+        raise build_document_not_found_error()
     if if_match is not None and row[0] != if_match:
         raise precondition_failed_error()
 
@@ -218,5 +220,5 @@ def _parse_position(after: str) -> tuple[str, str]:
     try:
         partition, document_id = json.loads(after)
     except ValueError:
-        raise invalid(FIELD, "does not belong to this list") from None
+        raise invalid(FIELD, "does not belong to this list; send the token of the previous page") from None
     return str(partition), str(document_id)

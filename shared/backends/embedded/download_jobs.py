@@ -19,7 +19,7 @@ CREATE INDEX IF NOT EXISTS download_jobs_by_end ON download_jobs (expires_at);
 
 
 class SqliteJobStore:
-    """The JobStore port over SQLite."""
+    """Implementation of JobStore: stores background jobs in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -35,17 +35,17 @@ class SqliteJobStore:
             return await self._database.read(lambda connection: _read_job(connection, job_id))
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        def work(connection: sqlite3.Connection) -> Job | None:
+        def update_job(connection: sqlite3.Connection) -> Job | None:
             before = _read_job(connection, job_id)
             if before is None:
                 return None
             after = change(before)
-            sql = "UPDATE download_jobs SET job = ? WHERE id = ?"
-            connection.execute(sql, (after.model_dump_json(), job_id))
+            sql = "UPDATE download_jobs SET job = ?, expires_at = ? WHERE id = ?"
+            connection.execute(sql, (after.model_dump_json(), rfc3339(after.expires_at), job_id))
             return after
 
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(update_job)
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
         sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"

@@ -5,13 +5,13 @@ import uuid
 from pathlib import Path
 
 
-def create(path: Path, draft: Path, top: Path) -> bool:
-    """Create a file from a draft unless the file exists; return whether it was created. The draft is deleted.
+def create_file(path: Path, draft: Path, top: Path) -> bool:
+    """Create a file from a draft unless the file exists; delete the draft; return whether the file was created.
 
     Args:
         path: path of the new file.
         draft: file from :func:`write_draft`.
-        top: folder above the path; folders below it, which may be new, are flushed to disk.
+        top: a folder above the file; all folders from ``top`` to the file are flushed to disk, because they may be new.
     """
     try:
         # Creating a hard link is atomic, and the content is on disk already.
@@ -25,7 +25,7 @@ def create(path: Path, draft: Path, top: Path) -> bool:
 
 
 def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
-    """Write a draft: a new file with a random name next to ``path``. Flush it to disk, and return its path."""
+    """Write content to a new file with a random name next to ``path``, flush it to disk, and return the file's path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -39,12 +39,12 @@ def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
 def sync_folders(path: Path, top: Path) -> None:
     """Flush the folders that contain a path to disk, up to the folder ``top``."""
     for folder in path.parents:
-        _sync(folder)
+        _sync_folder(folder)
         if folder == top:
             break
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,29 +1,27 @@
 """Embedded event hub: an append-only log in one SQLite file, with partitions and an offset per consumer group."""
 
 import asyncio
+import contextvars
 import json
 import logging
 import sqlite3
-import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
+    find_partition_for_key,
     instant_from_microseconds,
     open_hub,
-    partition_for_key,
     sequence_from_event_id,
     to_event_id,
     to_microseconds,
 )
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubEvent, HubMessage
-from shared.timestamps import now
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -32,35 +30,38 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 """Total size of events in bytes after which a read ends, to limit its memory."""
 
 _BUSY_TIMEOUT_MS = 5_000
-_TRIM_CHUNK = 5_000
 
 
 @dataclass(slots=True)
 class _Send:
-    """Call of ``send`` that waits for its commit; its rows are grouped by hub and partition."""
+    """Messages of one call of ``send`` that waits for its commit, as rows grouped by hub and partition."""
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
     done: "asyncio.Future[None]"
 
 
 class HubWriter:
-    """The EventSender port over one SQLite file, to which several processes may append.
+    """Implementation of EventSender: appends messages to a SQLite file, which several processes may use.
 
-    Sends that arrive during a commit share the next commit.
+    Calls of ``send`` that arrive during a commit share the next commit.
+
+    Args:
+        path: file of the hub.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._ids: dict[tuple[str, str], int] = {}
-        self._lock = threading.Lock()
         self._pending: list[_Send] = []
-        self._writing = False
+        self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-writer")
+        self._runtime = runtime
+        self._executor = runtime.open_pool(1, "hub-writer")
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Append messages to a hub, all or none; return when they are on disk.
+        """Append messages to a hub, and return when they are on disk. After an error, no message is appended.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` if the disk is full, or the file is locked or
@@ -71,58 +72,56 @@ class HubWriter:
         rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
         for message in messages:
             row = (message.partition_key, json.dumps(dict(message.properties)), message.body)
-            rows.setdefault((hub, partition_for_key(message.partition_key)), []).append(row)
+            rows.setdefault((hub, find_partition_for_key(message.partition_key)), []).append(row)
+        if self._closed:
+            raise _unavailable_error()
         done = asyncio.get_running_loop().create_future()
-        with self._lock:
-            if self._closed:
-                raise _unavailable_error()
-            self._pending.append(_Send(rows, done))
-            if not self._writing:
-                self._writing = True
-                self._writer.submit(self._drain)
+        self._pending.append(_Send(rows, done))
+        if self._task is None or self._task.done():
+            # An empty context, because the task serves many senders.
+            self._task = asyncio.create_task(self._commit_pending(), context=contextvars.Context())
         await done
 
     async def close(self) -> None:
-        """Commit waiting sends and close the file; later sends are rejected."""
-        with self._lock:
-            self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._writer.shutdown)
-        self._disconnect()
+        """Commit the waiting messages and close the file; later calls of ``send`` are rejected."""
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            await self._task
+        await self._runtime.run_in_thread(self._executor.shutdown)
+        self._close_connection()
 
-    def _drain(self) -> None:
-        while True:
-            with self._lock:
-                batch, self._pending = self._pending, []
-                if not batch:
-                    self._writing = False
-                    return
-            _complete_sends(batch, committed=self._commit(batch))
+    async def _commit_pending(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, []
+            committed = await asyncio.wrap_future(self._executor.submit(self._commit_batch, batch))
+            for send in batch:
+                _resolve_future(send.done, committed=committed)
 
-    def _commit(self, batch: Sequence[_Send]) -> bool:
+    def _commit_batch(self, batch: Sequence[_Send]) -> bool:
         try:
-            connection = self._connect()
+            connection = self._open_connection()
             connection.execute("BEGIN IMMEDIATE")
-            self._append(connection, batch)
+            self._append_events(connection, batch)
             connection.execute("COMMIT")
-        except Exception:  # reported to the senders; the thread must continue
+        except Exception:  # reported to the senders; the next batch must be committed
             _LOGGER.exception("the event hub %s failed to commit %d sends", self._path, len(batch))
             # Closing rolls back, and a new connection recovers from any failure.
-            self._disconnect()
+            self._close_connection()
             return False
         return True
 
-    def _append(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
-        enqueued = to_microseconds(now())
+    def _append_events(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
+        enqueued = to_microseconds(self._runtime.now())
         for place, rows in _group_by_partition(batch).items():
-            last = self._reserve(connection, place, len(rows))
+            last = self._reserve_numbers(connection, place, len(rows))
             first_id = to_event_id(self._ids[place], last - len(rows) + 1)
             connection.executemany(
                 "INSERT INTO events (id, enqueued, partition_key, properties, body) VALUES (?, ?, ?, ?, ?)",
                 ((first_id + index, enqueued, *row) for index, row in enumerate(rows)),
             )
 
-    def _reserve(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
-        """Reserve the next ``count`` sequence numbers of a partition, and return the last of them."""
+    def _reserve_numbers(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
+        """Reserve the next ``count`` sequence numbers of a partition, and return the last reserved number."""
         if place not in self._ids:
             connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
         partition_id, last = connection.execute(
@@ -133,13 +132,13 @@ class HubWriter:
         self._ids[place] = partition_id
         return int(last)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = open_hub(self._path)
+            self._connection = open_hub(self._path, self._runtime)
             self._connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT_MS}")
         return self._connection
 
-    def _disconnect(self) -> None:
+    def _close_connection(self) -> None:
         self._ids.clear()
         if self._connection is not None:
             self._connection.close()
@@ -152,7 +151,7 @@ class StoredEvent(NamedTuple):
     Attributes:
         sequence_number: sequence number in the partition.
         enqueued: time of the append, in microseconds since 1970.
-        partition_key: partition key that the sender chose.
+        partition_key: partition key that the sender set.
         properties: application properties as JSON text.
         body: bytes of the event.
     """
@@ -165,28 +164,28 @@ class StoredEvent(NamedTuple):
 
 
 class HubReader:
-    """Reader of the hubs of one file, and of the offsets of consumer groups. Only one thread may use it at a time.
+    """Reader of the hubs in one SQLite file, and of the consumer groups' offsets. Only one thread may use it at a time.
 
     Every method may raise ``sqlite3.Error``, for instance if the file is locked for 30 s or the disk is full.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._connection = open_hub(path)
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._connection = open_hub(path, runtime)
         # No fsync is needed: an offset lost in a power cut repeats events, which all readers handle.
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._ids: dict[tuple[str, str], int] = {}
         self._version = -1
 
-    def partitions(self, hub: str) -> tuple[str, ...]:  # noqa: ARG002  every hub has the same number
+    def list_partitions(self, hub: str) -> tuple[str, ...]:  # noqa: ARG002  every hub has the same number
         """Return the ids of the hub's partitions."""
         return tuple(str(number) for number in range(PARTITIONS))
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
-        """Return the next events of a partition after a sequence number: at most ``limit``, and about 16 MB."""
+        """Return the events of a partition that follow a sequence number: at most ``limit`` events, about 16 MB."""
         return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
-        """Return the same events as :meth:`read`, as rows of the file."""
+        """Return the events that :meth:`read` returns, as rows of the file."""
         partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return []
@@ -205,15 +204,15 @@ class HubReader:
         rows.close()
         return events
 
-    def last_sequence_number(self, hub: str, partition: str) -> int:
-        """Return the sequence number of the newest event that a partition ever had; 0 if it never had one."""
+    def find_last_sequence_number(self, hub: str, partition: str) -> int:
+        """Return the highest sequence number that a partition ever had, also of a deleted event; 0 if it had none."""
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()
         return int(row[0]) if row else 0
 
     def read_offset(self, hub: str, group: str, partition: str) -> int:
-        """Return the offset of a consumer group: its last read sequence number, or 0."""
+        """Return the offset of a consumer group: the last sequence number that it has read; 0 before its first read."""
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
             (hub, group, partition),
@@ -221,28 +220,15 @@ class HubReader:
         return int(row[0]) if row else 0
 
     def commit(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
-        """Store the offset of a consumer group; it never decreases."""
+        """Store the offset of a consumer group, unless a higher offset is stored."""
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
             (hub, group, partition, sequence_number),
         )
 
-    def trim(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
-        """Delete old events that all consumer groups have read; return their number.
-
-        Args:
-            older_than: only events enqueued before this time are deleted.
-            groups: consumer groups by hub that must have read an event; events of other hubs are never deleted.
-        """
-        return sum(
-            self._trim(hub, partition, older_than, names)
-            for hub, names in groups.items()
-            for partition in self.partitions(hub)
-        )
-
     def has_changed(self) -> bool:
-        """Return whether another connection has written since the last call; True at the first call."""
+        """Return whether another connection has written to the file since the last call; True at the first call."""
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         has_changed: bool = version != self._version
         self._version = version
@@ -251,31 +237,6 @@ class HubReader:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def _trim(self, hub: str, partition: str, older_than: datetime, groups: Collection[str]) -> int:
-        partition_id = self._find_partition_id(hub, partition)
-        if partition_id is None:
-            return 0
-        first, last = to_event_id(partition_id, 0), to_event_id(partition_id + 1, 0) - 1
-        if groups:
-            last = to_event_id(partition_id, min(self.read_offset(hub, group, partition) for group in groups))
-        newer = self._connection.execute(
-            "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
-            (first, last, to_microseconds(older_than)),
-        ).fetchone()
-        return self._delete(first, newer[0] - 1 if newer else last)
-
-    def _delete(self, first: int, last: int) -> int:
-        """Delete the events of a range of ids in chunks, so that senders do not wait long for the file."""
-        deleted = 0
-        while True:
-            count = self._connection.execute(
-                "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
-                (first, last, _TRIM_CHUNK),
-            ).rowcount
-            deleted += count
-            if count < _TRIM_CHUNK:
-                return deleted
 
     def _find_partition_id(self, hub: str, partition: str) -> int | None:
         place = (hub, partition)
@@ -297,24 +258,13 @@ def _group_by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tu
     return merged
 
 
-def _complete_sends(batch: Sequence[_Send], *, committed: bool) -> None:
-    """Wake the senders of a batch, with one call into each event loop."""
-    futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for send in batch:
-        futures.setdefault(send.done.get_loop(), []).append(send.done)
-    for loop, waiting in futures.items():
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_resolve, waiting, committed)
-
-
-def _resolve(futures: Sequence["asyncio.Future[None]"], committed: bool) -> None:  # noqa: FBT001  called by the loop
-    for future in futures:
-        if future.done():
-            continue
-        if committed:
-            future.set_result(None)
-        else:
-            future.set_exception(_unavailable_error())
+def _resolve_future(future: "asyncio.Future[None]", *, committed: bool) -> None:
+    if future.done():
+        return  # the sender was cancelled
+    if committed:
+        future.set_result(None)
+    else:
+        future.set_exception(_unavailable_error())
 
 
 def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:

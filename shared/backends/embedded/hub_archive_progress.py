@@ -1,17 +1,16 @@
-"""Progress of the archive with the messages of the embedded hub.
+"""Progress of the telemetry archive: whether all messages of the embedded event hub are archived.
 
 Separate from ``hub`` because it implements a port of downloads, which the hub does not know.
 """
 
-import asyncio
 import sqlite3
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
 from shared.observability.logs import get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 
 PATH_TO_ARCHIVE = ((TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive"))
@@ -21,36 +20,38 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """The ArchiveProgress port over the file of the embedded event hub; another process may do the archiving.
+    """Implementation of ArchiveProgress: reads the progress of archiving, also by another process, from the hub's file.
 
     Args:
         path: file of the embedded event hub.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._path = path
+        self._runtime = runtime
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        ends = time.monotonic() + seconds
+        ends = self._runtime.monotonic() + seconds
         try:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub contains all messages of the previous hub only after the previous hub was read completely.
-                target = await self._read(partial(_read_last_numbers, hub))
-                while not await self._read(partial(_has_read, hub, group, target)):
-                    if time.monotonic() >= ends:
+                target = await self._read_in_thread(partial(_read_last_numbers, hub))
+                while not await self._read_in_thread(partial(_has_read, hub, group, target)):
+                    if self._runtime.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
                         return False
-                    await asyncio.sleep(POLL_SECONDS)
+                    await self._runtime.sleep(POLL_SECONDS)
         except sqlite3.Error:
             _LOGGER.warning("cannot read from the hub which messages are not yet archived", exc_info=True)
             return False
         return True
 
-    async def _read[T](self, read: Callable[[HubReader], T]) -> T:
-        return await asyncio.to_thread(self._with_reader, read)
+    async def _read_in_thread[T](self, read: Callable[[HubReader], T]) -> T:
+        return await self._runtime.run_in_thread(self._call_with_reader, read)
 
-    def _with_reader[T](self, read: Callable[[HubReader], T]) -> T:
-        reader = HubReader(self._path)
+    def _call_with_reader[T](self, read: Callable[[HubReader], T]) -> T:
+        reader = HubReader(self._path, runtime=self._runtime)
         try:
             return read(reader)
         finally:
@@ -58,7 +59,7 @@ class HubArchiveProgress:
 
 
 def _read_last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
-    return {partition: reader.last_sequence_number(hub, partition) for partition in reader.partitions(hub)}
+    return {partition: reader.find_last_sequence_number(hub, partition) for partition in reader.list_partitions(hub)}
 
 
 def _has_read(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from shared.backends.embedded.sqlite import connect
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 PARTITIONS = 2
 """Number of partitions of every hub. It must not change: the events of a key would move to another partition."""
@@ -32,10 +33,10 @@ CREATE TABLE IF NOT EXISTS offsets (
 """
 
 
-def open_hub(path: Path) -> sqlite3.Connection:
+def open_hub(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> sqlite3.Connection:
     """Open the file of an event hub, and create missing folders and tables; the caller closes the connection."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
+    connection = connect(path, runtime, incremental_vacuum=True)
     try:
         connection.executescript(_SCHEMA)
     except BaseException:
@@ -44,18 +45,18 @@ def open_hub(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def partition_for_key(partition_key: str) -> str:
+def find_partition_for_key(partition_key: str) -> str:
     """Return the id of the partition for a partition key; it is the same in all processes and releases."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
 
 def to_event_id(partition_id: int, sequence_number: int) -> int:
-    """Combine the id of a partition and a sequence number to the id of an event in the file."""
+    """Combine a partition id and a sequence number into the id of an event in the file."""
     return (partition_id << _SEQUENCE_BITS) + sequence_number
 
 
 def sequence_from_event_id(identifier: int) -> int:
-    """Return the sequence number that the id of an event contains."""
+    """Extract the sequence number from the id of an event in the file."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)
 
 

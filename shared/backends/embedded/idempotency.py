@@ -23,13 +23,13 @@ CREATE INDEX IF NOT EXISTS answers_by_age ON answers (made_at);
 
 
 class SqliteIdempotencyStore:
-    """The IdempotencyStore port over SQLite."""
+    """Implementation of IdempotencyStore: stores idempotency keys and the requests that claim them in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        def work(connection: sqlite3.Connection) -> Claim:
+        def claim_key(connection: sqlite3.Connection) -> Claim:
             connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (rfc3339(forget_before),))
             row = (key, wanted.fingerprint, wanted.append_id, rfc3339(at))
             connection.execute("INSERT OR IGNORE INTO idempotency_keys VALUES (?, ?, ?, ?)", row)
@@ -37,7 +37,7 @@ class SqliteIdempotencyStore:
             return Claim(*connection.execute(sql, (key,)).fetchone())
 
         with _store_errors():
-            return await self._database.write(work)
+            return await self._database.write(claim_key)
 
     async def forget(self, key: str, append_id: str) -> None:
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
@@ -46,7 +46,7 @@ class SqliteIdempotencyStore:
 
 
 class SqliteReplyStore:
-    """The IdempotentReplyStore port over SQLite."""
+    """Implementation of IdempotentReplyStore: stores leases and replies of idempotent requests in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -54,7 +54,7 @@ class SqliteReplyStore:
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
     ) -> BeginResult:
-        def work(connection: sqlite3.Connection) -> BeginResult:
+        def begin_reply(connection: sqlite3.Connection) -> BeginResult:
             connection.execute("DELETE FROM answers WHERE made_at < ?", (rfc3339(forget_before),))
             row = (name, wanted.fingerprint, wanted.append_id, rfc3339(at), "", "")
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
@@ -67,26 +67,30 @@ class SqliteReplyStore:
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
         with _store_errors():
-            return await self._database.write(work)
+            return await self._database.write(begin_reply)
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
-        await self._change(
+        await self._execute_update(
             "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(until), name, lease
         )
 
     async def finish(self, name: str, lease: str, answer: bytes) -> bool:
-        return await self._change("UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", answer, name, lease)
+        return await self._execute_update(
+            "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", answer, name, lease
+        )
 
     async def release(self, name: str, lease: str, *, forget: bool) -> None:
         if forget:
-            await self._change("DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease)
+            await self._execute_update(
+                "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease
+            )
         else:
-            await self._change(
+            await self._execute_update(
                 "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease
             )
 
-    async def _change(self, sql: str, *values: str | bytes) -> bool:
-        """Execute a statement; return whether it changed a row."""
+    async def _execute_update(self, sql: str, *values: str | bytes) -> bool:
+        """Execute an SQL statement; return whether it changed a row."""
         with _store_errors():
             return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)
 

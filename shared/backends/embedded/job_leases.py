@@ -16,13 +16,13 @@ CREATE TABLE IF NOT EXISTS background_jobs (
 
 
 class SqliteJobLeaseStore:
-    """The JobLeaseStore port over SQLite."""
+    """Implementation of JobLeaseStore: stores leases of background jobs in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
-        def work(connection: sqlite3.Connection) -> JobClaim:
+        def claim_job(connection: sqlite3.Connection) -> JobClaim:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
             connection.execute(sql, (job, rfc3339(first_due)))
             sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
@@ -35,7 +35,7 @@ class SqliteJobLeaseStore:
             return JobClaim(granted=True, next_attempt=until)
 
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(claim_job)
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"

@@ -1,11 +1,10 @@
 """Keys and secrets in files that only their owner can read.
 
-Each file is created on first use. If several processes try at the same time, one creates it and the others read it.
+Each file is created on first use. If several processes use a missing file at the same time, one process creates the
+file and the others read it.
 """
 
-import asyncio
 import hashlib
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from shared.auth.jose import compute_thumbprint, to_jwk
 from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 _SECRET_BYTES: Final = 32
 _COORDINATE_BYTES: Final = 32
@@ -27,78 +27,84 @@ _LOG = logs.get_logger("provenance")
 
 
 class FileSecret:
-    """Secret in a file: random bytes, which a call of the object returns.
+    """Secret of random bytes in a file; calling the object returns the secret.
 
     Args:
-        path: file of the secret.
+        path: file that contains the secret.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._path = path
         self._secret = b""
 
     async def __call__(self) -> bytes:
         """Return the secret."""
         if not self._secret:
-            self._secret = await asyncio.to_thread(load_or_create_secret, self._path)
+            self._secret = await self._runtime.run_in_thread(load_or_create_secret, self._path, self._runtime)
         return self._secret
 
 
 class FileSigningKey:
-    """The SigningKey port over a PEM file.
+    """Implementation of SigningKey: signs access tokens with the private key in a PEM file.
 
     Args:
         path: file of the private key.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._path = path
         self._key: ec.EllipticCurvePrivateKey | None = None
 
-    async def key_id(self) -> str:
+    async def get_key_id(self) -> str:
         return compute_thumbprint((await self._load_private_key()).public_key())
 
     async def sign(self, message: bytes) -> bytes:
-        return _sign(await self._load_private_key(), message)
+        return _sign_message(await self._load_private_key(), message)
 
-    async def public_keys(self) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
         return [to_jwk((await self._load_private_key()).public_key())]
 
     async def _load_private_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key is None:
-            self._key = await asyncio.to_thread(_load_or_create_private, self._path)
+            self._key = await self._runtime.run_in_thread(_load_or_create_private, self._path)
         return self._key
 
 
 class FileNoteSigner:
-    """The NoteSigner port over a PEM file.
+    """Implementation of NoteSigner: signs checkpoints of audit chains with the private key in a PEM file.
 
-    Each public key is stored in a folder next to the file before its first signature, so that the checkpoints of a
-    replaced key can still be verified. Every process notices a replaced file at its next signature.
+    Before a key signs for the first time, its public key is stored in a folder next to the file, so that checkpoints
+    can still be verified after the key is replaced. Every process notices a replaced file at its next signature.
 
     Args:
         path: file of the private key.
         notes: folder of the checkpoints. If it contains checkpoints, a missing key file is an error; otherwise the file
             is created.
+        runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path, notes: Path) -> None:
+    def __init__(self, path: Path, notes: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
         self._path = path
         self._notes = notes
         self._loaded: tuple[tuple[int, ...], ec.EllipticCurvePrivateKey] | None = None
 
     async def sign(self, message: bytes) -> bytes:
-        return _sign(await asyncio.to_thread(self._load_current_key), message)
+        return _sign_message(await self._runtime.run_in_thread(self._load_current_key), message)
 
-    async def public_key(self) -> bytes:
-        return _to_spki((await asyncio.to_thread(self._load_current_key)).public_key())
+    async def load_public_key(self) -> bytes:
+        return _to_spki((await self._runtime.run_in_thread(self._load_current_key)).public_key())
 
-    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
-        return await asyncio.to_thread(self._read_trusted_keys)
+    async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
+        return await self._runtime.run_in_thread(self._read_trusted_keys)
 
     def _read_trusted_keys(self) -> list[bytes]:
         published = [
-            spki for path in sorted(public_key_folder(self._path).glob("*.pem")) if (spki := _read_public(path))
+            spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public(path))
         ]
         try:
             current = _to_spki(self._load_current_key().public_key())
@@ -125,7 +131,7 @@ class FileNoteSigner:
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._loaded is None or self._loaded[0] != version:
             key = load_private(self._path)
-            publish(self._path, key.public_key())
+            store_public_key(self._path, key.public_key())
             self._loaded = version, key
         return self._loaded[1]
 
@@ -133,11 +139,11 @@ class FileNoteSigner:
         return self._notes.is_dir() and any(self._notes.iterdir())
 
 
-def load_or_create_secret(path: Path) -> bytes:
-    """Return the secret of a file; create the file with random bytes if it does not exist."""
+def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> bytes:
+    """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
     if not path.exists():
-        draft = durable_files.write_draft(path, secrets.token_bytes(_SECRET_BYTES), 0o600)
-        durable_files.create(path, draft, path.parent)
+        draft = durable_files.write_draft(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
+        durable_files.create_file(path, draft, path.parent)
     return path.read_bytes()
 
 
@@ -158,45 +164,45 @@ def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def create_private(path: Path) -> None:
-    """Create a PEM file with a new private key, unless the file exists."""
+    """Create a PEM file with a new P-256 private key, unless the file exists."""
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.create(path, durable_files.write_draft(path, pem, 0o600), path.parent)
+    durable_files.create_file(path, durable_files.write_draft(path, pem, 0o600), path.parent)
 
 
-def rotate(path: Path) -> str:
-    """Replace the key that signs checkpoints by a new one, and return the start of the SHA-256 of its public key.
+def rotate_key(path: Path) -> str:
+    """Replace the key that signs checkpoints by a new key; return the first digits of the new public key's SHA-256.
 
-    Both public keys are on disk before the replacement, so that checkpoints of either key can always be verified.
+    The old and the new public key are stored before the replacement, so that all checkpoints remain verifiable.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.
         OSError: the folder cannot be written.
     """
     if path.exists():
-        publish(path, load_private(path).public_key())
+        store_public_key(path, load_private(path).public_key())
     draft = path.with_name(f"{path.name}.next")
     draft.unlink(missing_ok=True)
     create_private(draft)
     public = load_private(draft).public_key()
-    publish(path, public)
+    store_public_key(path, public)
     draft.replace(path)
     durable_files.sync_folders(path, path.parent)
-    return _build_name(public)
+    return _build_key_file_name(public)
 
 
-def public_key_folder(path: Path) -> Path:
-    """Return the folder for the public keys of a key file, including retired ones."""
+def get_public_key_folder(path: Path) -> Path:
+    """Return the folder for the current and all earlier public keys that belong to a private key file."""
     return path.with_name(f"{path.stem}s")
 
 
-def publish(path: Path, key: ec.EllipticCurvePublicKey) -> None:
-    """Store a public key in the folder for the public keys of a key file."""
-    target = public_key_folder(path) / f"{_build_name(key)}.pem"
+def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
+    """Store a public key in the folder for the public keys that belong to a private key file."""
+    target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.create(target, durable_files.write_draft(target, pem, 0o444), path.parent)
+        durable_files.create_file(target, durable_files.write_draft(target, pem, 0o444), path.parent)
 
 
 def _load_or_create_private(path: Path) -> ec.EllipticCurvePrivateKey:
@@ -205,13 +211,13 @@ def _load_or_create_private(path: Path) -> ec.EllipticCurvePrivateKey:
     return load_private(path)
 
 
-def _sign(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
+def _sign_message(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
     der = key.sign(message, ec.ECDSA(hashes.SHA256()))
     return b"".join(part.to_bytes(_COORDINATE_BYTES) for part in decode_dss_signature(der))
 
 
 def _read_public(path: Path) -> bytes:
-    """Read the public key of a file; return empty bytes if the file does not contain one."""
+    """Read the public key of a file; return empty bytes if the file contains no public key."""
     try:
         key = serialization.load_pem_public_key(path.read_bytes())
     except (OSError, ValueError):
@@ -222,7 +228,7 @@ def _read_public(path: Path) -> bytes:
     return b""
 
 
-def _build_name(key: ec.EllipticCurvePublicKey) -> str:
+def _build_key_file_name(key: ec.EllipticCurvePublicKey) -> str:
     return hashlib.sha256(_to_spki(key)).hexdigest()[:_ID_DIGITS]
 
 

@@ -1,4 +1,4 @@
-"""Quota of live streams and jobs in SQLite."""
+"""Reservations of live streams and jobs, which count against quotas, in SQLite."""
 
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -17,49 +17,51 @@ CREATE TABLE IF NOT EXISTS places (
 
 
 class SqlitePlaceStore:
-    """The QuotaStore port over SQLite."""
+    """Implementation of QuotaStore: stores quota reservations of principals in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
-        def work(connection: sqlite3.Connection) -> bool:
-            if _has_place(connection, principal, purpose, place_id):
+    async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
+        def insert_reservation(connection: sqlite3.Connection) -> bool:
+            if _has_place(connection, principal, purpose, reservation_id):
                 return True
             sql = "SELECT count(*) FROM places WHERE purpose = ? AND principal = ? AND active"
             if connection.execute(sql, (purpose, principal)).fetchone()[0] >= limit:
                 return False
-            connection.execute("INSERT INTO places VALUES (?, ?, ?, ?, 1, 0)", (purpose, principal, place_id, at))
+            connection.execute("INSERT INTO places VALUES (?, ?, ?, ?, 1, 0)", (purpose, principal, reservation_id, at))
             return True
 
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(insert_reservation)
 
-    async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
-        def work(connection: sqlite3.Connection) -> bool:
+    async def raise_size(
+        self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
+    ) -> bool:
+        def update_size(connection: sqlite3.Connection) -> bool:
             sql = "SELECT coalesce(sum(size), 0) FROM places WHERE purpose = ? AND principal = ? AND id <> ?"
-            others = connection.execute(sql, (purpose, principal, place_id)).fetchone()[0]
+            others = connection.execute(sql, (purpose, principal, reservation_id)).fetchone()[0]
             if others + size > limit:
                 return False
             connection.execute(
                 "INSERT INTO places VALUES (?, ?, ?, ?, 1, ?) "
                 "ON CONFLICT (purpose, principal, id) DO UPDATE SET size = max(size, excluded.size)",
-                (purpose, principal, place_id, at, size),
+                (purpose, principal, reservation_id, at, size),
             )
             return True
 
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(update_size)
 
-    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
+    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
         sql = "UPDATE places SET active = 0 WHERE purpose = ? AND principal = ? AND id = ?"
         with _convert_errors():
             await self._database.write(
-                lambda connection: connection.execute(sql, (purpose, principal, place_id)).rowcount
+                lambda connection: connection.execute(sql, (purpose, principal, reservation_id)).rowcount
             )
 
-    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
-        rows = [(purpose, principal, place_id) for place_id in place_ids]
+    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
+        rows = [(purpose, principal, reservation_id) for reservation_id in reservation_ids]
         sql = "DELETE FROM places WHERE purpose = ? AND principal = ? AND id = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.executemany(sql, rows).rowcount)
@@ -70,18 +72,21 @@ class SqlitePlaceStore:
             rows = await self._database.read(
                 lambda connection: connection.execute(sql, (purpose, principal)).fetchall()
             )
-        return [QuotaReservation(place_id, taken_at, bool(active), size) for place_id, taken_at, active, size in rows]
+        return [
+            QuotaReservation(reservation_id, taken_at, bool(active), size)
+            for reservation_id, taken_at, active, size in rows
+        ]
 
     async def clear(self, purpose: Purpose) -> None:
-        """Remove the places of all principals; used by a starting host, which has no open streams yet."""
+        """Remove the reservations of all principals; a starting host calls this, because it has no open streams yet."""
         sql = "DELETE FROM places WHERE purpose = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)
 
 
-def _has_place(connection: sqlite3.Connection, principal: str, purpose: Purpose, place_id: str) -> bool:
+def _has_place(connection: sqlite3.Connection, principal: str, purpose: Purpose, reservation_id: str) -> bool:
     sql = "SELECT 1 FROM places WHERE purpose = ? AND principal = ? AND id = ?"
-    return connection.execute(sql, (purpose, principal, place_id)).fetchone() is not None
+    return connection.execute(sql, (purpose, principal, reservation_id)).fetchone() is not None
 
 
 def _convert_errors() -> AbstractContextManager[None]:

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
-    chain_number,
     decode_leniently,
+    find_chain_number,
     find_misplaced,
     insert_records,
     read_tip,
@@ -47,7 +46,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import parse_record
-from shared.timestamps import now
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CODE = "PROVENANCE_UNAVAILABLE"
 _TIPS_PAGE = 500
@@ -55,43 +54,47 @@ CHANGED = (
     "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
     "ORDER BY timestamp, chain LIMIT ?"
 )
-"""Query for the head rows that changed since a time; a head that changes while pages are read is returned again."""
+"""Query for one page of the head rows that changed since a time.
+
+A head row that changes while the pages are read is returned a second time.
+"""
 
 _TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
 
 
 class SqliteChainStore:
-    """The ChainStore port over a SQLite file; reads and writes do not block each other.
+    """Implementation of ChainStore: stores audit chains in a SQLite file; reads and writes do not block each other.
 
     Args:
         path: the SQLite file, created on first use.
+        runtime: clock, randomness and threads.
     """
 
     max_batch_records = 500
     max_batch_weight = 16_000_000
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._path = path
         self._has_verifier = False
-        self._writing = SqliteDatabase(path, SCHEMA)
-        self._reading = SqliteDatabase(path, SCHEMA)
+        self._writing = SqliteDatabase(path, SCHEMA, runtime=runtime)
+        self._reading = SqliteDatabase(path, SCHEMA, runtime=runtime)
         # A separate connection, so that queries do not wait for verifications.
-        self._verifying = SqliteDatabase(path, SCHEMA)
+        self._verifying = SqliteDatabase(path, SCHEMA, runtime=runtime)
 
-    def weight(self, canonical: bytes) -> int:
+    def measure_weight(self, canonical: bytes) -> int:
         return len(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
         """Do nothing, because opening the file creates the tables."""
 
-    async def tip(self, chain: ChainKey) -> Tip:
-        return await self._read(lambda connection: read_tip(connection, chain))
+    async def read_tip(self, chain: ChainKey) -> Tip:
+        return await self._read_in_thread(lambda connection: read_tip(connection, chain))
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
         committing = False
 
-        def work(connection: sqlite3.Connection) -> Tip:
+        def append_records(connection: sqlite3.Connection) -> Tip:
             nonlocal committing
             if read_tip(connection, chain) != expected:
                 raise TipMovedError
@@ -101,14 +104,16 @@ class SqliteChainStore:
                 if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record may be the cause, which a look-up by append id would not find.
-                raise _unavailable_error("A record of this chain has an invalid sequence; verify the chain.") from error
+                raise _unavailable_error(
+                    "A record of this chain has an invalid sequence number; verify the chain."
+                ) from error
             except RecordPastEndError as error:
                 raise _unavailable_error("A record exists past the end of this chain; verify the chain.") from error
             committing = True
             return tip
 
         try:
-            return await self._writing.write(work)
+            return await self._writing.write(append_records)
         except (sqlite3.Error, OSError) as error:
             if committing:
                 raise OutcomeUnknownError from error
@@ -117,26 +122,26 @@ class SqliteChainStore:
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
 
-        def work(connection: sqlite3.Connection) -> RecordPage:
-            rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0)))
+        def select_page(connection: sqlite3.Connection) -> RecordPage:
+            rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0)))
             return read_page(rows, limit, max_bytes, whole_sequences=True)
 
-        return await self._read(work)
+        return await self._read_in_thread(select_page)
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
-        def read(connection: sqlite3.Connection) -> None:
-            with closing(connection.execute(sql, (chain_number(connection, chain), first, last))) as rows:
+        def stream_rows(connection: sqlite3.Connection) -> None:
+            with closing(connection.execute(sql, (find_chain_number(connection, chain), first, last))) as rows:
                 work(rows)
 
         with unavailable_on_failure(CODE, "the audit log"):
-            await self._verifying.read(decode_leniently(read))
+            await self._verifying.read(decode_leniently(stream_rows))
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Start a process that verifies windows of a chain.
+        """Start a process that verifies windows (ranges of records) of a chain.
 
         Only one process runs at a time, so that requests get processor time.
 
@@ -152,14 +157,14 @@ class SqliteChainStore:
         finally:
             self._has_verifier = False
 
-    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         sql = f"SELECT hash FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence LIMIT ?"  # noqa: S608  column names
 
-        def work(connection: sqlite3.Connection) -> list[str]:
-            rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0), limit))
+        def select_hashes(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0), limit))
             return [str(row[0]) for row in rows]
 
-        return await self._read(work)
+        return await self._read_in_thread(select_hashes)
 
     async def scan(
         self,
@@ -171,8 +176,8 @@ class SqliteChainStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        def work(connection: sqlite3.Connection) -> RecordPage:
-            number = chain_number(connection, chain)
+        def select_matches(connection: sqlite3.Connection) -> RecordPage:
+            number = find_chain_number(connection, chain)
             of_amendments = chain.target is Target.DOMAIN_AMENDMENTS
             rows = select_matching(
                 connection, number, filters, newest_first=newest_first, offset=offset, of_amendments=of_amendments
@@ -186,45 +191,48 @@ class SqliteChainStore:
             )
             return replace(page, scanned=page.scanned + skipped)
 
-        return await self._read(work)
+        return await self._read_in_thread(select_matches)
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         marks = ", ".join("?" * len(values))
         where = f"chain = ? AND {_RECORDS_BY[by]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where}"  # noqa: S608  column names
 
-        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
-            rows = connection.execute(sql, (chain_number(connection, chain), *values))
+        def select_records(connection: sqlite3.Connection) -> list[ChainRecord]:
+            rows = connection.execute(sql, (find_chain_number(connection, chain), *values))
             return [record_from_row(row) for row in rows]
 
-        return await self._read(work) if values else []
+        return await self._read_in_thread(select_records) if values else []
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the records that name one of these amendments, by indexes of content and filter field."""
+        """Find the decisions about amendments by two indexes: of the signed content and of the filter field.
 
-        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
-            names = {"chain": chain_number(connection, chain), "ids": json.dumps(list(amendments))}
+        The filter field is a copy of the content for queries, and a forger may have changed the copy only.
+        """
+
+        def select_decisions(connection: sqlite3.Connection) -> list[ChainRecord]:
+            names = {"chain": find_chain_number(connection, chain), "ids": json.dumps(list(amendments))}
             return [record_from_row(row) for row in connection.execute(DECISIONS, names)]
 
-        return await self._read(work)
+        return await self._read_in_thread(select_decisions)
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
         with unavailable_on_failure(CODE, "the audit log"):
             return await self._verifying.read(lambda connection: find_misplaced(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
-            names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
+        def select_orphans(connection: sqlite3.Connection) -> list[ChainRecord]:
+            names = {"genesis": genesis.encode(), "chain": find_chain_number(connection, chain)}
             records = map(record_from_row, connection.execute(ORPHANS, names))
             return list(itertools.islice((one for one in records if can_be_earliest(one, genesis)), MAX_ORPHANS))
 
-        return await self._read(work)
+        return await self._read_in_thread(select_orphans)
 
-    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
         last: tuple[Any, Any] = (changed_from, 0)
         while True:
             values = (*last, _TIPS_PAGE)
-            rows = await self._read(_build_row_reader(CHANGED, values))
+            rows = await self._read_in_thread(_build_row_reader(CHANGED, values))
             for row in rows:
                 if row[1] in _TARGETS:
                     yield ChainKey(Target(row[1]), row[2]), tip_from_row(row[3:])
@@ -235,28 +243,28 @@ class SqliteChainStore:
     async def close(self) -> None:
         await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
 
-    async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_in_thread[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with unavailable_on_failure(CODE, "the audit log"):
             return await self._reading.read(decode_leniently(work))
 
 
 class SqliteAuditLog(EventLog):
-    """The AuditLog port over a SQLite file.
+    """Implementation of AuditLog: appends audit events to chains in a SQLite file.
 
     Args:
         path: the SQLite file, created on first use.
         workspace: returns the id of the workspace, which is part of each genesis hash.
-        clock: returns the current time.
+        runtime: clock, randomness and threads.
 
     Attributes:
-        store: store of the chains.
+        store: store of the chains in this file.
     """
 
     def __init__(
-        self, path: Path, workspace: Callable[[], Awaitable[str]], *, clock: Callable[[], datetime] = now
+        self, path: Path, workspace: Callable[[], Awaitable[str]], *, runtime: Runtime = SYSTEM_RUNTIME
     ) -> None:
-        self.store = SqliteChainStore(path)
-        super().__init__(ChainLog(self.store, workspace, clock=clock))
+        self.store = SqliteChainStore(path, runtime=runtime)
+        super().__init__(ChainLog(self.store, workspace, runtime=runtime))
 
     async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
         """Return all records of a chain."""

@@ -1,4 +1,4 @@
-"""SQL queries for the filters of audit chains.
+"""SQL queries for the records of an audit chain that match filters.
 
 Separate from ``provenance`` because it only builds SQL text and opens no file.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, IS_AMENDMENT, RECORD_COLUMNS, record_from_row
 from shared.provenance.decisions import parse_content
-from shared.provenance.hash_rule import record_time
+from shared.provenance.hash_rule import get_record_time
 from shared.provenance.ports import ChainRecord, Filters, RecordPage
 
 _LAST = 2**62
@@ -20,13 +20,13 @@ _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 def read_page(
     rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
 ) -> RecordPage:
-    """Build a page of records from rows. It has at least one record if there is a row.
+    """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
 
     Args:
-        rows: rows with the columns of a record, in order.
+        rows: database rows with the columns of a record, in the order of the page.
         limit: maximum number of records.
-        max_bytes: maximum size of the canonical bytes.
-        whole_sequences: put records with the same sequence, which only forgery creates, on the same page.
+        max_bytes: maximum total size of the records' canonical bytes.
+        whole_sequences: put records with the same sequence number, which only forgery creates, on the same page.
     """
     records: list[ChainRecord] = []
     size = 0
@@ -49,15 +49,15 @@ def select_matching(
     offset: int,
     of_amendments: bool,
 ) -> Iterator[tuple[Any, ...]]:
-    """Select the rows of a chain that match filters, in order of sequence.
+    """Select the rows of a chain that match filters, in order of their sequence numbers.
 
     Args:
-        connection: connection to the file.
-        chain: number of the chain in the file.
+        connection: connection to the SQLite file.
+        chain: number of the chain in this file.
         filters: conditions on the records.
-        newest_first: descending order, otherwise ascending.
+        newest_first: whether the newest rows come first.
         offset: number of matches to skip.
-        of_amendments: whether the chain contains amendments, which have an index by entity.
+        of_amendments: whether the chain contains amendments, for which the file has an index by entity.
     """
     where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     order = "DESC" if newest_first else "ASC"
@@ -69,7 +69,7 @@ def select_matching(
 def count_matching(
     connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
 ) -> int:
-    """Return the number of rows that match filters, but at most ``most``."""
+    """Return the number of rows that match filters; counting stops at ``most``."""
     where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
@@ -96,10 +96,9 @@ def _build_condition(
 
 
 def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
-    """Return the lowest and the highest sequence of records that can match.
+    """Return the lowest and the highest sequence number of records that can match the filters.
 
-    Timestamps never decrease along a chain. Each limit of time is therefore a limit of sequences, which is found by
-    bisection.
+    Timestamps never decrease along a chain. Bisection therefore converts the time limits to sequence numbers.
     """
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
@@ -111,9 +110,9 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
 
 
 def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the sequence of the first record at or after a time (if strict: after it).
+    """Return the sequence number of the first record at or after a time, or only after that time if ``strict``.
 
-    If there is no such record, return the last sequence + 1.
+    If there is no such record, return the last sequence number + 1.
     """
     low = 1
     newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
@@ -133,16 +132,17 @@ def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *
 
 
 def _find_next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
-    """Find the first record at or after a sequence whose content has a valid time; return its sequence and time.
+    """Find the first record, at or after a sequence number, whose content has a valid time.
 
-    The time is read from the content, because a tampered filter field must not hide records. The sequence may be
-    higher than requested, because a tampered chain may have gaps. None if there is no such record.
+    Return the sequence number and the time of the record; None if there is no such record. The time is read from the
+    signed content and not from its copy for queries, because a tampered copy must not hide records. The sequence number
+    may be higher than requested, because a tampered chain may have gaps.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:
         for record in map(record_from_row, rows):
             content = parse_content(record)
-            time = record_time(content) if content is not None else ""
+            time = get_record_time(content) if content is not None else ""
             if time:
                 return record.sequence, time
     return None

@@ -5,8 +5,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from shared.provenance.hash_rule import LAST_SEQUENCE
-from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Tip
+from shared.provenance.hash_rule import LAST_SEQUENCE, sequence_from_record_id
+from shared.provenance.overview_ports import is_pending
+from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Target, Tip
 
 COLUMNS: Final = {
     "Timestamp": "timestamp",
@@ -18,7 +19,7 @@ COLUMNS: Final = {
     "Status": "status",
     "AmendmentID": "amendment_id",
 }
-"""Columns of the filter fields."""
+"""Columns of the filter fields (copies of record fields by which queries filter), by the name of the field."""
 
 _DECIDES: Final = "substr(canonical, 1, 16) = x'7b22416d656e646d656e744944223a22'"
 _DECIDED: Final = "substr(canonical, 17, 12)"
@@ -56,6 +57,18 @@ CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE 
 CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
 -- Decisions by content: a record begins with its AmendmentID, because no other member sorts before it.
 CREATE INDEX IF NOT EXISTS by_decided ON records (chain, {_DECIDED}) WHERE {_DECIDES};
+-- Facts about chains that the overview of all chains returns. `pending` is the number of the chain's rows in
+-- pending_amendments, which has all pending amendments among the first `counted_to` records.
+CREATE TABLE IF NOT EXISTS chain_summaries (
+  chain INTEGER PRIMARY KEY, first_at TEXT, counted_to INTEGER NOT NULL DEFAULT 0, pending INTEGER NOT NULL DEFAULT 0,
+  checkpoint_size INTEGER,
+  verified_at TEXT, verified_records INTEGER, is_valid INTEGER, broken_at TEXT, reason TEXT
+);
+CREATE INDEX IF NOT EXISTS broken_chains ON chain_summaries (chain) WHERE is_valid = 0;
+CREATE TABLE IF NOT EXISTS pending_amendments (
+  timestamp TEXT NOT NULL, chain INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (timestamp, chain, sequence)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS pending_by_chain ON pending_amendments (chain, sequence);
 """
 
 _ROW_FIELDS: Final = tuple(COLUMNS[name] for name in PROJECTED)
@@ -76,7 +89,7 @@ _ROWS_PER_INSERT: Final = 16
 _INSERT_ONE: Final = _INSERT + _MARKS
 _INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _ROWS_PER_INSERT)
 IN_PLACE: Final = f"typeof(sequence) = 'integer' AND +sequence <= {LAST_SEQUENCE}"
-"""SQL condition that the sequence of a record is an integer and not too high; old files may contain others.
+"""SQL condition: the sequence number of a record is an integer and not too high; old files may contain other values.
 
 The plus sign prevents SQLite from using an index for this condition, which almost all records meet.
 """
@@ -84,12 +97,12 @@ _PLACE: Final = (
     f"CASE WHEN sequence IS NULL OR sequence < 1 THEN 1 WHEN {IN_PLACE} THEN sequence "
     f"WHEN sequence < {LAST_SEQUENCE} THEN CAST(sequence AS INTEGER) + 1 ELSE {LAST_SEQUENCE + 1} END"
 )
-"""SQL expression: the sequence of a record or, for a misplaced record, the next valid sequence."""
+"""SQL expression: the sequence number of a record, or the next valid number if the stored number is invalid."""
 MISPLACED: Final = f"""
 SELECT {_PLACE} FROM records WHERE chain = ? AND (sequence IS NULL OR +sequence < 1 OR NOT ({IN_PLACE}))
 ORDER BY sequence LIMIT 1
 """  # noqa: S608  column names
-"""Query for the next valid sequence after the first misplaced record of a chain."""
+"""Query for the next valid sequence number after the first record of a chain that has an invalid one."""
 _HAS_RECORD_PAST_END: Final = (
     "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
     "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
@@ -110,8 +123,15 @@ VALUES (
 """  # noqa: S608  a number
 """Statement that creates a head row with a new chain number.
 
-The number is higher than any in use, so that the records of a deleted head never become those of another chain.
+The number is higher than any number in use, so that no chain takes over the records of a deleted head row.
 """
+_NEW_SUMMARY: Final = "INSERT OR REPLACE INTO chain_summaries (chain, first_at) VALUES (?, ?)"
+_ADD_PENDING: Final = "INSERT OR IGNORE INTO pending_amendments (timestamp, chain, sequence) VALUES (?, ?, ?)"
+_REMOVE_PENDING: Final = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"
+_UPDATE_SUMMARY: Final = (
+    "UPDATE chain_summaries SET pending = pending + :change, "
+    "counted_to = iif(counted_to = :before, :last, counted_to) WHERE chain = :chain"
+)
 DECISIONS: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain AND {_DECIDES}
   AND {_DECIDED} IN (SELECT CAST(value AS BLOB) FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
@@ -119,7 +139,7 @@ UNION ALL
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain
   AND amendment_id IN (SELECT value FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
 """  # noqa: S608  column names
-"""Query for records that name amendments, by two indexes; a record that both find is returned twice."""
+"""Query by two indexes for the decisions about amendments; a record that both indexes find is returned twice."""
 ORPHANS: Final = f"""
 WITH RECURSIVE numbered (number) AS (
   SELECT min(chain) FROM records
@@ -132,57 +152,60 @@ WHERE instr(CAST(canonical AS BLOB), :genesis) AND number <> :chain
   OR :chain = 0 AND number NOT IN (SELECT chain FROM chains)
 ORDER BY sequence
 """  # noqa: S608  column names
-"""Query for orphans of a chain: records that may belong to it, but that its head row does not lead to.
+"""Query for orphans of a chain: records that contain its genesis hash, but that are stored under another chain number.
 
-They contain the genesis hash of the chain, and their chain number has no head row or that of another chain. If the
-chain has no head row, the earliest records of every chain number without a head row are included.
+The other number has no head row, or the head row of another chain. If the chain itself has no head row, the earliest
+records of every chain number without a head row are included.
 """
 
 
 class RecordPastEndError(Exception):
-    """A record exists past the end of the chain or at an invalid sequence; a retry cannot help."""
+    """A record exists after the end of the chain or at an invalid sequence number; a retry cannot help."""
 
 
 def record_from_row(row: Sequence[Any]) -> ChainRecord:
     """Convert a row with :data:`RECORD_COLUMNS` to a record; values of wrong types are converted to text."""
-    fields = {name: _to_text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
-    canonical = row[1] if type(row[1]) is bytes else _to_text(row[1]).encode()
-    return ChainRecord(row[0], canonical, _to_text(row[2]), _to_text(row[3]), fields)
+    fields = {name: _value_to_text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
+    canonical = row[1] if type(row[1]) is bytes else _value_to_text(row[1]).encode()
+    return ChainRecord(row[0], canonical, _value_to_text(row[2]), _value_to_text(row[3]), fields)
 
 
-def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
-    """Return the number of a chain in the file; 0 if it has no head row."""
+def find_chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
+    """Return the number of a chain in the file; 0 if the chain has no head row."""
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def find_misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
-    """Find the first record stored at an invalid sequence; return the next valid sequence after it, or None.
+    """Find the first record with an invalid sequence number: 0, negative, a fraction or text.
 
-    Invalid sequences are 0, negative numbers, fractions and text.
+    Return the next valid sequence number after that record; None if all sequence numbers are valid.
     """
-    row = connection.execute(MISPLACED, (chain_number(connection, key),)).fetchone()
+    row = connection.execute(MISPLACED, (find_chain_number(connection, key),)).fetchone()
     return None if row is None else int(row[0])
 
 
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
-    """Read the tip of a chain from its head row; ``Tip()`` if it has none."""
+    """Read the tip of a chain (last record's number, hash, time) from its head row; ``Tip()`` without a head row."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return Tip() if row is None else tip_from_row(row)
 
 
 def tip_from_row(row: Sequence[Any]) -> Tip:
-    """Convert a row with sequence, hash and timestamp to a tip; invalid values count as missing."""
+    """Convert a row with sequence number, hash and timestamp to a tip; invalid values count as missing."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
-    return Tip(sequence, _to_text(row[1]), _to_text(row[2]), str(row[0]))
+    return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
 
 def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
-    """Wrap a function of a connection: if text in the file is not UTF-8, call it again with replacement characters."""
+    """Return a function that calls ``work`` and, if a text in the file is not UTF-8, calls it again.
 
-    def run(connection: sqlite3.Connection) -> T:
+    In the second call, replacement characters stand for the invalid bytes.
+    """
+
+    def run_with_fallback(connection: sqlite3.Connection) -> T:
         try:
             return work(connection)
         except sqlite3.OperationalError as error:
@@ -192,15 +215,15 @@ def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sq
             connection.text_factory = _decode_with_replacements
             return work(connection)
 
-    return run
+    return run_with_fallback
 
 
 def _decode_with_replacements(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _to_text(value: object) -> str:
-    """Convert a value to text, because SQLite columns accept values of other types."""
+def _value_to_text(value: object) -> str:
+    """Convert a column value to text, because SQLite columns accept values of any type."""
     return value if type(value) is str else "" if value is None else str(value)
 
 
@@ -208,8 +231,9 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
     """Write records and the head row of their chain in the caller's transaction; return the new tip.
 
     Raises:
-        sqlite3.IntegrityError: a sequence, an append id or a decision about the same amendment exists.
-        RecordPastEndError: a record exists past the end of the chain or before sequence 1.
+        sqlite3.IntegrityError: a record with the same sequence number or append id exists, or another decision about
+            the same amendment.
+        RecordPastEndError: a record exists after the end of the chain or before sequence number 1.
     """
     last = records[-1]
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
@@ -225,7 +249,32 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
             connection.execute(_INSERT_MANY, tuple(itertools.chain.from_iterable(batch)))
         else:
             connection.executemany(_INSERT_ONE, batch)
+    if records[0].sequence == 1:
+        connection.execute(_NEW_SUMMARY, (chain, records[0].projection["Timestamp"]))
+    if key.target is Target.DOMAIN_AMENDMENTS:
+        _index_amendments(connection, chain, records)
     return tip
+
+
+def _index_amendments(connection: sqlite3.Connection, chain: int, records: Sequence[ChainRecord]) -> None:
+    """Add new pending amendments to the index, remove decided amendments, and update the summary of the chain.
+
+    If earlier records are not counted yet, ``counted_to`` stays the number of the last counted record, from which the
+    next count continues.
+    """
+    pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending(one)]
+    decided = [
+        (chain, sequence_from_record_id(one.projection["AmendmentID"]))
+        for one in records
+        if "AmendmentID" in one.projection
+    ]
+    added = removed = 0
+    if pending:
+        added = connection.executemany(_ADD_PENDING, pending).rowcount
+    if decided:
+        removed = connection.executemany(_REMOVE_PENDING, decided).rowcount
+    names = {"chain": chain, "change": added - removed, "before": records[0].sequence - 1, "last": records[-1].sequence}
+    connection.execute(_UPDATE_SUMMARY, names)
 
 
 def _record_to_row(chain: int, record: ChainRecord) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
-"""Process that verifies windows of chains: it reads requests as lines of JSON and writes a result line for each.
+"""Process that verifies windows (ranges of records) of audit chains; requests and results are lines of JSON.
 
-Verification needs the processor, and Python runs one thread at a time: a separate process does not block the event
-loop of the service. Start it with ``python -m shared.backends.embedded.provenance_verifier FILE``.
+Verification is CPU-bound, and Python runs one thread at a time. A separate process therefore keeps the service's event
+loop free. Start it with ``python -m shared.backends.embedded.provenance_verifier FILE``.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 from shared.provenance.parallel import VerifierUnavailableError, WindowRequest, WindowResult, verify_window
 from shared.provenance.ports import ChainKey, Target
+from shared.runtime import SYSTEM_RUNTIME
 
 _MODULE: Final = "shared.backends.embedded.provenance_verifier"
 _ROOT: Final = Path(__file__).parents[3]
@@ -25,7 +26,9 @@ _NICENESS: Final = 5
 
 
 class VerifierProcess:
-    """Process that verifies windows of chains; it ends with the context, or with the service.
+    """Context manager that runs a process, which verifies windows (ranges of records) of audit chains.
+
+    The process ends when the context is left or the service ends.
 
     Args:
         path: SQLite file of the chains.
@@ -61,7 +64,7 @@ class VerifierProcess:
 
     async def __aexit__(self, *_: object) -> None:
         """Kill the process, which only reads, and wait for its end."""
-        ending = asyncio.ensure_future(self._end())
+        ending = asyncio.ensure_future(self._kill_process())
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -69,7 +72,7 @@ class VerifierProcess:
             raise
 
     async def verify(self, request: WindowRequest) -> WindowResult:
-        """Verify a window.
+        """Verify a window (range of records) of a chain in the process.
 
         Raises:
             VerifierUnavailableError: the process has ended.
@@ -82,11 +85,11 @@ class VerifierProcess:
         async with self._turn:
             line = await process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise VerifierUnavailableError("the process has ended")
+            raise VerifierUnavailableError("the verification process has ended")
         value: dict[str, Any] = json.loads(line)
-        return WindowResult(**value | {"nodes": tuple(value["nodes"])})
+        return WindowResult(**value | {"nodes": tuple(value["nodes"]), "signed": tuple(value["signed"])})
 
-    async def _end(self) -> None:
+    async def _kill_process(self) -> None:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return
@@ -100,25 +103,25 @@ class VerifierProcess:
 
 
 def request_to_line(request: WindowRequest) -> bytes:
-    """Serialise a request as a line of JSON."""
+    """Serialise a request to verify a window (range of records) as a line of JSON."""
     return json.dumps(asdict(request)).encode() + b"\n"
 
 
 def request_from_line(line: bytes) -> WindowRequest:
-    """Parse a request from a line of JSON."""
+    """Parse a request to verify a window (range of records) from a line of JSON."""
     value: dict[str, Any] = json.loads(line)
     target, scope_key = value.pop("chain")
     return WindowRequest(ChainKey(Target(target), scope_key), **value)
 
 
 async def main(path: Path) -> None:
-    """Process requests until the input ends: the parent process has closed it, or has ended."""
+    """Verify the windows (ranges of records) that standard input requests, until the input is closed."""
     # The module of the store imports this one.
     from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
-    store = SqliteChainStore(path)
+    store = SqliteChainStore(path, runtime=SYSTEM_RUNTIME)
     for line in sys.stdin.buffer:
-        result = await verify_window(store, request_from_line(line))
+        result = await verify_window(store, request_from_line(line), SYSTEM_RUNTIME)
         sys.stdout.buffer.write(json.dumps(asdict(result)).encode() + b"\n")
         sys.stdout.buffer.flush()
     await store.close()

@@ -1,13 +1,13 @@
-"""Leases of rate budgets in SQLite, shared by the processes of one machine."""
+"""Rate limits in SQLite: leases, which are shares of a principal's request budget, for processes of one machine."""
 
 import sqlite3
-import uuid
 from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
+from shared.runtime import Runtime
 
 # A power cut may lose these counts of the last minute, so commits need not wait for the disk.
 SCHEMA = """
@@ -24,31 +24,33 @@ CREATE TABLE IF NOT EXISTS working (
 ) WITHOUT ROWID;
 """
 BELIEVED_SECONDS: Final = 5.0
-"""Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
+"""Age in seconds at which another instance's number of active requests is ignored, because the instance has died."""
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Timeout for a lease from the store; when it is exceeded, the caller's request is admitted without one."""
+"""Timeout for a lease from the store; after the timeout, the caller's request is admitted without a lease."""
 
 
 class SqliteLeaseStore:
-    """The LeaseStore port over SQLite."""
+    """Implementation of LeaseStore: stores leased slices of rate-limit budgets in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
         with unavailable_on_failure("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
-            return await self._database.write(lambda connection: _lease(connection, request, at))
+            return await self._database.write(
+                lambda connection: _grant_lease(connection, request, at, self._database.runtime)
+            )
 
 
-def _lease(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> Lease:
+def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: float, runtime: Runtime) -> Lease:
     if request.previous:
-        _settle(connection, request)
+        _settle_previous_lease(connection, request)
     connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
     sql = "SELECT coalesce(sum(amount), 0), min(counts_until) FROM slices WHERE principal = ?"
     counted, first = connection.execute(sql, (request.principal,)).fetchone()
     granted = max(0, min(request.wanted, request.budget - counted))
-    lease_id = uuid.uuid4().hex if granted else ""
+    lease_id = runtime.new_id() if granted else ""
     if granted:
         until = at + LEASE_SECONDS + WINDOW_SECONDS
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, until, granted))
@@ -57,7 +59,7 @@ def _lease(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> 
     return Lease(lease_id, granted, remaining, _exchange_active(connection, request, at), frees_at)
 
 
-def _settle(connection: sqlite3.Connection, request: LeaseRequest) -> None:
+def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest) -> None:
     if request.used:
         sql = "UPDATE slices SET amount = ?, counts_until = ? WHERE principal = ? AND id = ?"
         connection.execute(
@@ -68,7 +70,7 @@ def _settle(connection: sqlite3.Connection, request: LeaseRequest) -> None:
 
 
 def _exchange_active(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
-    """Store the number of active requests of this instance; return the number of the other instances."""
+    """Store how many requests are active on this instance; return how many are active on all other instances."""
     connection.execute("DELETE FROM working WHERE seen_at <= ?", (at - BELIEVED_SECONDS,))
     row = (request.principal, request.instance, at, request.active)
     connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)

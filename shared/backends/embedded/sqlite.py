@@ -1,91 +1,100 @@
 """SQLite files that survive power loss, are shared by several processes, and are accessed outside the event loop.
 
 Reads and writes can run in batches: calls that arrive while a batch runs form the next batch. Writes of a batch share
-one commit, and so one flush of the disk. Reads of a batch share one switch between threads, which costs more than a
-read of one row.
+one commit, and so one flush to disk. Reads of a batch share one switch between threads, because the switch costs more
+than the read of one row.
 """
 
 import asyncio
 import contextvars
-import random
 import sqlite3
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from shared.backends.embedded.sqlite_space import use_incremental_vacuum
 from shared.errors import Kind, WorkspaceError
-from shared.observability.tracing import batch_span, call_span, current_span_context
+from shared.observability.tracing import get_current_span_context, open_batch_span, open_call_span
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 BUSY_TIMEOUT_MS: Final = 30_000
+JOURNAL_BYTES: Final = 64 * 1024 * 1024
+"""Size in bytes to which SQLite cuts a write-ahead log after a checkpoint; otherwise the log would never shrink."""
 WRITE_SECONDS: Final = 10.0
 _LEAST_SECONDS: Final = 0.05
-"""Timeout for the file's lock if a write has already waited in this process until its deadline."""
+"""Timeout in seconds for the file's lock, if a write has already used up its waiting time within this process."""
 
 FAILURES: Final = (sqlite3.Error, OSError)
-"""Exceptions that mean that the file failed. Other exceptions of a transaction are those of its function."""
+"""Exceptions that mean that the file failed; any other exception comes from the function that a transaction runs."""
 MAX_WRITES: Final = 256
-"""Maximum number of writes of one commit; with more, the first of them would wait too long."""
+"""Maximum number of writes of one commit; with more writes, the first would wait too long."""
 
 type Work = Callable[[sqlite3.Connection], Any]
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, runtime: Runtime = SYSTEM_RUNTIME, *, incremental_vacuum: bool = False) -> sqlite3.Connection:
     """Open a file in WAL mode with synchronous=FULL, so that commits survive power loss.
 
     The caller closes the connection.
+
+    Args:
+        path: path of the file, created if it does not exist.
+        runtime: clock, randomness and threads.
+        incremental_vacuum: whether free pages can be returned to the file system; only effective for a new file.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, autocommit=True, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        _use_wal(connection)
+        if incremental_vacuum:
+            use_incremental_vacuum(connection)
+        _use_wal(connection, runtime)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def _use_wal(connection: sqlite3.Connection, runtime: Runtime) -> None:
     """Switch to WAL mode, with retries.
 
     SQLite's busy timeout does not apply when several processes open a new file at the same time.
     """
-    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    deadline = runtime.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or runtime.monotonic() > deadline:
                 raise
-            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311  spreads retries, no secret
+            runtime.block(runtime.uniform(0.001, 0.02))
         else:
             return
 
 
-def span_attributes(path: Path, operation: str) -> dict[str, str | int]:
-    """Return the span attributes of an operation on a file, by the OpenTelemetry conventions for databases."""
+def build_span_attributes(path: Path, operation: str) -> dict[str, str | int]:
+    """Return the trace attributes of an operation on a file, by the OpenTelemetry conventions for databases."""
     return {"db.system.name": "sqlite", "db.namespace": path.stem, "db.operation.name": operation}
 
 
 @contextmanager
 def unavailable_on_failure(code: str, store: str) -> Iterator[None]:
-    """Convert a failure of the file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE.
+    """Convert failures of a SQLite file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE errors.
 
     Args:
         code: error code, for instance ``CATALOG_UNAVAILABLE``.
-        store: name of the store, for the error message.
+        store: what the file stores, for the error message, for instance ``the catalog``.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with that code.
+        WorkspaceError: UNAVAILABLE with the given code.
     """
     try:
         yield
@@ -94,62 +103,68 @@ def unavailable_on_failure(code: str, store: str) -> Iterator[None]:
 
 
 class SqliteDatabase:
-    """SQLite file with its schema, for coroutines. One thread reads, and another thread writes.
+    """SQLite file for coroutines. One thread reads from the file, and another thread writes to it.
 
     Args:
         path: path of the file.
-        schema: statements that create missing tables.
-        write_seconds: maximum time that a write waits for other writers.
+        schema: SQL statements that create missing tables.
+        write_seconds: maximum time in seconds that a write waits for other writers.
+        runtime: clock, randomness and threads.
 
     Attributes:
         path: path of the file.
+        runtime: clock, randomness and threads, also for the stores in this file.
     """
 
-    def __init__(self, path: Path, schema: str, *, write_seconds: float = WRITE_SECONDS) -> None:
-        self._reading = _ThreadConnection(path, schema, "reads")
-        self._writing = _ThreadConnection(path, schema, "writes")
+    def __init__(
+        self, path: Path, schema: str, *, write_seconds: float = WRITE_SECONDS, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._reading = _ThreadConnection(path, schema, "reads", runtime)
+        self._writing = _ThreadConnection(path, schema, "writes", runtime)
         self._write_seconds = write_seconds
         self.path = path
-        self._read_span = f"read {path.stem}", span_attributes(path, "read"), FAILURES
-        self._write_span = f"write {path.stem}", span_attributes(path, "write"), FAILURES
+        self.runtime = runtime
+        self._read_span = f"read {path.stem}", build_span_attributes(path, "read"), FAILURES
+        self._write_span = f"write {path.stem}", build_span_attributes(path, "write"), FAILURES
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function on one snapshot of the file and return its result; writers do not block it."""
-        with call_span(*self._read_span):
+        with open_call_span(*self._read_span):
             return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", work))
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction and return its result; an exception rolls the transaction back."""
-        deadline = time.monotonic() + self._write_seconds
+        deadline = self.runtime.monotonic() + self._write_seconds
 
-        def run(connection: sqlite3.Connection) -> T:
-            remaining = max(deadline - time.monotonic(), _LEAST_SECONDS)
+        def run_transaction(connection: sqlite3.Connection) -> T:
+            remaining = max(deadline - self.runtime.monotonic(), _LEAST_SECONDS)
             connection.execute(f"PRAGMA busy_timeout={round(remaining * 1000)}")
             return _run_transaction(connection, "BEGIN IMMEDIATE", work)
 
-        with call_span(*self._write_span):
-            return await self._writing.run(run)
+        with open_call_span(*self._write_span):
+            return await self._writing.run(run_transaction)
 
     async def close(self) -> None:
-        """Finish running transactions and close the file."""
+        """Wait for running transactions, and close the file."""
         await self._writing.close()
         await self._reading.close()
 
 
 class _ThreadConnection:
-    """Connection to a file, opened on first use, with the thread that uses it."""
+    """Connection to a SQLite file, opened on first use, and the only thread that uses the connection."""
 
-    def __init__(self, path: Path, schema: str, purpose: str) -> None:
+    def __init__(self, path: Path, schema: str, purpose: str, runtime: Runtime) -> None:
         self._path = path
         self._schema = schema
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sqlite-{path.stem}-{purpose}")
+        self._executor = runtime.open_pool(1, f"sqlite-{path.stem}-{purpose}")
+        self._runtime = runtime
         self._connection: sqlite3.Connection | None = None
 
     async def run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(self._open()))
+        return await asyncio.wrap_future(self._executor.submit(lambda: work(self._open_connection())))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._shut_down)
+        await self._runtime.run_in_thread(self._shut_down)
 
     def _shut_down(self) -> None:
         # The function of a cancelled caller may still be opening the file.
@@ -158,10 +173,10 @@ class _ThreadConnection:
         if connection is not None:
             connection.close()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            connection = connect(self._path)
+            connection = connect(self._path, self._runtime)
             try:
                 connection.executescript(self._schema)
             except BaseException:
@@ -186,7 +201,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, work: Callab
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Function of a caller that waits for its batch."""
+    """Call of a function that waits until its batch runs."""
 
     work: Work
     future: asyncio.Future[Any]
@@ -194,7 +209,7 @@ class _Call:
 
 
 class _Batcher(ABC):
-    """Base class that collects calls and runs them in batches."""
+    """Base class that collects calls of functions and runs the functions in batches."""
 
     operation: ClassVar[str]
     max_calls: ClassVar[int | None] = None
@@ -203,14 +218,14 @@ class _Batcher(ABC):
         self._database = database
         self._waiting: list[_Call] = []
         self._task: asyncio.Task[None] | None = None
-        self._attributes = span_attributes(database.path, self.operation)
+        self._attributes = build_span_attributes(database.path, self.operation)
         self._wait_span = wait_span
         self._batch_span = batch_span_name
 
     async def _run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
-            self._waiting.append(_Call(work, future, current_span_context()))
+        with open_call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
+            self._waiting.append(_Call(work, future, get_current_span_context()))
             if self._task is None or self._task.done():
                 # An empty context, because the task serves many callers.
                 self._task = asyncio.create_task(self._run_batches(), context=contextvars.Context())
@@ -222,16 +237,16 @@ class _Batcher(ABC):
             del self._waiting[: len(batch)]
             size: dict[str, str | int] = {"db.operation.batch.size": len(batch)} if len(batch) > 1 else {}
             try:
-                with batch_span(self._batch_span, [call.caller for call in batch], self._attributes | size):
+                with open_batch_span(self._batch_span, [call.caller for call in batch], self._attributes | size):
                     outcomes = await self._execute([call.work for call in batch])
             except Exception as error:  # noqa: BLE001  raised to every caller of the batch
                 outcomes = [error] * len(batch)
             for call, outcome in zip(batch, outcomes, strict=True):
-                _resolve(call.future, outcome)
+                _resolve_future(call.future, outcome)
 
     @abstractmethod
     async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
-        """Run the functions of a batch; return the result or the exception of each."""
+        """Run the functions of a batch; return the result or the exception of each function."""
 
 
 class ReadBatcher(_Batcher):
@@ -248,7 +263,7 @@ class ReadBatcher(_Batcher):
         super().__init__(database, f"wait for the read of {name}", f"read together from {name}")
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function that reads the file, and return its result. Its exception does not affect other reads."""
+        """Run a function that reads the file, and return its result; an exception does not affect other reads."""
         return await self._run(work)
 
     async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
@@ -256,7 +271,7 @@ class ReadBatcher(_Batcher):
 
 
 class WriteBatcher(_Batcher):
-    """Runs writes to a SQLite file, many in one commit; each succeeds or fails independently.
+    """Runs writes to a SQLite file, many in one commit; a failed write does not affect the others.
 
     Args:
         database: the SQLite file; closed with the batcher.
@@ -270,7 +285,10 @@ class WriteBatcher(_Batcher):
         super().__init__(database, f"wait for the write to {name}", f"commit to {name}")
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function that writes to the file; return its result after the commit. An exception undoes it."""
+        """Run a function that writes to the file; return its result after the commit.
+
+        An exception of the function undoes its writes and is raised.
+        """
         return await self._run(work)
 
     async def close(self) -> None:
@@ -303,7 +321,7 @@ def _write_one(connection: sqlite3.Connection, work: Work) -> Any:
     return outcome
 
 
-def _resolve(future: asyncio.Future[Any], outcome: Any) -> None:
+def _resolve_future(future: asyncio.Future[Any], outcome: Any) -> None:
     if future.done():
         return  # the caller was cancelled
     if isinstance(outcome, Exception):

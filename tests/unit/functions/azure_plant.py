@@ -31,7 +31,7 @@ class Instance:
 
     def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         self.services = services
-        monkeypatch.setattr(wiring, "Services", lambda _: services)
+        monkeypatch.setattr(wiring, "Services", lambda *_: services)
         wiring.services.cache_clear()
         get_pipeline.cache_clear()
 

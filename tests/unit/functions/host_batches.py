@@ -1,12 +1,15 @@
 """Event Hub batches in the form in which the Functions host sends them."""
 
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import azure.functions as func
 from azure.functions import meta
 from azure.functions.eventhub import EventHubTriggerConverter
+
+from functions.hub_events import TriggerBatch
 
 BODIES = [b'{"a":1}', b"\xff\x00", b""]
 SYSTEM_PROPERTIES: list[dict[str, Any]] = [
@@ -23,7 +26,7 @@ SYSTEM_PROPERTIES: list[dict[str, Any]] = [
 PROPERTIES: list[dict[str, Any]] = [{"messageId": "m"}, {"line": 3, "on": True, "none": None}, {}]
 
 
-def decode_batch(**changes: object) -> list[func.EventHubEvent]:
+def decode_batch(**changes: object) -> Sequence[func.EventHubEvent]:
     """Return a batch as the worker library decodes it, with changed metadata."""
     metadata = {
         "PartitionContext": {"PartitionId": "5", "ConsumerGroup": "$Default"},
@@ -33,5 +36,5 @@ def decode_batch(**changes: object) -> list[func.EventHubEvent]:
     encoded = {name: meta.Datum(json.dumps(value), "json") for name, value in metadata.items() if value is not None}
     data = meta.Datum(SimpleNamespace(bytes=BODIES), "collection_bytes")
     events = EventHubTriggerConverter.decode(data, trigger_metadata=encoded)
-    assert isinstance(events, list)
+    assert isinstance(events, TriggerBatch)
     return events

@@ -20,9 +20,11 @@ from shared.http.messages import Request
 from shared.live_stream.history import History
 from shared.live_stream.replay import CatchUp
 from shared.provenance.notes import VerifierKey, open_checkpoint
+from shared.runtime import Runtime
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339
 from tests.emulators.web_pubsub.serving import KEY, Handler, serving
+from tests.receipts import verify_growth, verify_inclusion
 from tests.unit.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, Instance
 from tests.unit.shared.wiring.azure import Deployment
 
@@ -109,6 +111,26 @@ async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
     assert (opened.size, reply.body["size"]) == (21, 21)
     proof = await app.request("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
     assert proof.status == 200
+    await _receipts(app, tokens)
+
+
+async def _receipts(app: Instance, tokens: dict[str, str]) -> None:
+    events = f"{EVENTS}/query?scopeKey=line-1&limit=1000"
+    hashes = [record["Hash"] for record in (await app.request("GET", events, tokens[EDITOR])).body][::-1]
+    key_set = (await app.request("GET", "/.well-known/oi-checkpoint-key?format=cose")).body
+    address = "/oi-api/provenance/receipt?scopeKey=line-1"
+    reply = await app.request("GET", f"{address}&recordId=000000000002", tokens[EDITOR])
+    assert verify_inclusion(reply.body, hashes[1], key_set).ok
+    missing = await app.request("GET", f"{address}&recordId=000000000002&size=20", tokens[EDITOR])
+    assert (missing.status, missing.body["code"]) == (404, "CHECKPOINT_NOT_FOUND")
+    event = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-2", "ScopeKey": "line-1"}
+    assert (await app.request("POST", EVENTS, tokens[EDITOR], event)).status == 201
+    waiting = await app.request("GET", f"{address}&recordId=000000000022", tokens[EDITOR])
+    assert (waiting.body["code"], waiting.headers["Retry-After"]) == ("RECEIPT_NOT_READY", "15")
+    await app.services.provenance.checkpoints.create_all()
+    hashes = [record["Hash"] for record in (await app.request("GET", events, tokens[EDITOR])).body][::-1]
+    growth = await app.request("GET", f"{address}&from=21", tokens[EDITOR])
+    assert verify_growth(growth.body, hashes, key_set) == (21, 22)
 
 
 async def _queries(app: Instance, tokens: dict[str, str]) -> None:
@@ -120,7 +142,7 @@ async def _queries(app: Instance, tokens: dict[str, str]) -> None:
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
     assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
-    assert (await app.services.catalog.store.pending_events()) == []
+    assert (await app.services.catalog.store.list_pending_events()) == []
 
 
 async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
@@ -152,7 +174,7 @@ async def test_replays_of_the_live_stream(
             app.services.catalog.current,
             History(app.services.queries.engine),
             app.services.live_stream.message_service,
-            sleep=wait_for_second_read,
+            runtime=Runtime(sleep=wait_for_second_read),
         )
         token = await app.token(key)
         await _ingest(app, token, "m-1", "m-2")
@@ -214,4 +236,4 @@ async def test_an_outage_of_cosmos_is_reported(
     assert (await app.request("POST", EVENTS, token, event)).status == 503
     assert (await app.request("GET", "/readyz")).status == 503
     with pytest.raises(WorkspaceError):
-        await app.services.telemetry.connection_states.states()
+        await app.services.telemetry.connection_states.load_states()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from emulators.cosmos.faults import random_faults
+from emulators.cosmos.faults import build_random_faults
 from shared.errors import WorkspaceError
 from tests.emulators.kusto.endpoints import end
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, EVENTS, Instance, Plant
@@ -100,7 +100,7 @@ async def restart_account(plant: Plant, chance: random.Random) -> None:
 async def disturb_account(plant: Plant, chance: random.Random) -> None:
     """Let the document database return all kinds of errors for a while."""
     faults = plant.deployment.cosmos.faults
-    faults.add(*random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
+    faults.add(*build_random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
     await asyncio.sleep(chance.uniform(0.2, 1.0))
     faults.clear()
 

@@ -1,11 +1,14 @@
 """Tests of the conversion of Event Hub batches."""
 
 import json
+import math
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from azure.functions.meta import InConverter
+from azure.functions.eventhub import EventHubTriggerConverter
+from azure.functions.meta import Datum, InConverter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +72,34 @@ def test_metadata_as_json_text() -> None:
     assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
     assert read_hub_events([]) == []
+
+
+def test_the_batch_has_the_events_of_the_sdk() -> None:
+    """As a sequence, the batch contains the objects that the SDK creates."""
+    batch = decode_batch()
+    assert [event.get_body() for event in batch] == BODIES
+    assert (batch[0].sequence_number, batch[0].partition_key) == (41, "rig")
+    assert [event.sequence_number for event in batch[1:]] == [42, 43]
+
+
+def test_properties_that_are_not_finite() -> None:
+    """The host writes them as NaN and Infinity, which strict JSON does not have; integers of any size are exact."""
+    changed = [{"a": math.nan}, {"b": -math.inf}, {"c": 2**70}]
+    assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
+        {"a": "NaN"},
+        {"b": "-Infinity"},
+        {"c": str(2**70)},
+    ]
+
+
+def test_a_batch_of_texts_is_rejected() -> None:
+    """Only a trigger with the data type binary has the bytes of the events."""
+    data = Datum(SimpleNamespace(string=["{}"]), "collection_string")
+    places = Datum(json.dumps(SYSTEM_PROPERTIES[:1]), "json")
+    events = EventHubTriggerConverter.decode(data, trigger_metadata={"SystemPropertiesArray": places})
+    assert isinstance(events, list)
+    with pytest.raises(ValueError, match="delivered no bytes"):
+        read_hub_events(events)
 
 
 @pytest.mark.parametrize(

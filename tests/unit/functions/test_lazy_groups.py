@@ -38,7 +38,7 @@ def test_every_group_declares_its_listed_operations(group: LazyGroup) -> None:
     """The module of each group can be imported and declares the listed operations in the same order."""
     operations = group.operations
     assert operations
-    assert [one.load() for one in group.endpoints] == list(operations)
+    assert [one.load_operation() for one in group.endpoints] == list(operations)
 
 
 def test_every_module_with_a_group_is_listed() -> None:

@@ -25,6 +25,6 @@ def build_query(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
 def test_the_older_of_two_queries_gets_the_tool_name(older: str, newer: str) -> None:
     """If two queries would have the same tool name, the older query gets it."""
     catalog = Catalog(queries={newer: build_query(newer, 1), older: build_query(older, 2)})
-    titles = {tool.name: tool.title for tool in build_query_tools(EXECUTE, catalog)}
+    titles = {name: build().title for name, build in build_query_tools(EXECUTE, catalog).items()}
     assert titles["warm_query_pump_rig"] == f"Query {older}"
     assert f"Query {newer}" in titles.values()

@@ -1,14 +1,20 @@
-"""Tests of the replies with query results: CSV and Parquet."""
+"""Tests of the replies with query results: CSV, Parquet and the parts that all formats share."""
 
 import csv
 import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from functions.query_reply import to_csv, to_parquet
+from functions import query_reply
+from functions.columnar_formats import to_parquet
+from functions.query_reply import RowFormat, build_query_reply, to_csv, wants_columns
+from shared.http.messages import Request
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
 
@@ -105,3 +111,49 @@ def test_empty_result_has_columns() -> None:
     """A result without rows contains the column names."""
     assert to_csv(make_result()).decode() == ",".join(KINDS) + "\r\n"
     assert pq.read_table(io.BytesIO(to_parquet(make_result()))).column_names == list(KINDS)
+
+
+class Threads:
+    """Services whose threads are the calling thread."""
+
+    @property
+    def runtime(self) -> "Threads":
+        """Return the threads."""
+        return self
+
+    async def run_in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Call a function."""
+        return work(*args)
+
+
+@pytest.mark.parametrize("row_format", list(RowFormat))
+async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch, row_format: RowFormat) -> None:
+    """Replies to equal requests are equally long, and the time of execution is in a header of every format."""
+    monkeypatch.setattr(query_reply, "services", Threads)
+    request = Request("GET", "/q", "", {}, b"")
+    fast = make_result(ROW)
+    slow = replace(fast, execution_ms=12345.678)
+    replies = [await build_query_reply(request, each, row_format) for each in (fast, slow)]
+    assert len({len(reply.body) for reply in replies}) == 1
+    assert len({reply.headers["ETag"] for reply in replies}) == 1
+    assert [reply.headers["x-query-execution-time-ms"] for reply in replies] == ["1.0", "12345.678"]
+    if row_format is RowFormat.JSON:
+        assert [json.loads(reply.body)["executionTimeMs"] for reply in replies] == [1.0, 12345.678]
+    cached = [replace(fast, from_cache=hit) for hit in (False, True)]
+    assert len({len((await build_query_reply(request, each, row_format)).body) for each in cached}) == 1
+
+
+@pytest.mark.parametrize(
+    ("row_format", "accept", "expected"),
+    [
+        (None, "", False),
+        (None, "text/csv", False),
+        (None, "application/vnd.apache.parquet", True),
+        (None, "application/json;q=0.5, application/vnd.apache.arrow.stream", True),
+        (RowFormat.ARROW, "application/json", True),
+        (RowFormat.JSON, "application/vnd.apache.arrow.stream", False),
+    ],
+)
+def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
+    """The selected format goes before the header Accept."""
+    assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from functions import triggers
-from functions.triggers import parse_event_hub_sources
+from shared.runtime import SYSTEM_RUNTIME
+from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.models import HubEvent
 from tests.unit.functions.host_batches import decode_batch
 
@@ -70,7 +71,8 @@ class IngestRecorder:
 async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger of the hub ``telemetry`` passes its batch to the ingest with the name of the hub as source."""
     recorder = IngestRecorder()
-    monkeypatch.setattr(triggers, "services", lambda: SimpleNamespace(telemetry=SimpleNamespace(ingestor=recorder)))
+    services = SimpleNamespace(telemetry=SimpleNamespace(ingestor=recorder), runtime=SYSTEM_RUNTIME)
+    monkeypatch.setattr(triggers, "services", lambda: services)
     builder = triggers.blueprint._function_builders[0]
     context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
     await builder._function.get_user_function()(decode_batch(), context)

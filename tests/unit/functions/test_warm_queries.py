@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from functions.warm_queries import DURATION, TimeRange
+from functions.warm_queries import DURATION, Duration
 
 PATTERN = re.compile(str(DURATION["pattern"]))
-ADAPTER: TypeAdapter[timedelta | None] = TypeAdapter(TimeRange)
+ADAPTER: TypeAdapter[timedelta | None] = TypeAdapter(Duration)
 
 
 @pytest.mark.parametrize("text", ["P1DT12H", "PT0.5S", "PT15M", "P7D", "P1W2D", "+P1D", "PT8784H", "P366D", "PT1H90M"])

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.plain_http import NO_TLS
+
 ROOT = Path(__file__).parents[3]
 PREAMBLE = """
 import asyncio, json, os, pathlib, typing
@@ -74,12 +76,19 @@ class RunningHost:
 type StartHost = Callable[..., RunningHost]
 
 
-@pytest.fixture
-def start_host(tmp_path: Path) -> Iterator[StartHost]:
-    """Return a function that starts hosts; running hosts are killed at the end."""
-    hosts: list[RunningHost] = []
+class HostStarter:
+    """Starts hosts in one folder.
+
+    Args:
+        folder: folder of the app, the data directory and the logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._hosts: list[RunningHost] = []
 
     def start(
+        self,
         source: str,
         *options: str,
         port: int = 0,
@@ -89,14 +98,15 @@ def start_host(tmp_path: Path) -> Iterator[StartHost]:
         stdout: int = subprocess.PIPE,
         **environment: str,
     ) -> RunningHost:
-        app = tmp_path / "app"
+        """Start a host with the functions of a source text."""
+        app = self._folder / "app"
         app.mkdir(exist_ok=True)
         (app / "function_app.py").write_text(PREAMBLE + source)
         extensions = {"http": {"routePrefix": prefix}, "eventHubs": {"maxEventBatchSize": batch}}
         (app / "host.json").write_text(json.dumps({"version": "2.0", "extensions": extensions}))
-        log = tmp_path / f"host-{len(hosts)}.log"
+        log = self._folder / f"host-{len(self._hosts)}.log"
         command = [sys.executable, "-m", "local", "--app", str(app), "--port", str(port)]
-        command += ["--data-dir", str(tmp_path / "data"), "--workspace-file", "", *options]
+        command += ["--data-dir", str(self._folder / "data"), "--workspace-file", "", *options]
         with log.open("w") as stderr:
             process = subprocess.Popen(
                 command,
@@ -106,20 +116,37 @@ def start_host(tmp_path: Path) -> Iterator[StartHost]:
                 stderr=stderr,
                 text=True,
             )
-        hosts.append(RunningHost(process, tmp_path / "data", log))
+        self._hosts.append(RunningHost(process, self._folder / "data", log))
         if ready:
-            hosts[-1].wait_until_ready()
-        return hosts[-1]
+            self._hosts[-1].wait_until_ready()
+        return self._hosts[-1]
 
-    yield start
-    for host in hosts:
-        if host.process.poll() is None:
-            host.kill()
-        if host.process.stdout is not None:
-            host.process.stdout.close()
+    def kill_hosts(self) -> None:
+        """Kill the hosts that still run."""
+        for host in self._hosts:
+            if host.process.poll() is None:
+                host.kill()
+            if host.process.stdout is not None:
+                host.process.stdout.close()
+
+
+@pytest.fixture
+def start_host(tmp_path: Path) -> Iterator[StartHost]:
+    """Return a function that starts hosts; running hosts are killed at the end."""
+    starter = HostStarter(tmp_path)
+    yield starter.start
+    starter.kill_hosts()
+
+
+@pytest.fixture(scope="module")
+def start_module_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartHost]:
+    """Return a function that starts hosts for the tests of a module."""
+    starter = HostStarter(tmp_path_factory.mktemp("host"))
+    yield starter.start
+    starter.kill_hosts()
 
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=_DEADLINE, trust_env=False) as client:
+    with httpx.Client(timeout=_DEADLINE, trust_env=False, verify=NO_TLS) as client:
         yield client

@@ -9,15 +9,15 @@ from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
 from local.http_server.files import Files
 from local.http_server.routes import RouteTable
-from local.http_server.server import Server, listen, server_url
+from local.http_server.server import Server, build_server_url, open_listening_socket
 from shared.backends.embedded.file_links import FileLinks
 
 
 @asynccontextmanager
 async def serving_files(data_dir: Path) -> AsyncIterator[FileLinks]:
     """Serve the files of a data directory and yield the builder of links."""
-    listener = listen("127.0.0.1", 0)
-    links = FileLinks(server_url("127.0.0.1", listener), data_dir / "files-key")
+    listener = open_listening_socket("127.0.0.1", 0)
+    links = FileLinks(build_server_url("127.0.0.1", listener), data_dir / "files-key")
     server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()

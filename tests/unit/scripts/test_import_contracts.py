@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.import_contracts import is_allowed
+from scripts.import_contracts import is_import_allowed
 
 ALLOWED = ["azure.functions", "azure.durable_functions"]
 
@@ -18,7 +18,7 @@ ALLOWED = ["azure.functions", "azure.durable_functions"]
 )
 def test_allowed_imports(statement: str) -> None:
     """The programming model may be imported in every form."""
-    assert is_allowed(statement, ALLOWED)
+    assert is_import_allowed(statement, ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_allowed_imports(statement: str) -> None:
 )
 def test_forbidden_imports(statement: str) -> None:
     """Every other package below ``azure`` is rejected."""
-    assert not is_allowed(statement, ALLOWED)
+    assert not is_import_allowed(statement, ALLOWED)

@@ -100,10 +100,26 @@ def test_weak_tags_match_only_in_if_none_match() -> None:
 )
 def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allowed: set[str | None]) -> None:
     """A write is allowed only if the stored ETag satisfies the condition."""
-    assert {state for state in ('"a"', None) if condition.allows(state)} == allowed
+    assert {state for state in ('"a"', None) if condition.is_satisfied_by(state)} == allowed
     for state in {'"a"', None} - allowed:
         with pytest.raises(WorkspaceError) as caught:
             condition.check_write(state)
         assert caught.value.code == "PRECONDITION_FAILED"
     for state in allowed:
         condition.check_write(state)
+
+
+@pytest.mark.parametrize(
+    ("condition", "stored", "expected"),
+    [
+        (Condition(match=EntityTags(every=True)), None, "does not exist"),
+        (Condition(match=EntityTags(strong=('"a"',))), None, "does not exist"),
+        (Condition(match=EntityTags(strong=('"a"',))), '"b"', "does not match the stored version"),
+        (Condition(none_match=EntityTags(every=True)), '"a"', "exists already"),
+    ],
+)
+def test_a_rejected_write_names_the_reason(condition: Condition, stored: str | None, expected: str) -> None:
+    """The error says whether the item is missing, exists already or has another version."""
+    with pytest.raises(WorkspaceError, match=expected) as caught:
+        condition.check_write(stored)
+    assert caught.value.code == "PRECONDITION_FAILED"

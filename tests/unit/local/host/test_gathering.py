@@ -1,6 +1,7 @@
 """Consumer groups that wait for more events after a partial batch."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from shared.backends.embedded.hub import HubWriter
-from shared.backends.embedded.hub_file import partition_for_key
+from shared.backends.embedded.hub_file import find_partition_for_key
 from shared.telemetry.models import HubMessage
 
 FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubTrigger"}, None)
@@ -39,13 +40,13 @@ async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, mon
     async def invoke(_function: LoadedFunction, data: Any, **_: Any) -> None:
         delivered.append(len(data.collection_bytes.bytes))
 
-    monkeypatch.setattr(event_hubs, "invoke", invoke)
+    monkeypatch.setattr(event_hubs, "invoke_function", invoke)
     log = HubWriter(tmp_path / "hub.sqlite")
     await log.send("impulses", [HubMessage(b"x", "key", {})] * 5)
     await log.close()
-    hub, stopping = HubAccess(tmp_path / "hub.sqlite"), ShutdownAtFirstPause()
+    hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72)), ShutdownAtFirstPause()
     setting = EventHubSetting(FUNCTION, "impulses", "archive", many=True, binary=True, collect_seconds=1.5)
     async with asyncio.timeout(30):
-        await PartitionLoop(setting, partition_for_key("key"), hub, 2, stopping).run()
+        await PartitionLoop(setting, find_partition_for_key("key"), hub, 2, stopping).run()
     await hub.close()
     assert (delivered, stopping.pauses) == ([2, 2, 1], [1.5])

@@ -28,7 +28,7 @@ DEADLINE = 30
 
 @pytest.fixture
 async def child(tmp_path: Path) -> AsyncIterator[KustoProcess]:
-    kusto = KustoProcess(tmp_path, (sys.executable, "-c", STAND_IN))
+    kusto = KustoProcess(tmp_path, (sys.executable, "-c", STAND_IN), retention_days=366)
     yield kusto
     await kusto.stop(5)
 
@@ -71,4 +71,4 @@ async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
 async def test_child_that_cannot_start_is_reported() -> None:
     """A child that ends before it is ready fails the start with its exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
-        await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)")).start()
+        await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1).start()

@@ -25,7 +25,7 @@ def test_a_disabled_function_does_not_run(
     triggers = sort_functions(functions, HostJson("", 100))
     assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
     assert [each.function.name for each in triggers.timers] == ["compaction"]
-    assert ("archive" in triggers.groups()["impulses"]) == runs
+    assert ("archive" in triggers.collect_consumer_groups()["impulses"]) == runs
 
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])

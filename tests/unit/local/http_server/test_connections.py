@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from local.http_server.application import Message, Receive, Send
 from local.http_server.connections import ConnectionLimits
-from local.http_server.server import Server, listen
+from local.http_server.server import Server, open_listening_socket
 
 DEADLINE = 30
 WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -63,7 +63,7 @@ def limits() -> ConnectionLimits:
 
 @pytest.fixture
 async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
-    listener = listen("127.0.0.1", 0)
+    listener = open_listening_socket("127.0.0.1", 0)
     server = Server(app, 1, limits)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()
@@ -224,7 +224,7 @@ async def test_streams_leave_connections_to_requests() -> None:
         await send({"type": "websocket.accept"})
         await receive()
 
-    listener = listen("127.0.0.1", 0)
+    listener = open_listening_socket("127.0.0.1", 0)
     server = Server(serve, 1, ConnectionLimits(connections=5), web_sockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()

@@ -14,7 +14,7 @@ from local.http_server.request_head import (
     split_target,
 )
 from shared.errors import Kind, WorkspaceError
-from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, header_size
+from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, compute_header_size
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_another_scheme_is_refused(target: bytes) -> None:
 def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
     """The target is rejected at the part that exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
-    sizes.begin()
+    sizes.begin_request()
     for part in parts:
         total += part
         if total > MAX_TARGET:
@@ -123,9 +123,9 @@ def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
 def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> None:
     """Headers are rejected at the one that exceeds the number or size."""
     sizes, total = HeadSizeCounter(), 0
-    sizes.begin()
+    sizes.begin_request()
     for number, (name, value) in enumerate(headers, 1):
-        total += header_size("n" * name, "v" * value)
+        total += compute_header_size("n" * name, "v" * value)
         if number > MAX_HEADERS or total > MAX_HEADER_BYTES:
             with pytest.raises(HeadTooLarge):
                 sizes.add_header(b"n" * name, b"v" * value)
@@ -139,7 +139,7 @@ def test_each_request_has_its_own_limits() -> None:
     """Limits apply to each request of a connection separately."""
     sizes = HeadSizeCounter()
     for _ in range(5):
-        sizes.begin()
+        sizes.begin_request()
         sizes.add_target(b"a" * MAX_TARGET)
         for number in range(MAX_HEADERS):
             sizes.add_header(b"%d" % number, b"")

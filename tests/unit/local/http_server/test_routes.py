@@ -90,7 +90,7 @@ def test_any_path_gets_an_answer(text: str) -> None:
 @pytest.mark.parametrize(("first", "second"), [("a/{x}", "A/{y}/"), ("a", "a"), ("a/{*x}", "a/{*y}")])
 def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
     """Two functions with the same method and route are rejected, as on the Functions host."""
-    with pytest.raises(StartError, match="have the same method"):
+    with pytest.raises(StartError, match="with the same HTTP method"):
         table(first, second)
 
 

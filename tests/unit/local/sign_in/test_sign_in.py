@@ -21,50 +21,50 @@ def codes(tmp_path: Path) -> SignInCodes:
 
 async def test_code_works_once(codes: SignInCodes) -> None:
     """A code is valid once."""
-    code = await codes.make("viewer@t")
-    assert await codes.take(code) == "viewer@t"
-    assert await codes.take(code) is None
+    code = await codes.create("viewer@t")
+    assert await codes.redeem(code) == "viewer@t"
+    assert await codes.redeem(code) is None
 
 
 @pytest.mark.parametrize("code", ["", "x", "../address", "\ud800", "a" * 10_000])
 async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None:
     """An unknown code is rejected and uses no other code."""
-    assert await codes.take(code) is None
-    made = await codes.make()
-    assert await codes.take(code) is None
-    assert await codes.take(made) == ""
+    assert await codes.redeem(code) is None
+    made = await codes.create()
+    assert await codes.redeem(code) is None
+    assert await codes.redeem(made) == ""
 
 
 async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A code expires after 15 minutes."""
-    code = await codes.make()
+    code = await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await codes.take(code) is None
+    assert await codes.redeem(code) is None
 
 
 async def test_expired_codes_do_not_pile_up(
     codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new code removes expired ones only."""
-    await codes.make()
+    await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    second, third = await codes.make(), await codes.make()
+    second, third = await codes.create(), await codes.create()
     assert len(list((tmp_path / "sign-in").iterdir())) == 2
-    assert (await codes.take(second), await codes.take(third)) == ("", "")
+    assert (await codes.redeem(second), await codes.redeem(third)) == ("", "")
 
 
 async def test_one_of_many_takes_a_code(codes: SignInCodes) -> None:
     """Only one of several concurrent requests can use a code."""
-    code = await codes.make("x")
-    taken = await asyncio.gather(*(codes.take(code) for _ in range(8)))
+    code = await codes.create("x")
+    taken = await asyncio.gather(*(codes.redeem(code) for _ in range(8)))
     assert sorted(taken, key=str) == [None] * 7 + ["x"]
 
 
 async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
     """Codes are stored as hashes, readable by their owner only."""
-    code = await codes.make()
+    code = await codes.create()
     [path] = (tmp_path / "sign-in").iterdir()
     assert code not in path.name + path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -77,7 +77,7 @@ def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
     assert address == "http://127.0.0.1:7099/console/"
-    assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).take(code)) == "viewer@t"
+    assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).redeem(code)) == "viewer@t"
 
 
 def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

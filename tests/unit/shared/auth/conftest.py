@@ -41,14 +41,14 @@ class Workspace:
             loaded = await self.store.load()
             return loaded.version, loaded
 
-        credentials = VersionedCache(self.store.version, load, max_age=3600, max_stale=3600)
-        audit = AccessAudit(self, self)
+        self.credentials = credentials = VersionedCache(self.store.read_version, load, max_age=3600, max_stale=3600)
+        self.audit = audit = AccessAudit(self, self)
         self.codec = TokenCodec(self.key, "issuer", "audience")
         self.issuer = TokenIssuer(self, self.store, credentials, self.codec, audit)
         self.api_keys = ApiKeys(self, self.store, credentials, audit)
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
-    async def team(self) -> Team:
+    async def get_team(self) -> Team:
         """Return the team."""
         return self.team_now
 

@@ -91,7 +91,7 @@ class AttackTarget:
 class OneKey:
     """Signing key and OpenID provider with one key."""
 
-    async def key_id(self) -> str:
+    async def get_key_id(self) -> str:
         """Return the id of the key."""
         return "mine"
 
@@ -99,15 +99,15 @@ class OneKey:
         """Return the signature of a message."""
         return sign_raw(message)
 
-    async def public_keys(self) -> list[Mapping[str, Any]]:
+    async def load_public_keys(self) -> list[Mapping[str, Any]]:
         """Return the public key."""
         return [json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key())) | {"kid": "mine"}]
 
-    async def issuer(self) -> str:
+    async def load_issuer(self) -> str:
         """Return the issuer of the provider."""
         return ISSUER
 
-    async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
+    async def find_public_key(self, key_id: str) -> Mapping[str, Any] | None:
         """Return the public key of the provider."""
         jwk: Json = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA_KEY.public_key()))
         return jwk if key_id == "mine" else None

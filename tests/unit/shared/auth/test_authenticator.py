@@ -88,7 +88,7 @@ async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytes
     "authorization", ["", "Bearer", "Bearer ", "Basic abc", "Bearer garbage", "Bearer a.b.c", "Bearer ..", "x" * 99]
 )
 async def test_malformed_credential_is_rejected(workspace: Workspace, authorization: str) -> None:
-    """A missing or malformed credential is unauthenticated, never an internal error."""
+    """A missing or malformed credential is UNAUTHENTICATED, never an internal error."""
     await get_error(workspace, authorization)
 
 
@@ -110,7 +110,7 @@ async def test_unsigned_token_is_rejected(workspace: Workspace) -> None:
 async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Workspace) -> None:
     """HS256 with the public key as secret is rejected in every published form of the key."""
     token = await issue_token(workspace, EDITOR.id)
-    jwk = dict((await workspace.key.public_keys())[0])
+    jwk = dict((await workspace.key.load_public_keys())[0])
     public = jwt.PyJWK(jwk).key
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), json.dumps(jwk).encode()):
@@ -124,7 +124,7 @@ async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
     mine = ec.generate_private_key(ec.SECP256R1())
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
-    for kid in (await workspace.key.key_id(), "other", ""):
+    for kid in (await workspace.key.get_key_id(), "other", ""):
         for extra in ({"jwk": jwk}, {"jku": "https://127.0.0.1/keys"}, {"x5u": "https://127.0.0.1/c"}, {}):
             token = jwt.encode(payload, mine, "ES256", headers={"kid": kid, **extra})
             await get_error(workspace, f"Bearer {token}")
@@ -160,7 +160,7 @@ async def test_validly_signed_token_with_wrong_claims_is_rejected(workspace: Wor
 
 async def sign_payload(workspace: Workspace, payload: dict[str, Any]) -> str:
     """Return a token with a payload, signed with the workspace's key."""
-    header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
+    header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     message = ".".join(jose.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
     return f"{message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}"
 
@@ -185,7 +185,7 @@ async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> Non
 async def test_token_with_duplicate_claim_is_rejected(workspace: Workspace) -> None:
     """Duplicate members are rejected in validly signed tokens, because parsers read them differently."""
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
-    header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
+    header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'
     message = f"{jose.encode_base64url(json.dumps(header).encode())}.{jose.encode_base64url(twice.encode())}"
     await get_error(workspace, f"Bearer {message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}")
@@ -237,7 +237,7 @@ async def test_wrong_secret_and_unknown_key_reload_alike(workspace: Workspace, m
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0
-    version = workspace.store.version
+    version = workspace.store.read_version
 
     async def counted() -> int:
         nonlocal version_calls

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
+from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
 from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, AttackTarget, OneKey, assert_rejected, entra
 
 V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
@@ -12,7 +12,7 @@ CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
 class Version1Provider(OneKey):
     """Provider of version 1.0, which has another issuer."""
 
-    async def issuer(self) -> str:
+    async def load_issuer(self) -> str:
         """Return the issuer of version 1.0."""
         return V1_ISSUER
 
@@ -20,7 +20,7 @@ class Version1Provider(OneKey):
 @pytest.fixture
 def target() -> AttackTarget:
     """Return the signer of test tokens and the verifier of the Web PubSub event handler."""
-    audiences = list_audiences(f"api://{CLIENT_ID}")
+    audiences = list_audience_forms(f"api://{CLIENT_ID}")
     versions = {
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
         "2.0": EntraTokens(OneKey(), TENANT, *audiences),

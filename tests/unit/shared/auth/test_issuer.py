@@ -211,6 +211,6 @@ async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
     assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
     with pytest.raises(WorkspaceError):
         await workspace.store.add_key(first.key)
-    await workspace.store.touch_key(second.key.key_id, second.key.created_at)
+    await workspace.store.store_last_use(second.key.key_id, second.key.created_at)
     with pytest.raises(WorkspaceError):
         await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")

@@ -50,7 +50,7 @@ async def test_public_key_as_hmac_secret_is_rejected(target: AttackTarget, alg: 
     spki = serialization.PublicFormat.SubjectPublicKeyInfo
     pem = target.public.public_bytes(serialization.Encoding.PEM, spki)
     der = target.public.public_bytes(serialization.Encoding.DER, spki)
-    jwk = (await OneKey().public_keys())[0] if target.alg == "ES256" else await OneKey().public_key("mine")
+    jwk = (await OneKey().load_public_keys())[0] if target.alg == "ES256" else await OneKey().find_public_key("mine")
     digest = {"384": hashlib.sha384, "512": hashlib.sha512}.get(alg[2:], hashlib.sha256)
     forms = [pem, pem.strip(), pem.replace(b"\n", b"\r\n"), der, base64.b64encode(der), json.dumps(jwk).encode(), b""]
     for secret in [*forms, json.dumps(jwk, separators=(",", ":"), sort_keys=True).encode()]:

@@ -72,7 +72,7 @@ async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name
 async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
     """Workspaces with the same signing key do not accept each other's tokens."""
     claims = own().claims | {"WorkspaceLookup": "plant-b"}
-    header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
+    header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"
     token = f"{message}.{encode_part(await workspace.key.sign(message.encode()))}"
     with pytest.raises(WorkspaceError) as caught:

@@ -24,14 +24,14 @@ class SlowKey(FileSigningKey):
         self.fetch_count = 0
         self.down = False
 
-    async def public_keys(self) -> Sequence[Mapping[str, Any]]:
+    async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
         """Wait, then return the keys or fail."""
         self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "SIGNING_KEY_UNAVAILABLE", "down")
-        return await super().public_keys()
+        return await super().load_public_keys()
 
 
 @pytest.fixture

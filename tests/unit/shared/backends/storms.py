@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.records import find_first_fault, genesis_hash, parse_record
+from shared.provenance.records import compute_genesis_hash, find_first_fault, parse_record
 from shared.provenance.verifier import ChainVerifier
 
 ROOT = Path(__file__).parents[4]
@@ -139,7 +139,7 @@ async def stored(store: ChainStore) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     while (page := await store.read(CHAIN, len(records), limit=1_000, max_bytes=2**30)).records:
         records += [parse_record(record.canonical, record.hash) for record in page.records]
-    assert (await store.tip(CHAIN)).sequence == len(records)
+    assert (await store.read_tip(CHAIN)).sequence == len(records)
     return records
 
 
@@ -150,7 +150,7 @@ def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements)
     writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the
     request of another event precedes that event.
     """
-    assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
+    assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
     places = _places(records)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.provenance.hash_rule import genesis_hash
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.records import draft_event, parse_record, seal_record
 from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledgements, check
 
@@ -28,7 +28,7 @@ def append_history(events: list[tuple[str, int]]) -> History:
     """Return the history of events appended one after the other."""
     records: list[dict[str, Any]] = []
     acknowledgements: Acknowledgements = {}
-    previous = genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
+    previous = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence, (name, number) in enumerate(events, start=1):
         event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
         record = seal_record(draft_event(name, event), sequence, f"2026-01-01T00:00:0{sequence}Z", previous, "")

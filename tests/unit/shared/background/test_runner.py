@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,24 +13,10 @@ from shared.background import runner
 from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner
 from shared.background.schedules import Schedule
 from shared.errors import Kind, WorkspaceError
+from tests.virtual_time import VirtualTime
 
 START = datetime(2026, 3, 1, 12, 0, 0, 500_000, UTC)
 EVERY_15_S = Schedule("*/15 * * * * *")
-
-
-class Clock:
-    """Clock that tests set."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        """Return the current time."""
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        """Move the clock."""
-        self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture
@@ -42,33 +28,35 @@ async def leases(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> VirtualTime:
     """Return a clock at ``START``."""
-    return Clock()
+    return VirtualTime(START)
 
 
-async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """A job runs at its due times, not at every tick."""
     runs: list[datetime] = []
 
     async def work() -> None:
-        runs.append(clock())
+        runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
     for _ in range(31):
         await background.tick()
         clock.advance(1)
     assert [moment.second for moment in runs] == [15, 30]
 
 
-async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """Two instances with one store run a job once for each due time."""
     runs: list[datetime] = []
 
     async def work() -> None:
-        runs.append(clock())
+        runs.append(clock.now)
 
-    instances = [BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock) for _ in range(2)]
+    instances = [
+        BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime) for _ in range(2)
+    ]
     for _ in range(31):
         await asyncio.gather(*(instance.tick() for instance in instances))
         clock.advance(1)
@@ -76,7 +64,7 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
 
 
 async def test_a_failed_job_runs_again_and_stops_no_other_job(
-    leases: SqliteJobLeaseStore, clock: Clock, caplog: pytest.LogCaptureFixture
+    leases: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A job that raises is logged; it and all other jobs run at their next due times."""
     runs: list[str] = []
@@ -89,7 +77,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
         runs.append("work")
 
     jobs = [BackgroundJob("fail", EVERY_15_S, fail), BackgroundJob("work", EVERY_15_S, work)]
-    background = BackgroundRunner(jobs, leases, clock)
+    background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
     for _ in range(3):
         await background.tick()
         clock.advance(15)
@@ -98,7 +86,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
 
 
 async def test_a_long_job_does_not_delay_other_jobs(
-    leases: SqliteJobLeaseStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    leases: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tick returns although a job still runs; the job is not started twice, and other jobs run."""
     monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
@@ -114,7 +102,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
         runs.append("short")
 
     jobs = [BackgroundJob("long", EVERY_15_S, long), BackgroundJob("short", EVERY_15_S, short)]
-    background = BackgroundRunner(jobs, leases, clock)
+    background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
     await background.tick()
     await asyncio.gather(*background._running.values())
     for _ in range(3):
@@ -128,7 +116,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
     await background.close()
 
 
-async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """A job that a shutdown interrupts runs on the next instance without delay."""
     started, runs = asyncio.Event(), list[str]()
 
@@ -139,26 +127,26 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
     async def work() -> None:
         runs.append("made up")
 
-    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, endless)], leases, clock)
+    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, endless)], leases, runtime=clock.runtime)
     await first.tick()
     clock.advance(15)
     ticking = asyncio.create_task(first.tick())
     await started.wait()
     await first.close()
     await ticking
-    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock).tick()
+    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime).tick()
     assert runs == ["made up"]
 
 
-async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If an instance dies during a run, another one runs the job after the lease has ended."""
     await leases.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
     async def work() -> None:
-        runs.append(clock())
+        runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
     await background.tick()
     assert runs == []
     clock.advance(LEASE.total_seconds())
@@ -166,7 +154,7 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Clo
     assert len(runs) == 1
 
 
-async def test_no_job_runs_without_its_store(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
     """No job runs while the store fails, because another instance may hold the lease."""
 
     class Down:
@@ -176,6 +164,22 @@ async def test_no_job_runs_without_its_store(clock: Clock, caplog: pytest.LogCap
     async def work() -> None:
         pytest.fail("the job must not run")
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], Down(), clock)  # type: ignore[arg-type]
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], Down(), runtime=clock.runtime)  # type: ignore[arg-type]
     await background.tick()
     assert "could not be claimed" in caplog.text
+
+
+async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+    """A run that reports that it is unfinished is repeated at the next tick, not at the next due time."""
+    results: list[object] = [runner.UNFINISHED, runner.UNFINISHED, None, None]
+    runs: list[datetime] = []
+
+    async def work() -> object:
+        runs.append(clock.now)
+        return results[len(runs) - 1]
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    for _ in range(31):
+        await background.tick()
+        clock.advance(1)
+    assert [round((each - runs[0]).total_seconds()) for each in runs] == [0, 1, 2, 15]

@@ -25,7 +25,7 @@ class _CrashingLog(SqliteAuditLog):
 
 
 class _CrashingStore(SqliteCatalogStore):
-    async def settle(self, append_ids: Sequence[str]) -> None:  # noqa: ARG002  ends for any arguments
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:  # noqa: ARG002  ends for any arguments
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -59,12 +59,6 @@ _PEOPLE = _lists_of(
     ),
     "id",
 )
-_CONNECTIONS = _lists_of(
-    st.fixed_dictionaries(
-        {"lookup": _NAMES, "name": _NAMES, "type": st.just("CLOUD_EVENT_HUB")},
-        optional={"enabled": _FLAG, "source": st.fixed_dictionaries({"devices": st.lists(_NAMES, max_size=2)})},
-    )
-)
 _CONTAINERS = _lists_of(
     st.fixed_dictionaries(
         {"name": st.sampled_from(["ab", "cd"]), "partitionKeyPath": st.just("/id"), "dataClass": st.just("reference")},
@@ -72,8 +66,37 @@ _CONTAINERS = _lists_of(
     ),
     "name",
 )
-_PARAMETER = st.fixed_dictionaries(
-    {"name": _NAMES, "type": st.just("long")}, optional={"default": st.none() | st.just(3)}
+_WHOLE = st.integers(-(2**63), 2**63 - 1)
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+_JSON = st.recursive(
+    st.none() | _FLAG | st.integers() | _FLOATS, lambda values: st.lists(values, max_size=2), max_leaves=4
+)
+
+
+def _parameters_of(kind: str, defaults: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({"name": _NAMES, "type": st.just(kind)}, optional={"default": st.none() | defaults})
+
+
+_PARAMETER = (
+    _parameters_of("long", _WHOLE) | _parameters_of("real", _WHOLE | _FLOATS) | _parameters_of("dynamic", _JSON)
+)
+_VARIABLE = st.one_of(
+    st.fixed_dictionaries({"name": st.just("v"), "kind": st.just("constant"), "value": _FLOATS | _WHOLE | _FLAG}),
+    st.fixed_dictionaries(
+        {"name": st.just("v"), "kind": st.just("counter"), "start": st.integers(-(2**63), 2**63 - 1)}
+    ),
+)
+_SIMULATOR = st.fixed_dictionaries(
+    {"seed": st.integers(-(2**63), 2**63 - 1), "variables": st.lists(_VARIABLE, min_size=1, max_size=1)}
+)
+_CONNECTIONS = _lists_of(
+    st.fixed_dictionaries(
+        {"lookup": _NAMES, "name": _NAMES, "type": st.just("CLOUD_EVENT_HUB")},
+        optional={"enabled": _FLAG, "source": st.fixed_dictionaries({"devices": st.lists(_NAMES, max_size=2)})},
+    )
+    | st.fixed_dictionaries(
+        {"lookup": _NAMES, "name": _NAMES, "type": st.just("SIMULATOR"), "simulator": _SIMULATOR},
+    )
 )
 
 
@@ -99,6 +122,7 @@ def valid_documents(draw: st.DrawFn) -> WorkspaceDocument:
             "surfaces": surfaces,
             "warmQueries": [] if not surfaces else draw(_queries([str(surface["lookup"]) for surface in surfaces])),
             "dataStores": draw(_stores()),
+            "alertRules": [] if not surfaces else draw(_alert_rules([str(one["lookup"]) for one in surfaces], known)),
         }
     )
 
@@ -117,6 +141,28 @@ def _queries(draw: st.DrawFn, surfaces: list[str]) -> list[dict[str, Any]]:
             "approval": draw(st.sampled_from([None, approval])),
         }
         for lookup in draw(st.lists(_NAMES, unique=True, max_size=3))
+    ]
+
+
+@st.composite
+def _alert_rules(draw: st.DrawFn, surfaces: list[str], connections: list[str]) -> list[dict[str, Any]]:
+    threshold = {
+        "kind": "threshold",
+        "query": "a",
+        "condition": {"column": "n", "operator": "gt", "value": draw(_FLOATS)},
+        "parameters": draw(st.dictionaries(_NAMES, _JSON, max_size=1)),
+    }
+    absence = {"kind": "absence", "connections": connections[:1], "after": "PT5M"}
+    return [
+        {
+            "lookup": lookup,
+            "name": draw(_NAMES),
+            "severity": draw(st.sampled_from(["info", "critical"])),
+            "surface": draw(st.sampled_from(surfaces)),
+            "every": draw(st.sampled_from(["PT15S", "P1D"])),
+            **draw(st.sampled_from([threshold, absence] if connections else [threshold])),
+        }
+        for lookup in draw(st.lists(_NAMES, unique=True, max_size=2))
     ]
 
 

@@ -11,7 +11,7 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
 from shared.provenance.ports import Target
-from shared.provenance.records import find_first_fault, genesis_hash
+from shared.provenance.records import compute_genesis_hash, find_first_fault
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Plant:
     async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
         """Return the records of a verified workspace chain."""
         records = await self.log.records(target)
-        assert find_first_fault(records, genesis_hash("plant-a", target)) is None
+        assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
         return records
 
     async def list_events(self) -> list[tuple[str, str]]:

@@ -2,11 +2,14 @@
 
 import pytest
 
+from shared.catalog.checks import find_warnings
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.test_document import edit_plant, problems
 
 SIMULATED = "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}"
+SIGNAL = "{name: p, pointer: /p, type: real, unit: bar, min: 1, max: 2}"
+RIG_END = 'source: {devices: ["rig-*"]}'
 Q2 = "{lookup: q2, name: Second, surface: cooling, kql: Telemetry | take 1}"
 ADMIN = "approvedBy: admin@plant-a.example"
 
@@ -22,17 +25,25 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "connections: [rig, gone]",
             "14:57: surfaces[0].connections[1]: unknown connection: gone",
         ),
-        ("connections: [rig, sim]", "connections: [rig, rig]", "surfaces[0].connections[1]: is a duplicate"),
+        (
+            "connections: [rig, sim]",
+            "connections: [rig, rig]",
+            "surfaces[0].connections[1]: occurs more than once in this list",
+        ),
         ("surface: cooling\n", "surface: gone\n", "19:14: warmQueries[0].surface: unknown surface: gone"),
         (
             "name: Second",
             "name: Second, apiPath: cooling/q1",
             "warmQueries[1].apiPath: is already the apiPath of warmQ",
         ),
-        ("name: Second", "name: Second, apiPath: q1", "warmQueries[1].apiPath: is the lookup of warmQueries[0]"),
-        ("name: Second", "name: q1", "23:24: warmQueries[1].name: is the lookup of warmQueries[0]"),
-        ("name: Second", "name: cooling/q1", "23:24: warmQueries[1].name: is the apiPath of warmQueries[0]"),
-        ("name: First", "name: q2", "18:11: warmQueries[0].name: is the lookup of warmQueries[1]"),
+        (
+            "name: Second",
+            "name: Second, apiPath: q1",
+            "warmQueries[1].apiPath: is already the lookup of warmQueries[0]",
+        ),
+        ("name: Second", "name: q1", "23:24: warmQueries[1].name: is already the lookup of warmQueries[0]"),
+        ("name: Second", "name: cooling/q1", "23:24: warmQueries[1].name: is already the apiPath of warmQueries[0]"),
+        ("name: First", "name: q2", "18:11: warmQueries[0].name: is already the lookup of warmQueries[1]"),
         ("name: Second", "name: Second, apiPath: a/approve", "warmQueries[1].apiPath: must not end in /approve"),
         ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must not have an empty"),
         ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must not have an empty"),
@@ -50,7 +61,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: is empty"),
         ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: must be text of"),
         ("type: datetime", "type: datetime, default: 2026-01-01", "parameters[1].default: "),
-        ("type: datetime", "type: long, default: 1.5", "parameters[1].default: must be a whole number of 64 bits"),
+        ("type: datetime", "type: long, default: 1.5", "parameters[1].default: must be a 64-bit whole number"),
         (
             "type: datetime",
             "type: timespan, default: P1M",
@@ -90,6 +101,36 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ),
         ("type: SIMULATOR", "type: CLOUD_IOT_HUB", "connections[1].simulator: is allowed only with type SIMULATOR"),
         ("type: CLOUD_EVENT_HUB", "type: SIMULATOR", "8:5: connections[0].simulator: is required with type SIMULATOR"),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{SIGNAL}, {SIGNAL}]",
+            "connections[0].signals[1].name: is already the name of another signal of this connection",
+        ),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{SIGNAL}, {{name: q, pointer: /p, type: long}}]",
+            "connections[0].signals[1].pointer: is already the pointer of another signal",
+        ),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{{name: q, pointer: /p, type: real, min: 2, max: 1}}]",
+            "connections[0].signals[0].min: must not be above max",
+        ),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{{name: q, pointer: /p, type: string, max: 1}}]",
+            "connections[0].signals[0].max: is allowed only with type real or long",
+        ),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{{name: q, pointer: p, type: string}}]",
+            "connections[0].signals[0].pointer: ",
+        ),
+        (
+            RIG_END,
+            f"{RIG_END}, signals: [{{name: q, pointer: /p, type: int}}]",
+            "connections[0].signals[0].type: ",
+        ),
         ("max: 2,", "max: 0,", "12:56: connections[1].simulator.variables[0].min: must not be above max"),
         (
             SIMULATED,
@@ -127,7 +168,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "weights: must be 0 or more, and at least",
         ),
         (ADMIN, "approvedBy: stranger", "22:28: warmQueries[0].approval.approvedBy: is not a member of the team"),
-        (ADMIN, "approvedBy: viewer@plant-a.example", "member lacks the right Workspace.WarmQuery.Approve"),
+        (ADMIN, "approvedBy: viewer@plant-a.example", "must be a member with the right Workspace.WarmQuery.Approve"),
         (ADMIN, "approvedBy: historian", "is a service; only a person can approve"),
         ("id: viewer@", "id: ADMIN@", "5:10: team[1].id: is already the id of team[0]"),
         (
@@ -148,7 +189,17 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "requireApproval: true",
             "reasonCategories: [a, b, a]",
-            "policies.provenance.reasonCategories[2]: is a duplicate",
+            "policies.provenance.reasonCategories[2]: occurs more than once in this list",
+        ),
+        (
+            "provenance: {requireApproval: true}",
+            "signatures: {queries: required}",
+            "policies.signatures.queries: needs policies.provenance",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, signatures: {meanings: [a, b, a]}",
+            "policies.signatures.meanings[2]: occurs more than once in this list",
         ),
         (
             "requireApproval: true}",
@@ -176,12 +227,16 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "dataStores:\n  - {lookup: x, databases: [{lookup: orders}]}\n",
             "28:17: dataStores[1].databases[0].lookup: is a",
         ),
-        ('devices: ["rig-*"]', "timestampPointer: ts", "connections[0].source.timestampPointer: should match pattern"),
+        (
+            'devices: ["rig-*"]',
+            "timestampPointer: ts",
+            "connections[0].source.timestampPointer: must be a JSON pointer such as /ts",
+        ),
         ('devices: ["rig-*"]', "timestampFormat: unix", "connections[0].source.timestampFormat: should be 'rfc3339', "),
         (
             'devices: ["rig-*"]',
             "timestampPointer: /a~2",
-            "connections[0].source.timestampPointer: should match pattern",
+            "connections[0].source.timestampPointer: must be a JSON pointer such as /ts",
         ),
     ],
 )
@@ -215,3 +270,59 @@ def test_document_without_provenance_is_valid() -> None:
         load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance
         is None
     )
+
+
+RULES = """\
+alertRules:
+  - lookup: hot
+    name: Hot
+    severity: critical
+    surface: cooling
+    kind: threshold
+    query: q1
+    condition: {column: Count, operator: gt, value: 5}
+    every: PT1M
+  - {lookup: silent, name: Silent, severity: warning, surface: cooling, kind: absence, connections: [rig], after: PT5M,
+     every: PT1M}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("lookup: silent", "lookup: hot", "alertRules[1].lookup: is already the lookup of alertRules[0]"),
+        ("connections: [rig], after", "connections: [gone], after", "alertRules[1].connections[0]: unknown connection"),
+        ("connections: [rig], after", "connections: [], after", "connections: is required with kind absence"),
+        ("surface: cooling\n    kind: threshold", "surface: x\n    kind: threshold", "alertRules[0].surface: unknown"),
+        ("after: PT5M", "after: PT5M, groupBy: [a]", "alertRules[1].groupBy: is allowed only with kind threshold"),
+        ("after: PT5M", "after: PT0S", "alertRules[1].after: must be a positive duration of at most 366 days"),
+        ("after: PT5M", "after: PT5M, runbookUrl: 'javascript:x'", "runbookUrl: must be an http or https URL"),
+        ("after: PT5M", "after: PT5M, for: P1Y", "alertRules[1].for: years and months have no fixed length"),
+        ("value: 5}", "value: .nan}", "alertRules[0].condition.value"),
+        ("value: 5}", "value: true}", "alertRules[0].condition.value: must be a number"),
+        ("value: 5}", "value: '5'}", "alertRules[0].condition.value: must be a number"),
+        ("value: 5}", f"value: 1{'0' * 400}}}", "alertRules[0].condition.value: must be a finite number of 64 bits"),
+        ("after: PT5M", "after: PT5M, runbookUrl: 'https://u:p@wiki/x'", "runbookUrl: must not contain a user name"),
+        ("value: 5}", "rows: any}", "alertRules[0].condition.column: is not allowed together with `rows`"),
+        (", value: 5}", "}", "alertRules[0].condition.value: is required unless `rows` is set"),
+        (
+            "condition: {column: Count, operator: gt, value: 5}",
+            "condition: {rows: none}\n    groupBy: [a, a]",
+            "alertRules[0].groupBy: is not allowed with `rows: none`",
+        ),
+        ("condition: {", "groupBy: [a, a]\n    condition: {", "alertRules[0].groupBy[1]: occurs more than once"),
+    ],
+)
+def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
+    """Fields of the other kind, unknown references and invalid durations of alert rules are reported."""
+    assert old in RULES
+    found = problems(PLANT + RULES.replace(old, new, 1))
+    assert any(message in problem for problem in found), found
+
+
+def test_an_alert_rule_may_name_an_undeclared_query() -> None:
+    """The document is valid, because the query can be deleted while the rule exists, but there is a warning."""
+    document = load_document(PLANT + RULES.replace("query: q1", "query: gone"), "plant.yaml")
+    assert [(path, "gone" in message) for path, message in find_warnings(document)] == [
+        (("alertRules", 0, "query"), True)
+    ]

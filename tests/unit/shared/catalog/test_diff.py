@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from shared.catalog.diff import plan_changes
+from shared.catalog.diff import plan_changes, plan_items
 from shared.catalog.document import load_document
 from shared.catalog.items import items_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
@@ -115,17 +115,27 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
     assert [(item.key, item.conflict) for item in planned.retained] == [("q2", True)]
 
 
+def test_a_rejection_is_no_difference() -> None:
+    """A rejected query that was created through the API equals its declaration, which cannot have a rejection."""
+    rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
+    declared = store_document(DOCUMENT)
+    items = (item for item in declared.items if item.key != "q2")
+    rejected = api_query(lookup="q2", name="Second", rejection=rejection)
+    [kept] = plan_changes(DOCUMENT, replace(declared, items=(*items, rejected))).retained
+    assert (kept.key, kept.reason, kept.conflict) == ("q2", "created through the API", False)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"name": "Fresh"}, "has the same name"),
         ({"apiPath": "cooling/fresh"}, "has the same apiPath"),
-        ({"lookup": "fresh-path"}, "uses its apiPath as lookup"),
-        ({"apiPath": "fresh"}, "uses its lookup as apiPath"),
-        ({"name": "fresh"}, "uses its lookup as name"),
-        ({"name": "cooling/fresh"}, "uses its apiPath as name"),
-        ({"lookup": "Fresh"}, "uses its name as lookup"),
-        ({"apiPath": "Fresh"}, "uses its name as apiPath"),
+        ({"lookup": "fresh-path"}, "has the apiPath of the declared query as its lookup"),
+        ({"apiPath": "fresh"}, "has the lookup of the declared query as its apiPath"),
+        ({"name": "fresh"}, "has the lookup of the declared query as its name"),
+        ({"name": "cooling/fresh"}, "has the apiPath of the declared query as its name"),
+        ({"lookup": "Fresh"}, "has the name of the declared query as its lookup"),
+        ({"apiPath": "Fresh"}, "has the name of the declared query as its apiPath"),
     ],
 )
 def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message: str) -> None:
@@ -172,6 +182,17 @@ def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, ite
     planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [item.conflict for item in planned.retained if item.kind == kind] == [True]
+
+
+def test_records_of_existing_containers_are_retained() -> None:
+    """The record of a container that exists is retained with its database; a record without one is removed."""
+    declared = items_from_document(load_without("data_stores"))
+    planned = plan_items(declared, store_document(DOCUMENT), existing={"orders/recipes"})
+    assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
+    assert {(item.kind, item.key): item.reason for item in planned.retained} == {
+        ("container", "orders/recipes"): "the container exists in the account; delete it there before its record",
+        ("dataStore", "mes"): "it holds container orders/recipes, which exists in the account",
+    }
 
 
 def test_later_approval_is_retained_for_same_text() -> None:
@@ -233,6 +254,8 @@ def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
 def test_document_of_another_workspace_is_rejected() -> None:
     """The id of the workspace cannot change after the first apply, because its chains depend on it."""
     other = load_document(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
-    with pytest.raises(WorkspaceError) as caught:
+    with pytest.raises(
+        WorkspaceError, match=r"^This deployment serves the workspace 'plant-a', but .* 'plant-b'"
+    ) as caught:
         plan_changes(other, store_document(DOCUMENT))
     assert caught.value.code == "WORKSPACE_ID_FIXED"

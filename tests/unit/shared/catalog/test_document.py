@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.document import load_document
-from shared.catalog.problems import MAX_LISTED, DocumentError
-from shared.catalog.yaml_document import MAX_ALIASES, MAX_CHARACTERS, MAX_DEPTH
+from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH
+from shared.catalog.problems import MAX_LISTED, MAX_PROBLEMS, DocumentError
+from shared.catalog.yaml_document import MAX_ALIASES
 from tests.unit.shared.catalog.documents import PLANT
 
 
@@ -43,25 +44,35 @@ def test_valid_document_is_loaded() -> None:
         ("name: Rig,", "nmae: Rig,", "8:19: connections[0].nmae: is not a known field; did you mean name?"),
         ("apiPath:", "api_path:", "17:5: warmQueries[0].api_path: is not a known field; did you mean apiPath?"),
         ("periodSec: 60", "period: 60", "did you mean periodSec?"),
+        (
+            "id: viewer@plant-a.example,",
+            "id: ..,",
+            "team[1].id: must not be . or ..,",
+        ),
         ("role: Viewer", "role: Boss", "5:54: team[1].role: should be 'Viewer', 'Editor' or 'Admin'"),
         ("service: true", "service: yes", "6:60: team[2].service: should be a valid boolean"),
         ("name: Second", "name: 2", "23:24: warmQueries[1].name: should be a valid string"),
-        ("kind: sine", "kind: sinus", "12:45: connections[1].simulator.variables[0].kind: should be 'constant'"),
+        ("kind: sine", "kind: sinus", "12:45: connections[1].simulator.variables[0].kind: must be one of 'constant'"),
         ("kind: sine, ", "", "12:29: connections[1].simulator.variables[0].kind: is required"),
         ("min: 1,", "min: low,", "connections[1].simulator.variables[0].min: should be a valid number"),
         ("min: 1,", "min: .nan,", "connections[1].simulator.variables[0].min: a number must be finite"),
         ("periodSec: 60", "periodSec: 1e999", "variables[0].periodSec: a number must be finite"),
-        ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON number"),
-        ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON number"),
+        ("min: 1,", f"min: {'9' * 400},", "variables[0].min: should be a finite number"),
+        ("min: 1,", f"min: {'9' * 5000},", "variables[0].min: an integer must have at most 4300 digits"),
+        ("min: 1,", f"min: 0x{'f' * 4000},", "variables[0].min: an integer must have at most 4300 digits"),
         (
             "2026-01-05T08:00:00Z",
             "2026-01-05T08:00:00",
             "warmQueries[0].approval.approvedAt: the date-time has no time zone",
         ),
         ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
-        ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not supported"),
+        (
+            "2026-01-05T08:00:00Z",
+            "!!timestamp 2026-01-05",
+            "approval.approvedAt: the YAML tag timestamp is not supported",
+        ),
         ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),
-        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: is a duplicate of line 23"),
+        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: repeats a key of line 23"),
         ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: keys must be text; put the key in quotes"),
         ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: keys must be text"),
         ("lookup: q2", "? [a] : b, lookup: q2", "warmQueries[1]: keys must be text"),
@@ -91,7 +102,7 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "1:1: is empty"),
+        ("", "1:1: the document is empty"),
         ("5", "1:1: must be a mapping of fields"),
         ("[]", "1:1: must be a mapping of fields"),
         ("a: [1", "2:1: while parsing a flow sequence"),
@@ -99,12 +110,12 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
         ("a: 1\n---\nb: 2", "2:1: expected a single document"),
         ("a: *nowhere", "1:4: found undefined alias"),
         ("a: x\nb: \x01", "2:4: control characters are not allowed"),
-        ("a: \ud800", "1:4: contains an unpaired surrogate"),
+        ("a: \ud800", "1:4: the text has an unpaired surrogate"),
         ('a: "\\ud800"', "found invalid Unicode character escape code"),
-        ("[" * 200_000, f"1:{MAX_DEPTH + 1}: is nested deeper than {MAX_DEPTH} levels"),
-        ("team: &all [*all]", "1:7: team: aliases make the document too large or too deep"),
+        ("[" * 200_000, f"1:{MAX_DEPTH + 1}: the document is nested deeper than {MAX_DEPTH} levels"),
+        ("team: &all [*all]", "1:13: team: aliases make the document too large or too deep"),
         (f"a: &a 1\nb: [{'*a,' * (MAX_ALIASES + 1)}]", f"has more than {MAX_ALIASES} aliases"),
-        (" " * (MAX_CHARACTERS + 1), "1:1: is longer than"),
+        (" " * (MAX_CHARACTERS + 1), "1:1: the document is longer than"),
     ],
 )
 def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
@@ -118,6 +129,28 @@ def test_multiplying_aliases_are_rejected() -> None:
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert "aliases make the document too large" in problems("\n".join(layers))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "workspace: {id: p, name: P}\nteam:\n" + "- {}\n" * 2_000,
+        "".join(f"k{index}: 1\n" for index in range(2_000)),
+        "team:\n" + "- !x 1\n" * 2_000,
+        "workspace: {id: p, name: P}\nsurfaces:\n" + "- {lookup: a, name: A}\n" * 2_000,
+    ],
+    ids=["items", "unknown fields", "values", "rules between items"],
+)
+def test_validation_stops_after_many_problems(text: str) -> None:
+    """A document has at most 1,000 problems, however many of its values are invalid."""
+    assert len(problems(text)) == MAX_PROBLEMS
+
+
+def test_multiplying_aliases_name_their_member() -> None:
+    """The problem has the position of the alias that makes the document too large, and names its member."""
+    layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+    layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
 
 
 def test_aliases_repeat_values() -> None:

@@ -1,4 +1,4 @@
-"""Tests that docs/workspace-document.md describes the models."""
+"""Tests that docs/reference/workspace-document.md describes the models."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 
-PAGE = (Path(__file__).parents[4] / "docs" / "workspace-document.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "workspace-document.md").read_text(encoding="utf-8")
 SCHEMA = WorkspaceDocument.model_json_schema()
 FIELDS = {name for model in (SCHEMA, *SCHEMA["$defs"].values()) for name in model.get("properties", {})}
 KINDS = set(SCHEMA["$defs"]["Simulator"]["properties"]["variables"]["items"]["discriminator"]["mapping"])

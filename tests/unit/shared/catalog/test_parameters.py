@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.catalog.durations import DURATION_PATTERN, parse_duration
 from shared.catalog.models import ParameterType
-from shared.catalog.parameters import DURATION_PATTERN, parse_duration, parse_timespan, to_literal
+from shared.catalog.parameters import parse_timespan, to_literal
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from shared.catalog.ports import ItemOrigin, StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
+from shared.runtime import Runtime
 from tests.unit.shared.catalog.documents import PLANT, valid_documents
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
@@ -48,12 +50,26 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
             assert (await service.plan(second)).is_empty
-            assert {item.key for item in (await opened.store.load()).items if item.origin is ItemOrigin.API} == {"mine"}
+            queries = (item for item in (await opened.store.load()).items if item.kind == "warmQuery")
+            assert {item.key for item in queries if item.origin is ItemOrigin.API} == {"mine"}
             assert len(await opened.list_events()) == len(applied)
-            assert not await opened.store.pending_events()
+            assert not await opened.store.list_pending_events()
 
     with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
+
+
+async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
+    """A record cannot contain integers beyond 2^53-1 as numbers, so that their digits are text; nothing is lost."""
+    parameters = [{"name": "p", "type": "dynamic", "default": [2**53 - 1, 2**53, -(10**30), 1e300, True]}]
+    after = {**EXTRA, "parameters": parameters}
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
+        assert not await opened.store.list_pending_events()
+        [*_, created] = await opened.chain()
+    default = created["AfterState"]["parameters"][0]["default"]
+    assert default == [2**53 - 1, str(2**53), f"-1{'0' * 30}", 1e300, True]
 
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
@@ -85,7 +101,7 @@ async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
     """The creation time never changes; an edit changes update time and editor, an approval neither."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     async with plant(tmp_path) as opened:
-        service = CatalogService(opened.store, opened.log, clock=lambda: at)
+        service = CatalogService(opened.store, opened.log, runtime=Runtime(now=lambda: at))
         await service.apply(DOCUMENT, "apply")
         at += timedelta(days=1)
         await service.apply(load_document(PLANT.replace("name: Second", "name: Other"), "w.yaml"), "editor")
@@ -115,7 +131,7 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
             await opened.service.apply(UNAUDITED, "apply")
             await opened.service.change(create_api_query, "editor")
             assert await opened.list_events() == []
-            assert not await opened.store.pending_events()
+            assert not await opened.store.list_pending_events()
     assert [record.message for record in caplog.records] == [
         "provenance is not configured; changes to the catalog are not audited"
     ]
@@ -128,7 +144,7 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
         with pytest.raises(WorkspaceError):
             await closed.flush_pending()
-        assert len(await opened.store.pending_events()) == ITEMS
+        assert len(await opened.store.list_pending_events()) == ITEMS
         assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
         assert len(await opened.list_events()) == ITEMS
         assert await opened.service.flush_pending() == 0
@@ -139,7 +155,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     """An event that the chain rejects stays pending and is reported; later events are appended."""
 
     def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
-        return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": 2**60})]
+        return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
 
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
@@ -148,7 +164,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
         with pytest.raises(WorkspaceError) as caught:
             await opened.service.flush_pending()
         assert caught.value.kind is Kind.INVALID
-        assert [event.event["EntityID"] for event in await opened.store.pending_events()] == ["mine"]
+        assert [event.event["EntityID"] for event in await opened.store.list_pending_events()] == ["mine"]
         assert (await opened.list_events()).count(("Catalog.Connection.Updated", "rig")) == 1
 
 
@@ -177,10 +193,10 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
 
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        version = await opened.store.version()
+        version = await opened.store.read_version()
         with pytest.raises(WorkspaceError, match="no"):
             await opened.service.change(refuse, "editor")
-        assert await opened.store.version() == version
+        assert await opened.store.read_version() == version
 
 
 async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
@@ -190,5 +206,5 @@ async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))
         await service.apply(DOCUMENT, "apply")
         await service.apply(DOCUMENT, "apply")
-        assert await opened.store.version() == 1
+        assert await opened.store.read_version() == 1
     assert len(calls) == 1

@@ -55,7 +55,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
         plans = [await opened.service.plan(load_document(text, "w.yaml")) for text in texts.values()]
         assert [plan.is_empty for plan in plans].count(True) == 1
         events = await opened.list_events()
-        assert not await opened.store.pending_events()
+        assert not await opened.store.list_pending_events()
     assert len(events) == ITEMS + 1
     assert len(set(events)) == ITEMS + 1
 
@@ -65,9 +65,9 @@ async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: 
     """After a crash before or after the append, the change is stored, and the next apply appends its events once."""
     assert release(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with plant(tmp_path) as opened:
-        assert len(await opened.store.pending_events()) == ITEMS
+        assert len(await opened.store.list_pending_events()) == ITEMS
         assert len(await opened.list_events()) == (0 if die == "before-append" else ITEMS)
         assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty
         assert len(await opened.list_events()) == ITEMS
-        assert not await opened.store.pending_events()
+        assert not await opened.store.list_pending_events()
         assert {record["UserID"] for record in await opened.chain()} == {"victim"}

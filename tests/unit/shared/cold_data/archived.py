@@ -8,7 +8,7 @@ from typing import Any
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.cold_data.reading import ColdReader
-from shared.telemetry.impulses import encode
+from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import HubEvent, Impulse
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -34,7 +34,7 @@ def event(
     named = message_id or f"m-{partition}-{sequence}"
     impulse = Impulse(named, at, connection, ("hall",), "d-1", {}, payload or {"n": sequence})
     arrived = enqueued_at or NOON + timedelta(seconds=sequence)
-    return HubEvent(encode(impulse), partition, sequence, arrived, {})
+    return HubEvent(encode_impulse(impulse), partition, sequence, arrived, {})
 
 
 async def rows(

@@ -14,6 +14,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.runtime import SYSTEM_RUNTIME
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
@@ -65,6 +66,7 @@ class Services:
     """The services that the command needs, over files; created for each run like in a new process."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
+        self.runtime = SYSTEM_RUNTIME
         self.queries = SimpleNamespace(columns=QueryColumns(engine))
         self._database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
         self._log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
@@ -250,7 +252,7 @@ def test_invalid_utf8_is_a_problem_with_its_position(tmp_path: Path, capsys: pyt
     file = tmp_path / "w.yaml"
     file.write_bytes(b"workspace:\n  name: caf\xe9\n")
     assert main(["validate", str(file)]) == REFUSED
-    assert capsys.readouterr().err == f"{file}:2:12: is not UTF-8\n"
+    assert capsys.readouterr().err == f"{file}:2:12: the text is not UTF-8\n"
     file.write_bytes(b"\xef\xbb\xbf" + PLANT.encode())
     assert main(["validate", str(file)]) == DONE
 
@@ -269,3 +271,31 @@ def test_help_imports_no_slow_modules() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
     command = [sys.executable, "-m", "shared.commands.workspace", "validate", "samples/workspace.yaml"]
     assert subprocess.run(command, cwd=ROOT, check=False, capture_output=True).stderr == b""
+
+
+@pytest.mark.parametrize("text_format", ["yaml", "json"])
+def test_an_exported_document_changes_nothing(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], text_format: str
+) -> None:
+    """Export prints the applied workspace as a document that changes nothing."""
+    assert environment.run("apply") == DONE
+    capsys.readouterr()
+    services = environment.keys, environment.engine
+    assert main(["export", "--format", text_format], lambda: Services(environment.folder, *services)) == DONE
+    exported = capsys.readouterr().out
+    assert environment.run("diff", text=exported) == DONE
+    assert capsys.readouterr().out == "0 added, 0 changed, 0 removed, 0 kept\n"
+
+
+def test_only_new_approvals_need_an_approver(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stored approval stays valid when its approver loses the right; a new one by this member is rejected."""
+    assert environment.run("apply") == DONE
+    demoted = PLANT.replace("name: Admin, role: Admin", "name: Admin, role: Viewer")
+    assert demoted != PLANT
+    assert environment.run("apply", text=demoted) == DONE
+    capsys.readouterr()
+    changed = demoted.replace("kql: Telemetry | count", "kql: Telemetry | take 2")
+    assert environment.run("diff", text=changed) == REFUSED
+    assert "approval.approvedBy: must be a member with the right" in capsys.readouterr().err

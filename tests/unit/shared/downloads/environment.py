@@ -17,9 +17,10 @@ from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.reading import HourSummary
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Format, Job
-from shared.downloads.work import DownloadWork
+from shared.downloads.models import DownloadFormat, Job
+from shared.downloads.work import DownloadRunner
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import Runtime
 from shared.telemetry.json_text import serialise
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -106,8 +107,8 @@ class Environment:
         self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
         self.scratch = folder / "scratch"
         self.arrivals = FakeArchiveProgress()
-        self.quota = JobQuota(self.places, self.jobs, self.catalog, clock=lambda: self.now)
-        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
+        self.quota = JobQuota(self.places, self.jobs, self.catalog, runtime=Runtime(now=lambda: self.now))
+        self.work = DownloadRunner(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
 
     async def catalog(self) -> Catalog:
         """Return a catalog with the quotas."""
@@ -119,7 +120,7 @@ class Environment:
         assert numbers is not None
         return list(numbers)
 
-    async def job(self, job_id: str = "j1", form: Format = Format.CSV, **changes: Any) -> Job:
+    async def job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
         """Store a job for the whole archive."""
         job = Job(
             id=job_id,

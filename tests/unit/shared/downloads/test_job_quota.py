@@ -7,9 +7,10 @@ import pytest
 
 from shared.catalog.models import Quotas
 from shared.downloads.expiry import DownloadExpiry
-from shared.downloads.models import Format, Job, JobStatus
+from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
+from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory, FakeArchive
 from tests.unit.shared.downloads.test_service import JobRunner, caller, downloads
 
@@ -19,7 +20,7 @@ OWNER = "editor@t"
 async def start(environment: Environment, runner: JobRunner | None = None, owner: str = OWNER) -> Job:
     """Start a download of one connection."""
     return await downloads(environment).start(
-        caller(owner), ("pump",), Format.JSONL, START, START + 3 * HOUR, runner or JobRunner()
+        caller(owner), ("pump",), DownloadFormat.JSONL, START, START + 3 * HOUR, runner or JobRunner()
     )
 
 
@@ -63,7 +64,11 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
         case _:
             later = job.expires_at + timedelta(seconds=1)
             await DownloadExpiry(
-                environment.jobs, environment.blobs, environment.quota, environment.scratch, clock=lambda: later
+                environment.jobs,
+                environment.blobs,
+                environment.quota,
+                environment.scratch,
+                runtime=Runtime(now=lambda: later),
             ).run()
     assert await active(environment) == []
     await start(environment)
@@ -82,7 +87,7 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
     """The place of an ended or missing job is freed at the next rejection."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
-    await environment.quota.admit(OWNER, "lost")
+    await environment.quota.reserve_job(OWNER, "lost")
     if status is not None:
         await environment.job("lost", status=status)
     else:
@@ -140,13 +145,13 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
     small = await start(environment, owner="other@t")
     for job in (*busy, small):
         await environment.plan_parts(job.id)
-    convert = environment.work._convert
+    convert = environment.work._convert_part
 
     async def noted(job: Job, number: int, part: object) -> object:
         order.append(job.owner)
         return await convert(job, number, part)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(environment.work, "_convert", noted)
+    monkeypatch.setattr(environment.work, "_convert_part", noted)
     done = await asyncio.gather(*(environment.work.convert(job.id, 0) for job in (*busy, small)))
     assert done == [True, True, True, True, False, True]
     assert order.index("other@t") == 1

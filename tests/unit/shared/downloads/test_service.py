@@ -6,12 +6,20 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.catalog.models import Connection, ConnectionType, Surface
+from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
+from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
 from shared.downloads.service import DownloadService, list_file_names
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory
+
+TEAM = [
+    Member.model_validate({"name": "Someone", "role": "Admin", "id": "admin@t"}),
+    Member.model_validate({"name": "Someone", "role": "Admin", "id": "disabled@t", "enabled": False}),
+    Member.model_validate({"name": "Someone", "role": "Admin", "id": "robot", "service": True}),
+    Member.model_validate({"name": "Someone", "role": "Viewer", "id": "viewer@t"}),
+]
 
 
 def caller(member: str, *rights: AccessRight) -> Principal:
@@ -26,7 +34,11 @@ async def catalog() -> Catalog:
         for lookup in ("pump", "press")
     }
     surface = Surface(lookup="hall", name="Hall", connections=("pump",))
-    return Catalog(connections=connections, surfaces={"hall": CatalogEntry(surface, START, START, "x")})
+    return Catalog(
+        members={member.id: member for member in TEAM},
+        connections=connections,
+        surfaces={"hall": CatalogEntry(surface, START, START, "x")},
+    )
 
 
 class JobRunner:
@@ -57,21 +69,36 @@ def environment(factory: EnvironmentFactory) -> Environment:
 def downloads(environment: Environment) -> DownloadService:
     """Return the downloads of the environment, an hour after the start of the archive."""
     return DownloadService(
-        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: START + HOUR
+        catalog,
+        environment.jobs,
+        environment.blobs,
+        environment.quota,
+        timedelta(days=1),
+        runtime=Runtime(now=lambda: START + HOUR),
     )
 
 
-async def test_job_is_visible_to_owner_and_key_managers(environment: Environment) -> None:
-    """Other callers get 404; the token needs the right to manage keys, a right of the member is not enough."""
+async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
+    """Other callers get 404; an administrator needs a token that can manage keys, and the right alone is not enough."""
     job = await environment.job()
-    for allowed in (caller("editor@t"), caller("viewer@t", AccessRight.KEYS_MANAGE)):
+    for allowed in (caller("editor@t"), caller("admin@t", AccessRight.KEYS_MANAGE)):
         assert await downloads(environment).get(allowed, "j1") == job
-    for refused in (caller("viewer@t"), caller(""), caller("admin@t", AccessRight.COLD_DATA_EXPORT)):
+    for refused in (
+        caller("viewer@t"),
+        caller(""),
+        caller("admin@t", AccessRight.COLD_DATA_EXPORT),
+        *(caller(member, AccessRight.KEYS_MANAGE) for member in ("viewer@t", "disabled@t", "robot", "unknown")),
+    ):
         with pytest.raises(WorkspaceError) as refusal:
             await downloads(environment).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
     late = DownloadService(
-        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: job.expires_at
+        catalog,
+        environment.jobs,
+        environment.blobs,
+        environment.quota,
+        timedelta(days=1),
+        runtime=Runtime(now=lambda: job.expires_at),
     )
     with pytest.raises(WorkspaceError):
         await late.get(caller("editor@t"), "j1")
@@ -84,7 +111,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment)
     """The caller gets the runner's error, and no pending job remains."""
     with pytest.raises(WorkspaceError):
         await downloads(environment).start(
-            caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner(refuse=True)
+            caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
     assert await environment.jobs.list_owned("editor@t") == []
 
@@ -93,9 +120,14 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     """A job whose process crashed before its start is started by a read half a minute later."""
     at = [START]
     downloads = DownloadService(
-        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: at[0]
+        catalog,
+        environment.jobs,
+        environment.blobs,
+        environment.quota,
+        timedelta(days=1),
+        runtime=Runtime(now=lambda: at[0]),
     )
-    job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner())
+    job = await downloads.start(caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner())
     runner = JobRunner()
     await downloads.restart_if_stalled(job, runner)
     assert runner.started == []
@@ -108,10 +140,21 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     assert runner.started == [job.id]
 
 
+async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
+    """A second start with the id of a job starts no other job."""
+    runner, service = JobRunner(), downloads(environment)
+    request = caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    first = await service.start(*request, job_id="a1")
+    assert await service.start(*request, job_id="a1") == first
+    assert (first.id, runner.started, len(await service.list(caller("editor@t")))) == ("a1", ["a1"], 1)
+
+
 async def test_job_can_be_cancelled_once(environment: Environment) -> None:
     """A cancelled job has ended: its files are deleted, and it cannot be cancelled again."""
     runner = JobRunner()
-    started = await downloads(environment).start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, runner)
+    started = await downloads(environment).start(
+        caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    )
     await environment.work.next_parts(started.id)
     await environment.work.convert(started.id, 0)
     assert environment.files()
@@ -157,7 +200,7 @@ async def test_links_expire_before_the_job(environment: Environment) -> None:
         environment.blobs,
         environment.quota,
         timedelta(0),
-        clock=lambda: job.expires_at - timedelta(minutes=1),
+        runtime=Runtime(now=lambda: job.expires_at - timedelta(minutes=1)),
     )
     assert {each.expires_at for each in await late.create_links(job)} == {job.expires_at}
 
@@ -173,7 +216,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
     job = Job(
         id="j",
         owner="o",
-        format=Format.CSV,
+        format=DownloadFormat.CSV,
         start=START,
         end=START + HOUR,
         connections=("a", "b"),

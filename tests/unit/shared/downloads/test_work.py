@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from shared.cold_data.reading import HourSummary
 from shared.downloads import conversion
 from shared.downloads.expiry import DownloadExpiry
-from shared.downloads.models import Format, Job, JobStatus
+from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.work import PART_BYTES, PART_TIME, plan_parts
 from shared.errors import WorkspaceError
+from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory, FakeArchive
 
 BIG = 200_000_000
@@ -49,7 +50,7 @@ def contents(environment: Environment, job: Job, connection: str) -> list[Path]:
 async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
     """A small job creates one file per connection with all its rows."""
     environment = factory.make()
-    await environment.job(form=Format.JSONL)
+    await environment.job(form=DownloadFormat.JSONL)
     job = await environment.run()
     assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
     for connection in ("press", "pump"):
@@ -84,8 +85,8 @@ async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory,
     assert [row["k1"] for row in rows] == [""] * 5 + [str(number) for number in range(5)] + [""] * 5
 
 
-@pytest.mark.parametrize("form", list(Format))
-async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: None, form: Format) -> None:
+@pytest.mark.parametrize("form", list(DownloadFormat))
+async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: None, form: DownloadFormat) -> None:
     """A repeated plan and conversion does not change the job or its files."""
     environment = factory.make(FakeArchive(size=BIG))
     await environment.job(form=form)
@@ -167,7 +168,7 @@ async def test_cancelled_conversion_stops_without_files(
             begun.set()
 
     monkeypatch.setattr(environment.archive, "rows", endless)
-    await environment.job(form=Format.JSONL)
+    await environment.job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
     step = asyncio.create_task(environment.work.convert("j1", 0))
     await begun.wait()
@@ -210,7 +211,7 @@ async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFac
         environment.blobs,
         environment.quota,
         environment.scratch,
-        clock=lambda: START + timedelta(days=1),
+        runtime=Runtime(now=lambda: START + timedelta(days=1)),
     ).run()
     assert await environment.jobs.get("old") is None
     job = await environment.stored("young")
@@ -230,7 +231,7 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
         environment.blobs,
         environment.quota,
         environment.scratch,
-        clock=lambda: written_at + timedelta(hours=1),
+        runtime=Runtime(now=lambda: written_at + timedelta(hours=1)),
     ).run()
     assert environment.files() == ["lost/pump/0.csv"]
     await DownloadExpiry(
@@ -238,7 +239,7 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
         environment.blobs,
         environment.quota,
         environment.scratch,
-        clock=lambda: written_at + timedelta(hours=50),
+        runtime=Runtime(now=lambda: written_at + timedelta(hours=50)),
     ).run()
     assert (environment.files(), list(environment.scratch.iterdir())) == ([], [])
 
@@ -247,7 +248,7 @@ async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFacto
     """Exhausted memory fails the job at the first attempt, with an error that states what to do, and no files."""
     environment = factory.make()
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
-    await environment.job(form=Format.PARQUET)
+    await environment.job(form=DownloadFormat.PARQUET)
     [first, *_] = await environment.plan_parts()
     await environment.work.convert("j1", first)
     job = await environment.stored()
@@ -266,9 +267,9 @@ async def test_complete_up_to_requires_archived_events(factory: EnvironmentFacto
     assert (await environment.run()).complete_up_to == (made.created_at if settled else None)
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", list(DownloadFormat))
 @given(sizes=st.lists(st.integers(0, 400_000_000), max_size=40))
-def test_parts_cover_the_range_without_gaps(form: Format, sizes: list[int]) -> None:
+def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[int]) -> None:
     """The parts are adjacent from start to end, and no part exceeds the expected size."""
     list_hours = [HourSummary(START + number * HOUR, 0, size) for number, size in enumerate(sizes)]
     planned = plan_parts("pump", START + timedelta(minutes=5), END, form, list_hours)
@@ -289,6 +290,6 @@ def test_rows_count_if_the_archive_is_compressed_well() -> None:
     """Rows have a minimum size in CSV and JSON Lines, independent of the compression of the archive."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR
-    assert len(plan_parts("pump", START, end, Format.PARQUET, list_hours)) == 1
-    assert len(plan_parts("pump", START, end, Format.CSV, list_hours)) == 5
-    assert len(plan_parts("pump", START, end, Format.JSONL, list_hours)) == 10
+    assert len(plan_parts("pump", START, end, DownloadFormat.PARQUET, list_hours)) == 1
+    assert len(plan_parts("pump", START, end, DownloadFormat.CSV, list_hours)) == 5
+    assert len(plan_parts("pump", START, end, DownloadFormat.JSONL, list_hours)) == 10

@@ -26,7 +26,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
     seen: list[str] = []
     items, after = surfaces(before), None
     while True:
-        page = PageRequest(first=size, after=after).select(items)
+        page = PageRequest(first=size, after=after).select_page(items)
         seen += [stored.value.lookup for stored in page.nodes]
         if not page.has_next:
             break
@@ -40,7 +40,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
 def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: int) -> None:
     """Limit and offset return a slice, the total count, and whether more items follow."""
     items = surfaces(lookups)
-    page = PageRequest(limit=limit, offset=offset).select(items)
+    page = PageRequest(limit=limit, offset=offset).select_page(items)
     assert list(page.nodes) == items[offset : offset + limit]
     assert page.total == len(items)
     assert page.has_next is (offset + len(page.nodes) < len(items))
@@ -64,7 +64,7 @@ def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: 
 def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
     """Mixed styles, invalid sizes and foreign cursors are rejected."""
     with pytest.raises(WorkspaceError):
-        request_.select(surfaces({"a"}))
+        request_.select_page(surfaces({"a"}))
 
 
 def test_cursor_is_opaque() -> None:

@@ -18,6 +18,6 @@ def test_lookup_precedes_name() -> None:
     """In a catalog older than the rule on names, a lookup key selects its own query."""
     catalog = Catalog(queries={"pressure": stored("pressure", "Pressure"), "mine": stored("mine", "pressure")})
     absent: Any = None
-    request = GraphQLRequest(absent, catalog, {}, absent, absent)
+    request = GraphQLRequest(absent, catalog, {}, absent, absent, absent)
     found = [request.find_query(name) for name in ("pressure", "Pressure", "mine", "nothing")]
     assert [each and each.value.lookup for each in found] == ["pressure", "pressure", "mine", None]

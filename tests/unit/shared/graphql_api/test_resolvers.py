@@ -10,6 +10,7 @@ from shared.catalog.models import Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import invalid
 from shared.graphql_api.service import GraphQLService
+from shared.telemetry.connection_status import ConnectionStatuses
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
@@ -60,7 +61,9 @@ def environment() -> Catalog:
 async def test_invalid_query_does_not_affect_other_schemas(text: str, place: list[str]) -> None:
     """An invalid query has no columns and an error with the reason; other queries have their columns."""
     stores = CountingStores(environment())
-    service = GraphQLService(stores.current, cast("Any", stores), cast("Any", None), QueryColumns(Engine()))
+    service = GraphQLService(
+        stores.current, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())
+    )
     answer = await service.run(CALLER, text, {}, None)
     value: Any = answer.body["data"]
     for step in place:

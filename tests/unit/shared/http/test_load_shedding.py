@@ -21,28 +21,18 @@ from shared.http.load_shedding import (
     WINDOWS_AGAIN,
     LoadShedder,
 )
+from tests.virtual_time import VirtualTime
 
 PLACES = 2
 REJECTION = f"{Kind.UNAVAILABLE} OVERLOADED {{'retryAfter': 1}}"
-
-
-class Clock:
-    """Clock that tests set."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Return the current time."""
-        return self.now
 
 
 class Requests:
     """Requests that arrive one after the other; an admitted request runs until the test ends it."""
 
     def __init__(self, places: int = PLACES) -> None:
-        self.clock = Clock()
-        self._load_shedder = LoadShedder(places, self.clock)
+        self.clock = VirtualTime()
+        self._load_shedder = LoadShedder(places, runtime=self.clock.runtime)
         self._tasks: list[asyncio.Task[str]] = []
         self.working: list[int] = []
         self._ends: list[asyncio.Event] = []
@@ -60,7 +50,7 @@ class Requests:
         await self.arrive(TOLERATED + PLACES + 1)
         for _ in range(windows):
             await self.arrive(40)
-            self.clock.now += WINDOW_SECONDS * 1.01
+            self.clock.advance(WINDOW_SECONDS * 1.01)
             await self.arrive(1)
 
     async def end_all(self) -> None:
@@ -130,7 +120,7 @@ async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests)
 async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
     """A slow request loses its place after some time, so that it cannot block others."""
     await requests.arrive(PLACES)
-    requests.clock.now += COUNTED_SECONDS
+    requests.clock.advance(COUNTED_SECONDS)
     await requests.arrive(3)
     assert requests.working == [0, 1, 2, 3]
     await requests.end(0, 1)
@@ -144,7 +134,7 @@ async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
     await requests.arrive(PLACES + TOLERATED)
     for number in range(PLACES + TOLERATED):
         assert number in requests.working
-        requests.clock.now += COUNTED_SECONDS / 2
+        requests.clock.advance(COUNTED_SECONDS / 2)
         await requests.end(number)
     assert requests.rejected() == []
 
@@ -154,7 +144,7 @@ async def test_a_burst_is_processed(requests: Requests) -> None:
     await requests.arrive(500)
     for number in range(500):
         assert number in requests.working
-        requests.clock.now += 0.02
+        requests.clock.advance(0.02)
         if number % 10 == 0:
             await requests.arrive(1)
         await requests.end(number)
@@ -166,13 +156,13 @@ async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
     await requests.overload(WINDOWS - 1)
     assert requests.rejected() == []
     await requests.arrive(40)
-    requests.clock.now += WINDOW_SECONDS * 1.01
+    requests.clock.advance(WINDOW_SECONDS * 1.01)
     await requests.arrive(1)
     assert FEW - PLACES <= requests.waiting <= FEW
     rejected = len(requests.rejected())
     await requests.arrive(20)
     assert len(requests.rejected()) <= rejected + FEW
-    requests.clock.now += PATIENCE_SECONDS
+    requests.clock.advance(PATIENCE_SECONDS)
     await requests.arrive(1)
     assert len(requests.rejected()) >= rejected + 20 - PLACES
 
@@ -181,11 +171,11 @@ async def test_overload_ends_after_a_time_without_rejections(requests: Requests)
     """After the overload has ended, a burst is processed again."""
     await requests.overload(WINDOWS)
     await requests.end_all()
-    requests.clock.now += CALM_SECONDS
+    requests.clock.advance(CALM_SECONDS)
     rejected = requests.rejected()
     assert rejected
     await requests.arrive(500)
-    requests.clock.now += 2 * PATIENCE_SECONDS
+    requests.clock.advance(2 * PATIENCE_SECONDS)
     await requests.end_all()
     assert requests.rejected() == rejected
 
@@ -195,7 +185,7 @@ async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: fl
     """Fewer busy windows are needed to detect overload shortly after the last overload."""
     await requests.overload(WINDOWS)
     await requests.end_all()
-    requests.clock.now += calm
+    requests.clock.advance(calm)
     await requests.arrive(1)
     rejected = requests.rejected()
     await requests.overload(windows - 1)
@@ -215,12 +205,12 @@ async def test_a_path_uses_only_its_share_under_overload() -> None:
     working, rejected = len(requests.working), len(requests.rejected())
     await requests.arrive(places // SHARES + 3, "/a")
     assert (len(requests.working), len(requests.rejected())) == (working + places // SHARES, rejected + 3)
-    requests.clock.now += COUNTED_SECONDS
+    requests.clock.advance(COUNTED_SECONDS)
     await requests.arrive(1, "/a")
     assert len(requests.rejected()) == rejected + 4
     await requests.arrive(1, "/b")
     assert len(requests.working) == working + places // SHARES + 1
-    requests.clock.now += CALM_SECONDS
+    requests.clock.advance(CALM_SECONDS)
     await requests.arrive(1, "/a")
     assert len(requests.rejected()) == rejected + 4
     await requests.close()

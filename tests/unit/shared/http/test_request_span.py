@@ -78,7 +78,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for module in (tracing, request_span):
         monkeypatch.setattr(module, "get_tracer", lambda: provider.get_tracer("test"))
-        monkeypatch.setattr(module, "is_enabled", lambda _: True)
+        monkeypatch.setattr(module, "is_signal_enabled", lambda _: True)
     yield exporter
     provider.shutdown()
 
@@ -192,5 +192,5 @@ async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
 def test_no_span_is_created_without_an_exporter() -> None:
     """Without an exporter, all requests share one object that does nothing."""
     request = Request("GET", "/", "", {}, b"")
-    assert not exporters.is_enabled(Signal.TRACES)
-    assert request_span.request_span(request, "x") is request_span.request_span(request, "y")
+    assert not exporters.is_signal_enabled(Signal.TRACES)
+    assert request_span.open_request_span(request, "x") is request_span.open_request_span(request, "y")

@@ -145,7 +145,7 @@ async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore
 
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):
-            await store._change("UPDATE answers SET leased_until = ''")
+            await store._execute_update("UPDATE answers SET leased_until = ''")
             assert await run_once(store, Worker()) == SECRET + b"1"
         return b"late"
 
@@ -165,5 +165,5 @@ async def test_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
     """After a day the key can be used again, and its reply is deleted."""
     worker = Worker()
     await run_once(store, worker)
-    await store._change("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
+    await store._execute_update("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
     assert await run_once(store, worker, request=b"other") == SECRET + b"2"

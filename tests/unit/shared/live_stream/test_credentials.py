@@ -40,14 +40,14 @@ def test_precedence_of_credentials() -> None:
 def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
     """A listener's user id is parsed to the same listener, for any member id."""
     listener = Listener(member, token, expires_at)
-    assert Listener.from_user(listener.name) == listener
+    assert Listener.from_user_id(listener.name) == listener
 
 
 @given(st.text())
 def test_foreign_user_ids_are_rejected(name: str) -> None:
     """Any text is parsed as a user id or rejected."""
     try:
-        assert Listener.from_user(name).member_id
+        assert Listener.from_user_id(name).member_id
     except WorkspaceError as error:
         assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both outcomes are valid
 
@@ -124,7 +124,7 @@ class Tokens:
 async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
     """On Azure, an event is accepted if its token belongs to the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
-    assert source.origin() == "plant-a.webpubsub.azure.com"
+    assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:
         await source.verify({"authorization": authorization})
         return

@@ -11,9 +11,11 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
 from shared.live_stream.ports import OpenStream
 from shared.live_stream.publishing import ATTEMPTS, FRESH_FOR, REMEMBERED_SECONDS, LivePublisher, RecentImpulses
-from shared.telemetry.impulses import decode, encode
+from shared.runtime import Runtime
+from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
 from shared.timestamps import now
+from tests.virtual_time import VirtualTime
 
 AT = now()
 
@@ -70,7 +72,7 @@ async def _no_sleep(_: float) -> None:
 
 def publisher(service: Service) -> LivePublisher:
     """Return a publisher that does not wait."""
-    return LivePublisher(service, Audience(service), sleep=_no_sleep)
+    return LivePublisher(service, Audience(service), runtime=Runtime(sleep=_no_sleep))
 
 
 async def test_order_per_connection() -> None:
@@ -125,7 +127,7 @@ async def test_retried_batch_repeats_no_message() -> None:
 
 def _named(number: int, message_id: str, connection: str = "a") -> HubEvent:
     impulse = Impulse(message_id, AT, connection, (), "d", {}, {"n": number})
-    return HubEvent(encode(impulse), "0", number, AT, {}, "", connection)
+    return HubEvent(encode_impulse(impulse), "0", number, AT, {}, "", connection)
 
 
 async def test_repeated_ids_are_published_once() -> None:
@@ -134,7 +136,7 @@ async def test_repeated_ids_are_published_once() -> None:
     tried = publisher(service)
     await tried.run([_named(1, "x"), _named(2, "x"), _named(3, "y"), _named(4, "x", "b")], AT)
     await tried.run([_named(5, "x"), _named(6, "z")], AT)
-    assert sorted((group, decode(text).message_id) for group, text in service.sent) == [
+    assert sorted((group, decode_impulse(text).message_id) for group, text in service.sent) == [
         ("a", "x"),
         ("a", "y"),
         ("a", "z"),
@@ -168,17 +170,17 @@ async def test_rejected_message_is_skipped() -> None:
 
 async def test_admitted_listener_gets_messages_immediately() -> None:
     """A group counts as occupied before its listener joins; an empty group is checked again soon."""
-    service, moment = Service(), 0.0
-    audience = Audience(service, lambda: moment)
+    service, clock = Service(), VirtualTime()
+    audience = Audience(service, runtime=clock.runtime)
     service.readers_of = set()
     assert not await audience.can_have_listeners("a")
-    audience.expect(("a",))
+    audience.expect_listener(("a",))
     assert await audience.can_have_listeners("a")
-    moment += PRESENT_SECONDS
+    clock.advance(PRESENT_SECONDS)
     assert not await audience.can_have_listeners("a")
     service.readers_of = {"a"}
     assert not await audience.can_have_listeners("a")
-    moment += ABSENT_SECONDS
+    clock.advance(ABSENT_SECONDS)
     assert await audience.can_have_listeners("a")
 
 
@@ -190,7 +192,7 @@ async def test_listener_admitted_during_the_check() -> None:
 
     async def overtaken(group: str) -> bool:
         answer = await asked(group)
-        audience.expect((group,))
+        audience.expect_listener((group,))
         return answer
 
     service.readers_of = set()
@@ -208,7 +210,7 @@ async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None
 
     service = Service()
     events = [event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
-    publisher = LivePublisher(service, Audience(service), shares_processor=True, sleep=sleep)
+    publisher = LivePublisher(service, Audience(service), shares_processor=True, runtime=Runtime(sleep=sleep))
     await publisher.run(events, AT)
     assert len(service.sent) == 100
     assert bool(slept) is rests
@@ -219,7 +221,7 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 def impulse(message_id: str, number: int = 0) -> bytes:
     """Return an impulse as JSON text."""
-    return encode(Impulse(message_id, AT, "a", (), "d", {}, {"n": number, "t": '","Timestamp":"'}))
+    return encode_impulse(Impulse(message_id, AT, "a", (), "d", {}, {"n": number, "t": '","Timestamp":"'}))
 
 
 IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\","Timestamp":"', "\\", '"', '\\"'])
@@ -230,25 +232,25 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     """Another payload with the same id is a repeat; another id is not, with any characters."""
     repeats = RecentImpulses()
     repeats.remember("a", impulse(one))
-    assert repeats.has("a", impulse(one, 1))
-    assert repeats.has("a", impulse(other)) is (one == other)
-    assert not repeats.has("b", impulse(one))
+    assert repeats.was_published("a", impulse(one, 1))
+    assert repeats.was_published("a", impulse(other)) is (one == other)
+    assert not repeats.was_published("b", impulse(one))
 
 
 def test_text_without_id_is_not_a_repeat() -> None:
     """Text that is not an impulse is never a repeat."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
-    assert not repeats.has("a", b"{}")
+    assert not repeats.was_published("a", b"{}")
 
 
 def test_memory_is_bounded_in_time_and_number() -> None:
     """An id is forgotten after ten minutes, or after a number of other ids."""
-    now = [0.0]
-    repeats = RecentImpulses(2, lambda: now[0])
+    clock = VirtualTime()
+    repeats = RecentImpulses(2, runtime=clock.runtime)
     repeats.remember("a", impulse("old"))
-    now[0] = REMEMBERED_SECONDS
-    assert not repeats.has("a", impulse("old"))
+    clock.advance(REMEMBERED_SECONDS)
+    assert not repeats.was_published("a", impulse("old"))
     for number in range(3):
         repeats.remember("a", impulse(str(number)))
-    assert [repeats.has("a", impulse(str(number))) for number in range(3)] == [False, True, True]
+    assert [repeats.was_published("a", impulse(str(number))) for number in range(3)] == [False, True, True]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.live_stream.history import History
 from shared.live_stream.replay import Replay
-from shared.telemetry.impulses import decode, encode
+from shared.telemetry.impulses import decode_impulse, encode_impulse
 from shared.telemetry.models import Impulse
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
@@ -58,7 +58,7 @@ class World:
         """Publish the next impulse to the stream."""
         if self.live == len(self.hub):
             return
-        text = encode(self.hub[self.live])
+        text = encode_impulse(self.hub[self.live])
         self.live += 1
         if self.held is None:
             self.heard.append(text)
@@ -136,8 +136,10 @@ def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], befor
     while world.script:
         world.turn()
     asyncio.run(world.advance_live())
-    assert sorted(decode(text).message_id for text in world.heard) == sorted(each.message_id for each in world.hub)
-    assert dict.fromkeys(world.heard) == {encode(decode(text)): None for text in world.heard}
+    assert sorted(decode_impulse(text).message_id for text in world.heard) == sorted(
+        each.message_id for each in world.hub
+    )
+    assert dict.fromkeys(world.heard) == {encode_impulse(decode_impulse(text)): None for text in world.heard}
 
 
 async def test_replay_is_in_time_order() -> None:
@@ -147,7 +149,7 @@ async def test_replay_is_in_time_order() -> None:
         world.turn()
     world.opened()
     await Replay(History(world, 2), WorldProgress(world)).run(world, ["a"], START + timedelta(seconds=3))
-    assert [decode(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
+    assert [decode_impulse(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
 
 
 async def test_no_query_without_selected_connections() -> None:

@@ -14,6 +14,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, StoredImpulse
 from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_WAITING, MESSAGES_PER_CHECK, REREAD_TIME, SKEW, CatchUp
+from shared.runtime import Runtime
 from shared.timestamps import now
 
 SINCE = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -85,7 +86,7 @@ async def no_time(_: float) -> None:
 
 def replays(table: Table, service: Service, **options: Any) -> CatchUp:
     """Return a CatchUp from a table to a service."""
-    return CatchUp(workspace, table, service, **{"sleep": no_time} | options)
+    return CatchUp(workspace, table, service, runtime=Runtime(sleep=no_time), **options)
 
 
 async def test_late_impulses_are_replayed_once() -> None:
@@ -130,7 +131,7 @@ async def test_replay_over_the_limit_closes_the_stream() -> None:
     service, table = Service(), Table(["1", "2", "3"], [])
     await replays(table, service, most=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
-    assert service.closed == [("c", "The replay exceeds 2 impulses; request a shorter time range.")]
+    assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
 
 
 async def test_replay_timeout_closes_the_stream() -> None:

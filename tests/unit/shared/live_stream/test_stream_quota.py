@@ -14,6 +14,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import QuotaStore
 from shared.live_stream.ports import MessageService, OpenStream
 from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, build_member_group
+from tests.virtual_time import VirtualTime
 
 
 class Service:
@@ -35,12 +36,12 @@ class World:
     """Two instances with one store and one clock."""
 
     def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
-        self.now = 1_000.0
+        self.clock = VirtualTime()
         self.service = Service()
         self.limit = limit
         self.tier = tier
         service = cast("MessageService", self.service)
-        self.one, self.two = (StreamQuota(places, self.catalog, service, lambda: self.now) for _ in range(2))
+        self.one, self.two = (StreamQuota(places, self.catalog, service, runtime=self.clock.runtime) for _ in range(2))
 
     async def catalog(self) -> Catalog:
         """Return a catalog with the quota."""
@@ -58,7 +59,7 @@ async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
 async def rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
     """Return the members of a rejection."""
     with pytest.raises(WorkspaceError) as failure:
-        await quota.take("viewer@t", stream)
+        await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")
     return failure.value.members
 
@@ -70,18 +71,18 @@ async def test_quota_applies_across_instances(
     """A stream above the quota is rejected on every instance; other principals are not affected."""
     world = World(places, set_to, tier)
     for number in range(limit):
-        await (world.one if number % 2 else world.two).take("viewer@t", f"s{number}")
+        await (world.one if number % 2 else world.two).reserve_stream("viewer@t", f"s{number}")
     assert (await rejection(world.one, "more"))["limit"] == limit
     assert (await rejection(world.two, "more"))["retryAfter"] > 0
-    await world.two.take("editor@t", "e1")
+    await world.two.reserve_stream("editor@t", "e1")
 
 
 async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
     """A stream whose end is reported to any instance frees its place immediately."""
     world = World(places, 1)
-    await world.one.take("viewer@t", "s1")
-    await world.two.free("viewer@t", "s1")
-    await world.one.take("viewer@t", "s2")
+    await world.one.reserve_stream("viewer@t", "s1")
+    await world.two.release_stream("viewer@t", "s1")
+    await world.one.reserve_stream("viewer@t", "s2")
 
 
 async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
@@ -89,11 +90,11 @@ async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
     world = World(places, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
-        await world.one.take("viewer@t", stream)
+        await world.one.reserve_stream("viewer@t", stream)
     await rejection(world.two, "s3")
-    world.now += HANDSHAKE_SECONDS + 1
-    await world.two.take("viewer@t", "s3")
-    world.now += HANDSHAKE_SECONDS + 1
+    world.clock.advance(HANDSHAKE_SECONDS + 1)
+    await world.two.reserve_stream("viewer@t", "s3")
+    world.clock.advance(HANDSHAKE_SECONDS + 1)
     world.service.open.append("s3")
     await rejection(world.one, "s4")
 
@@ -102,31 +103,31 @@ async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -
     """Repeated attempts cause one list call per second at the message service."""
     world = World(places, 1)
     world.service.open = ["s1"]
-    await world.one.take("viewer@t", "s1")
+    await world.one.reserve_stream("viewer@t", "s1")
     for _ in range(10):
         await rejection(world.one, "s2")
     assert world.service.asked == 1
 
 
 async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
-    """Streams open without counting if the store does not answer."""
+    """Streams open without counting if the store does not respond."""
     (tmp_path / "places.sqlite").mkdir()
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     world = World(SqlitePlaceStore(database), 1)
     for stream in ("s1", "s2"):
-        await world.one.take("viewer@t", stream)
+        await world.one.reserve_stream("viewer@t", stream)
     await database.close()
 
 
 async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore) -> None:
     """After a rejection the store is not called for a moment, but the end of a stream takes effect immediately."""
     world = World(places, 1)
-    await world.one.take("viewer@t", "s1")
+    await world.one.reserve_stream("viewer@t", "s1")
     await rejection(world.one, "s2")
-    await world.two.free("viewer@t", "s1")
+    await world.two.release_stream("viewer@t", "s1")
     await rejection(world.one, "s2")
-    world.now += FULL_SECONDS
-    await world.one.take("viewer@t", "s2")
+    world.clock.advance(FULL_SECONDS)
+    await world.one.reserve_stream("viewer@t", "s2")
     await rejection(world.one, "s3")
-    await world.one.free("viewer@t", "s2")
-    await world.one.take("viewer@t", "s3")
+    await world.one.release_stream("viewer@t", "s2")
+    await world.one.reserve_stream("viewer@t", "s3")

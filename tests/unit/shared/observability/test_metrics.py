@@ -16,24 +16,24 @@ TRACES, METRICS = "/v1/traces", "/v1/metrics"
 ROOT = Path(__file__).parents[4]
 PROGRAM = """
 from shared.errors import invalid
-from shared.observability.exporters import Signal, is_enabled
-from shared.observability.metrics import INSTRUMENTS, change, count, measure
-from shared.observability.tracing import batch_span, call_span, current_span_context, span
-with call_span("poll", {}):
+from shared.observability.exporters import Signal, is_signal_enabled
+from shared.observability.metrics import INSTRUMENTS, change_level, count, measure
+from shared.observability.tracing import open_batch_span, open_call_span, get_current_span_context, span
+with open_call_span("poll", {}):
     pass
 callers = []
 with span("outer", {"route": "a"}):
-    callers.append(current_span_context())
-    with call_span("read things", {"db.system.name": "sqlite"}):
+    callers.append(get_current_span_context())
+    with open_call_span("read things", {"db.system.name": "sqlite"}):
         pass
     try:
         with span("refused"):
             raise invalid("x", "is wrong")
     except Exception:
         pass
-with batch_span("batch", [*callers, None], {"db.operation.batch.size": 2}):
+with open_batch_span("batch", [*callers, None], {"db.operation.batch.size": 2}):
     pass
-with batch_span("nobody's batch", [None], {}):
+with open_batch_span("nobody's batch", [None], {}):
     pass
 try:
     with span("failing"):
@@ -41,9 +41,9 @@ try:
 except ValueError:
     pass
 for name, instrument in INSTRUMENTS.items():
-    {"counter": count, "histogram": measure, "level": change}[instrument.kind](name, 3)
+    {"counter": count, "histogram": measure, "level": change_level}[instrument.kind](name, 3)
 import sys
-print(*(is_enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
+print(*(is_signal_enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
 if "opentelemetry" in sys.modules:
     from opentelemetry import metrics, trace
     for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
@@ -149,10 +149,10 @@ def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
 
 def test_every_metric_is_used_and_documented() -> None:
     """The code and the documentation contain exactly the declared metrics."""
-    page = (ROOT / "docs" / "observability.md").read_text()
+    page = (ROOT / "docs" / "reference" / "observability.md").read_text()
     used: set[str] = set()
     for folder in ("shared", "functions", "local", "emulators"):
         for path in (ROOT / folder).rglob("*.py"):
-            used |= set(re.findall(r'(?:count|measure|change)\(\s*"(workspace\.[a-z_.]+)"', path.read_text()))
+            used |= set(re.findall(r'(?:count|measure|change_level)\(\s*"(workspace\.[a-z_.]+)"', path.read_text()))
     assert used == set(INSTRUMENTS)
     assert all(f"`{name}`" in page for name in INSTRUMENTS)

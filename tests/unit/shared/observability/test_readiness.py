@@ -42,7 +42,7 @@ async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
     stores = {"good": Store(succeed), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).find_failing() == ["bad", "silent"]
+        assert await Readiness(lambda: stores).find_failing_dependencies() == ["bad", "silent"]
 
 
 async def test_probes_run_concurrently() -> None:
@@ -50,18 +50,18 @@ async def test_probes_run_concurrently() -> None:
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).find_failing() == []
+        assert await Readiness(lambda: stores).find_failing_dependencies() == []
 
 
 async def test_a_result_is_cached_for_a_short_time() -> None:
     """Concurrent and soon following callers share one result; later callers get a new one."""
     store = Store(fail)
     readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
-    assert await asyncio.gather(*(readiness_check.find_failing() for _ in range(5))) == [["store"]] * 5
-    assert await readiness_check.find_failing() == ["store"]
+    assert await asyncio.gather(*(readiness_check.find_failing_dependencies() for _ in range(5))) == [["store"]] * 5
+    assert await readiness_check.find_failing_dependencies() == ["store"]
     assert store.calls == 1
     readiness_check.cache_seconds = 0
-    await readiness_check.find_failing()
+    await readiness_check.find_failing_dependencies()
     assert store.calls == 2
 
 
@@ -69,4 +69,4 @@ async def test_probes_of_the_host_are_included(monkeypatch: pytest.MonkeyPatch) 
     """Dependencies that the host registers are checked, too."""
     monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_probe("engine", fail)
-    assert await Readiness(lambda: {"store": succeed}).find_failing() == ["engine"]
+    assert await Readiness(lambda: {"store": succeed}).find_failing_dependencies() == ["engine"]

@@ -17,7 +17,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
 
 
 class AppendOutcome(Enum):
@@ -59,7 +59,7 @@ class FaultyStore:
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def weight(self, canonical: bytes) -> int:
+    def measure_weight(self, canonical: bytes) -> int:
         """Count quotes twice, like an adapter that escapes them."""
         return len(canonical) + canonical.count(b'"')
 
@@ -68,7 +68,7 @@ class FaultyStore:
         self.provisioned[chain] += 1
         await self.gate.wait()
 
-    async def tip(self, chain: ChainKey) -> Tip:
+    async def read_tip(self, chain: ChainKey) -> Tip:
         """Return the end of the chain."""
         await self._fail_or_go()
         return self._tip(chain)
@@ -97,7 +97,7 @@ class FaultyStore:
         found = [record for record in self.chains.get(chain, []) if record.sequence > after]
         return RecordPage(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
 
-    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return hashes in order."""
         return [record.hash for record in self.chains.get(chain, []) if record.sequence > after][:limit]
 
@@ -123,7 +123,7 @@ class FaultyStore:
             self.late.pop(0)()
         return found
 
-    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield every chain."""
         for chain in list(self.chains):
             if self._tip(chain).timestamp >= changed_from:
@@ -135,7 +135,7 @@ class FaultyStore:
     def append_as_another(self, chain: ChainKey) -> None:
         """Append one record like another process."""
         tip = self._tip(chain)
-        previous = tip.hash or genesis_hash("plant-a", chain.target, chain.scope_key)
+        previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
         draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
         timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
         record = seal_record(draft, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
@@ -151,7 +151,7 @@ class FaultyStore:
             raise TipMovedError
         assert [record.sequence for record in records] == list(range(len(stored) + 1, len(stored) + 1 + len(records)))
         assert len(records) <= self.max_batch_records
-        assert sum(self.weight(record.canonical) for record in records) <= self.max_batch_weight
+        assert sum(self.measure_weight(record.canonical) for record in records) <= self.max_batch_weight
         assert len({record.append_id for record in (*stored, *records)}) == len(stored) + len(records)
         self.batches.append(len(records))
         self.chains.setdefault(chain, []).extend(records)

@@ -13,7 +13,8 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft_event, find_first_fault, genesis_hash, parse_record
+from shared.provenance.records import compute_genesis_hash, draft_event, find_first_fault, parse_record
+from shared.runtime import Runtime
 from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
@@ -26,7 +27,7 @@ async def workspace() -> str:
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
     """Return a log that retries without delays."""
-    return ChainLog(store, workspace, jitter=lambda: 0.0, **options)
+    return ChainLog(store, workspace, runtime=Runtime(uniform=lambda low, _high: low), **options)
 
 
 def build_event(name: str, size: int = 0) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaita
 def read_names(store: FaultyStore) -> list[str]:
     """Return the names in the chain after verifying it."""
     records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
-    assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
+    assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
     return [record["EntityID"] for record in records]

@@ -3,7 +3,7 @@
 import base64
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,20 +12,23 @@ from typing import Any, cast
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from oi.verification.merkle import is_consistent, is_included
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import CHANGED
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.provenance import chain_trees
-from shared.provenance.canonical import fast_jcs
+from shared.provenance.canonical import encode_jcs
 from shared.provenance.chain_trees import ChainTrees, Proofs, Tiles
-from shared.provenance.checkpoints import RetrySchedule, checkpoint_name, name_prefix
-from shared.provenance.hash_rule import digest, genesis_hash, record_id
-from shared.provenance.merkle import CompactRange, is_consistent, is_included
-from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of, verify_note
+from shared.provenance.checkpoints import Checkpoints, RetrySchedule, build_checkpoint_name, build_name_prefix
+from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
+from shared.provenance.merkle import CompactRange
+from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint, verify_note
 from shared.provenance.ports import ChainKey, ChainStore, Target
+from shared.runtime import Runtime
 from shared.timestamps import now
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, workspace
 
 
 @pytest.fixture
@@ -51,15 +54,15 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
     """The newest checkpoint is found although sizes have separate folders, one of them empty after a crash."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
-        assert await store.create(checkpoint_name(PLATFORM, size), str(size).encode())
-        newest = await store.find_newest(name_prefix(PLATFORM))
+        assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())
+        newest = await store.find_newest(build_name_prefix(PLATFORM))
         assert newest is not None
-        assert (newest.name, newest.note) == (checkpoint_name(PLATFORM, size), str(size).encode())
+        assert (newest.name, newest.note) == (build_checkpoint_name(PLATFORM, size), str(size).encode())
     for file in list_notes(tmp_path):
-        assert len(file.relative_to(tmp_path / name_prefix(PLATFORM)).parts) == 3
-    await store.save_state(f"{name_prefix(PLATFORM)}tree", b"")
-    (tmp_path / name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
-    newest = await store.find_newest(name_prefix(PLATFORM))
+        assert len(file.relative_to(tmp_path / build_name_prefix(PLATFORM)).parts) == 3
+    await store.save_state(f"{build_name_prefix(PLATFORM)}tree", b"")
+    (tmp_path / build_name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
+    newest = await store.find_newest(build_name_prefix(PLATFORM))
     assert newest is not None
     assert newest.note == b"999999999"
 
@@ -73,12 +76,12 @@ async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
     assert origin == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
     tree = CompactRange()
     tree.append(await read_leaves(ledger, BATCH))
-    assert (size, base64.b64decode(root)) == ("3", tree.root())
+    assert (size, base64.b64decode(root)) == ("3", tree.compute_root())
     dash, name, encoded = signature.removesuffix("\n").split(" ")
-    key = await ledger.checkpoints.verifier_key()
+    key = await ledger.checkpoints.load_verifier_key()
     raw = base64.b64decode(encoded)
     assert (dash, name, raw[:4]) == ("\u2014", "oi-provenance/plant-a", key.key_id)
-    key.public_key().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
+    key.parse_public_key().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
     assert VerifierKey.parse(str(key)) == key
     assert str(key).split("+", 2)[2].startswith("AjBZ")
 
@@ -89,18 +92,18 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
     assert await ledger.checkpoints.create_all() == 0
     await ledger.fill(PLATFORM, 1)
     assert await ledger.checkpoints.create_all() == 1
-    current = await ledger.checkpoints.current(PLATFORM)
-    assert (current.checkpoint.size, current.stored.name) == (8, checkpoint_name(PLATFORM, 8))
+    current = await ledger.checkpoints.load_current(PLATFORM)
+    assert (current.checkpoint.size, current.stored.name) == (8, build_checkpoint_name(PLATFORM, 8))
     assert current.last_hash == (await ledger.records(PLATFORM))[-1].hash
 
 
 async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
     """Changed, truncated or missing working state is computed again, and the next checkpoint is correct."""
     await ledger.checkpoints.create(PLATFORM)
-    state = ledger.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
+    state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
     spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
-    spoilt += [{"last": genesis_hash(WORKSPACE, "PlatformConfig")}]
+    spoilt += [{"last": compute_genesis_hash(WORKSPACE, "PlatformConfig")}]
     for text in ("", "{}", '{"size":7,"nodes":[]}', *(json.dumps(said | change) for change in spoilt)):
         state.write_text(text)
         await ledger.fill(PLATFORM, 1)
@@ -108,7 +111,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
         assert made is not None
         tree = CompactRange()
         tree.append(await read_leaves(ledger, PLATFORM))
-        assert (await ledger.checkpoints.open(PLATFORM, made)).root == tree.root()
+        assert (await ledger.checkpoints.open(PLATFORM, made)).root == tree.compute_root()
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
@@ -137,15 +140,15 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
     """If the last record that a checkpoint covers was changed, nothing is signed."""
     await ledger.checkpoints.create(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
-    text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
+    text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
 
     def edited(file: sqlite3.Connection) -> None:
         row = "chain = 1 AND sequence = 7"
         file.execute(f"UPDATE records SET canonical = ? WHERE {row}", (text,))
         if mended != "nothing":
-            file.execute(f"UPDATE records SET hash = ? WHERE {row}", (digest(text),))
+            file.execute(f"UPDATE records SET hash = ? WHERE {row}", (compute_digest(text),))
         if mended == "Hash and head":
-            file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (digest(text),))
+            file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (compute_digest(text),))
 
     if mended == "Hash and head":
         ledger.tamper(edited)
@@ -159,7 +162,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
 
 def damage_state(ledger: Ledger, how: str) -> None:
     """Delete the working state, or change it to the format without the last leaf."""
-    file = ledger.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
+    file = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
     elif how != "kept":
@@ -186,8 +189,8 @@ async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> Non
     value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
 
     def rewritten(file: sqlite3.Connection) -> None:
-        text = fast_jcs(value)
-        fields = (text, digest(text), value["Timestamp"])
+        text = encode_jcs(value)
+        fields = (text, compute_digest(text), value["Timestamp"])
         sql = "UPDATE records SET (canonical, hash, timestamp) = (?, ?, ?) WHERE chain = 1 AND sequence = ?"
         file.execute(sql, (*fields, last.sequence))
         file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
@@ -196,7 +199,7 @@ async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> Non
     with pytest.raises(WorkspaceError, match="earlier than the time of") as caught:
         await ledger.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert (await ledger.verify(PLATFORM)).broken_at == record_id(last.sequence)
+    assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(last.sequence)
 
 
 async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
@@ -216,11 +219,11 @@ async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> Non
     """Notes with another key, another chain, changed text or an invalid format are rejected."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
-    key = await ledger.checkpoints.verifier_key()
-    origin = origin_of(WORKSPACE, "PlatformConfig")
+    key = await ledger.checkpoints.load_verifier_key()
+    origin = build_origin(WORKSPACE, "PlatformConfig")
     assert open_checkpoint(made.note, key, origin).size == 7
     async with open_ledger(tmp_path / "second") as second:
-        stranger = await second.checkpoints.verifier_key()
+        stranger = await second.checkpoints.load_verifier_key()
     for note, by, of in (
         (made.note, stranger, origin), (made.note, key, origin + "x"),
         (made.note.replace(b"\n7\n", b"\n8\n"), key, origin),
@@ -236,7 +239,7 @@ async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
-    assert verify_note(other, await ledger.checkpoints.verifier_key()).startswith(
+    assert verify_note(other, await ledger.checkpoints.load_verifier_key()).startswith(
         "oi-provenance/plant-a/PlatformConfig\n7\n"
     )
 
@@ -269,13 +272,13 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await ledger.fill(PLATFORM, 30)
     proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
-    read = ledger.store.hashes
+    read = ledger.store.read_hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(ledger.store, "hashes", counted)
+    monkeypatch.setattr(ledger.store, "read_hashes", counted)
     first = await proofs.prove_inclusion(PLATFORM, 3, 37)
     before = sum(reads)
     reads.clear()
@@ -286,7 +289,7 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
     for sequence in (1, 4, 5, 32, 33, 37):
         proof = await proofs.prove_inclusion(PLATFORM, sequence, 37)
         leaf = (await read_leaves(ledger, PLATFORM))[sequence - 1]
-        assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.root())
+        assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.compute_root())
 
 
 async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,25 +300,25 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 30)
     await ledger.checkpoints.create(PLATFORM)
-    tiles = sorted((ledger.folder / "checkpoints" / name_prefix(PLATFORM)).glob("roots-*.state"))
-    assert [len(await Tiles(notes, name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
+    tiles = sorted((ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)).glob("roots-*.state"))
+    assert [len(await Tiles(notes, build_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
     tree = CompactRange()
     tree.append(every := await read_leaves(ledger, PLATFORM))
     reads: list[int] = []
-    read = ledger.store.hashes
+    read = ledger.store.read_hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(ledger.store, "hashes", counted)
+    monkeypatch.setattr(ledger.store, "read_hashes", counted)
 
     async def hashes_read() -> int:
         reads.clear()
-        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, name_prefix))).prove_inclusion(
+        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, build_name_prefix))).prove_inclusion(
             PLATFORM, 3, 37
         )
-        assert is_included(every[2], 2, 37, proof.hashes, tree.root())
+        assert is_included(every[2], 2, 37, proof.hashes, tree.compute_root())
         return sum(reads)
 
     assert await hashes_read() == 4
@@ -342,7 +345,7 @@ async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: in
 async def test_notes_are_created_once(tmp_path: Path) -> None:
     """An existing note is not replaced, and its file is read-only."""
     store = FileCheckpointStore(tmp_path)
-    name = checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
+    name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
     assert await store.create(name, b"first")
     assert not await store.create(name, b"second")
@@ -375,12 +378,12 @@ async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
     store = CallRecorder(ledger.store)
     checkpoints = ledger.checkpoints
     checkpoints._store = cast("ChainStore", store)
-    checkpoints._clock = lambda: moment
+    checkpoints._runtime = Runtime(now=lambda: moment)
     assert await checkpoints.create_all() == 21
     moment += timedelta(hours=1)
     assert await checkpoints.create_all() == 0
     store.asked.clear()
-    listed = [chain async for chain, _ in ledger.store.tips(checkpoints._swept_from)]
+    listed = [chain async for chain, _ in ledger.store.list_tips(checkpoints._swept_from)]
     assert listed == []
     sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all() == 0]
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
@@ -410,5 +413,33 @@ async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> No
     assert "USING INDEX chains_by_time" in plan[0]
     rows = [(number + 9, str(number)) for number in range(520)]
     ledger.tamper(lambda file: file.executemany("INSERT INTO chains VALUES (?, 'DomainEvents', ?, 1, '', 'z')", rows))
-    chains = [chain async for chain, _ in ledger.store.tips()]
+    chains = [chain async for chain, _ in ledger.store.list_tips()]
     assert len(chains) == len(set(chains)) == 522
+
+
+async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> None:
+    """The size of each new checkpoint is stored at once; after a failure of the store, the next call repeats it."""
+    async with open_ledger(tmp_path) as ledger:
+        await ledger.fill(PLATFORM, 3)
+        stored: dict[ChainKey, int] = {}
+
+        class Overview:
+            """Overview that fails at the first call."""
+
+            calls = 0
+
+            async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+                """Store the sizes."""
+                self.calls += 1
+                if self.calls == 1:
+                    raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
+                stored.update(sizes)
+
+        overview: Any = Overview()
+        notes = FileCheckpointStore(tmp_path / "checkpoints")
+        signer = FileNoteSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
+        checkpoints = Checkpoints(ledger.store, notes, signer, workspace, overview)
+        assert await checkpoints.create(PLATFORM) is not None
+        assert stored == {}
+        assert await checkpoints.create_all() == 0
+        assert stored == {PLATFORM: 3}

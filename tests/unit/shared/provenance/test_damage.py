@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oi.verification.command import main
 
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import AmendmentPolicy, Amendments
-from shared.provenance.canonical import fast_jcs
+from shared.provenance.canonical import encode_jcs
 from shared.provenance.chain_trees import Proofs
-from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, Filters, Target
-from shared.provenance.queries import AuditQueryResult, export, query
-from shared.provenance.verify import main
+from shared.provenance.queries import AuditQueryResult, export_records, query_records
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger
 
 COUNT = 6
@@ -103,28 +103,28 @@ async def test_a_damaged_record_is_named_and_others_are_readable(
 ) -> None:
     """Verification stops at the damaged record; queries, exports and the offline verifier show a placeholder."""
     column, value, how = DAMAGE[name]
-    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
+    sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column(column, value))
     for named in (None, 4):
         verdict = await ledger.verify(PLATFORM, named)
-        assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, record_id(4), False)
+        assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, format_record_id(4), False)
         json.dumps(verdict.to_reply(PLATFORM)).encode()
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
-        await query(ledger.store, PLATFORM, filters)
-    answer = await query(ledger.store, PLATFORM, Filters())
+        await query_records(ledger.store, PLATFORM, filters)
+    answer = await query_records(ledger.store, PLATFORM, Filters())
     shown = parse_records(answer)
-    assert [record for record in shown if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
-    assert list(answer.damaged) == ([record_id(4)] if how == DAMAGED else [])
+    assert [record for record in shown if record["RecordID"] != format_record_id(4)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == ([format_record_id(4)] if how == DAMAGED else [])
     assert ("Damaged" in shown[2]) == (how == DAMAGED)
     if column not in ("canonical", "hash"):
         return
     assert how != REWRITTEN or shown == sound
     file = ledger.folder / "export.json"
-    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).to_json_array())
+    file.write_bytes((await export_records(ledger.store, PLATFORM, Filters())).to_json_array())
     status = main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"])
     # An export contains the values, but not their stored form.
     assert status == (0 if how == REWRITTEN else 1)
-    assert how == REWRITTEN or f"broken at {record_id(4)}:" in capsys.readouterr().out
+    assert how == REWRITTEN or f"broken at {format_record_id(4)}:" in capsys.readouterr().out
 
 
 MENDED = {
@@ -141,19 +141,19 @@ MENDED = {
 async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Content with duplicate names is replaced by a placeholder, even with a matching digest."""
     content = MENDED[name]
-    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
+    sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
-    ledger.tamper(lambda file: file.execute(sql, (content, digest(content))))
+    ledger.tamper(lambda file: file.execute(sql, (content, compute_digest(content))))
     verdict = await ledger.verify(PLATFORM, 4)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
-    answer = await export(ledger.store, PLATFORM, Filters())
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(4))
+    answer = await export_records(ledger.store, PLATFORM, Filters())
     shown = json.loads(answer.to_json_array(), object_pairs_hook=_once)
-    assert [record for record in shown[::-1] if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
-    assert list(answer.damaged) == [record_id(4)]
+    assert [record for record in shown[::-1] if record["RecordID"] != format_record_id(4)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == [format_record_id(4)]
     file = ledger.folder / "export.json"
     file.write_bytes(answer.to_json_array())
     assert main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"]) == 1
-    assert f"broken at {record_id(4)}:" in capsys.readouterr().out
+    assert f"broken at {format_record_id(4)}:" in capsys.readouterr().out
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -163,12 +163,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
     """Content with the same characters but another column type is shown, and verification reports it."""
-    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
+    sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
     verdict = await ledger.verify(PLATFORM, 4)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(4))
     assert "not stored in its canonical form" in verdict.reason
-    answer = await query(ledger.store, PLATFORM, Filters())
+    answer = await query_records(ledger.store, PLATFORM, Filters())
     assert (parse_records(answer), list(answer.damaged)) == (sound, [])
 
 
@@ -179,16 +179,16 @@ async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) 
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
-    assert len(parse_records(await query(ledger.store, PLATFORM, Filters()))) == COUNT
-    assert BATCH in [chain async for chain, _ in ledger.store.tips()]
+    assert len(parse_records(await query_records(ledger.store, PLATFORM, Filters()))) == COUNT
+    assert BATCH in [chain async for chain, _ in ledger.store.list_tips()]
     await ledger.checkpoints.create_all()
-    assert (await ledger.checkpoints.current(BATCH)).checkpoint.size == 2
+    assert (await ledger.checkpoints.load_current(BATCH)).checkpoint.size == 2
 
 
 async def test_a_head_without_valid_target_is_ignored(ledger: Ledger) -> None:
     """A head item without a valid container is not treated as a chain."""
     ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
-    assert {chain async for chain, _ in ledger.store.tips()} == {PLATFORM, BATCH}
+    assert {chain async for chain, _ in ledger.store.list_tips()} == {PLATFORM, BATCH}
 
 
 def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
@@ -197,9 +197,9 @@ def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connecti
     def work(connection: sqlite3.Connection) -> None:
         sql = f"SELECT canonical, hash FROM records WHERE chain = {CHAIN} AND sequence = {COUNT}"
         text, previous = connection.execute(sql).fetchone()
-        value = json.loads(text) | {"RecordID": record_id(sequence), "PreviousHash": previous} | changes
-        content = fast_jcs(value)
-        row = (sequence, f"forged-{sequence}", content, digest(content))
+        value = json.loads(text) | {"RecordID": format_record_id(sequence), "PreviousHash": previous} | changes
+        content = encode_jcs(value)
+        row = (sequence, f"forged-{sequence}", content, compute_digest(content))
         connection.execute(
             f"INSERT INTO records (chain, sequence, append_id, canonical, hash) VALUES ({CHAIN}, ?, ?, ?, ?)", row
         )
@@ -212,18 +212,22 @@ async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 5))
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, False, record_id(COUNT + 1))
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (
+        False,
+        False,
+        format_record_id(COUNT + 1),
+    )
     assert "past the end" in verdict.reason
 
 
 async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
-    """A record past the head item with the predecessor of another record is named by its Hash."""
+    """A record past the head item with the PreviousHash of another record is named by its Hash."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 3, PreviousHash=claimed))
     forged = (await ledger.records(PLATFORM))[-1]
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
-    assert "predecessor of 000000000003" in verdict.reason
+    assert "this record and 000000000003" in verdict.reason
 
 
 async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
@@ -232,15 +236,15 @@ async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> 
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
+    assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
 async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
     """Invalid data past the head item breaks the chain and is shown as a placeholder."""
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
-    assert (await ledger.verify(PLATFORM)).broken_at == record_id(COUNT + 1)
-    assert (await query(ledger.store, PLATFORM, Filters())).damaged == [record_id(COUNT + 1)]
+    assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(COUNT + 1)
+    assert (await query_records(ledger.store, PLATFORM, Filters())).damaged == [format_record_id(COUNT + 1)]
 
 
 async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
@@ -258,7 +262,7 @@ async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
     [
         "UPDATE records SET canonical = 5 WHERE entity_id = 'e'",
         "UPDATE records SET canonical = replace(canonical, 'maker', 'other') WHERE entity_id = 'e'",
-        f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{digest(b'{}')}' WHERE entity_id = 'e'",
+        f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{compute_digest(b'{}')}' WHERE entity_id = 'e'",
     ],
 )
 async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:
@@ -268,6 +272,6 @@ async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -
     made = await amendments.create(chain, "maker", AMENDMENT, POLICY)
     ledger.tamper(lambda file: file.execute(sql))
     with pytest.raises(WorkspaceError) as caught:
-        await amendments.approve(chain, record_id(made.record.sequence), "checker")
+        await amendments.approve(chain, format_record_id(made.record.sequence), "checker")
     assert caught.value.code == "RECORD_DAMAGED"
     assert len(await ledger.records(chain)) == 1

@@ -1,6 +1,7 @@
 """Decisions about amendments are found by the content of records, also if filter fields were edited."""
 
 import itertools
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,15 +12,16 @@ from shared.errors import WorkspaceError
 from shared.provenance import decisions, queries
 from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.chain_log import ChainLog, EventLog
-from shared.provenance.decisions import find_decisions
-from shared.provenance.hash_rule import record_id
-from shared.provenance.ports import ChainStore, Filters
+from shared.provenance.decisions import find_decisions, read_decided_amendment_id
+from shared.provenance.hash_rule import format_record_id
+from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
+from shared.runtime import Runtime
 from tests.unit.shared.provenance.chains import BATCH, Ledger, event, open_ledger, workspace
 from tests.unit.shared.provenance.faulty_store import FaultyStore
 from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, build_body, catch_rejection
 
-FIRST, SECOND = record_id(1), record_id(2)
+FIRST, SECOND = format_record_id(1), format_record_id(2)
 LOST = ["amendment_id", "status", "entity_id", "entity_type", "user_id", "timestamp"]
 
 
@@ -103,7 +105,7 @@ async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledg
     edit_record(ledger, change, 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
-    assert list(entity.damaged) == ([record_id(3)] if "canonical" in change else [])
+    assert list(entity.damaged) == ([format_record_id(3)] if "canonical" in change else [])
 
 
 async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +115,23 @@ async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch:
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
         entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
         assert ([record.sequence for record in entity.records], entity.has_more) == (expected, most < 3)
+
+
+async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The content of an entity's records is parsed in worker threads, because there may be a thousand large ones."""
+    edit_record(ledger, "entity_id = NULL", 3)
+    threads = set[int]()
+
+    def record_thread(record: ChainRecord) -> str:
+        threads.add(threading.get_ident())
+        return read_decided_amendment_id(record)
+
+    monkeypatch.setattr(queries, "read_decided_amendment_id", record_thread)
+    await query_entity_amendments(ledger.store, CHAIN, "S-1")
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
@@ -181,7 +200,7 @@ async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: in
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
     async with open_ledger(tmp_path) as ledger:
-        log = ChainLog(ledger.store, workspace, clock=lambda: start + timedelta(seconds=next(ticks)))
+        log = ChainLog(ledger.store, workspace, runtime=Runtime(now=lambda: start + timedelta(seconds=next(ticks))))
         for _ in range(8):
             await EventLog(log).write(BATCH, "u", event(1))
         times = {record.sequence: record.projection["Timestamp"] for record in await ledger.records(BATCH)}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.provenance.hash_rule import record_id
+from shared.provenance.hash_rule import format_record_id
 from shared.provenance.records import draft_record
 from shared.provenance.verifier import ChainVerdict
 from tests.unit.shared.provenance.chains import BATCH, event, open_ledger, parallel_options
@@ -57,7 +57,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
     verdict = verify_edited(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
     assert verdict.chain_valid == same
     if not same:
-        assert (verdict.broken_at, verdict.fork_detected) == (record_id(sequence), False)
+        assert (verdict.broken_at, verdict.fork_detected) == (format_record_id(sequence), False)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -70,7 +70,7 @@ def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: i
     else:
         edited = stored.encode() if isinstance(stored, str) else stored.decode()
     verdict = verify_edited(folder, sequence, column, edited)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(sequence))
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(sequence))
 
 
 def read_value(folder: Path, sequence: int, column: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import draft_event, draft_record, seal_record
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger
@@ -45,8 +45,8 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
     """The time of the head item must be the time of its record."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
-    assert verdict.reason == f"the time of {record_id(COUNT)} differs from the time in the head item"
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT))
+    assert verdict.reason == f"the time of {format_record_id(COUNT)} differs from the time in the head item"
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
@@ -70,7 +70,7 @@ async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, s
     """If the head item has a sequence below 1, the first record is reported as past the end."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
 
 
 HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {OF_PLATFORM}))"
@@ -107,8 +107,8 @@ async def test_records_without_head_are_found(ledger: Ledger, tampering: str) ->
     """A chain with a deleted head item is not reported as empty."""
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
-    assert verdict.reason == f"{record_id(1)} exists without a head item of this chain"
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
+    assert verdict.reason == f"{format_record_id(1)} exists without a head item of this chain"
     assert (await ledger.verify(BATCH)).chain_valid
     assert (await ledger.verify(OTHER)).empty
 
@@ -122,7 +122,7 @@ async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> Non
         await ledger.fill(chain, 2)
         verdict = await ledger.verify(chain)
         assert (verdict.chain_valid, verdict.reason) == (True, "2 records, all sound")
-    assert (await ledger.verify(OTHER)).broken_at == record_id(1)
+    assert (await ledger.verify(OTHER)).broken_at == format_record_id(1)
 
 
 async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
@@ -154,7 +154,7 @@ async def test_records_without_head_and_first_record_are_found(ledger: Ledger, g
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
         verdict = await ledger.verify(chain)
-        assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(gone + 1))
+        assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(gone + 1))
         assert "without a head item and a first record" in verdict.reason
     assert (await ledger.verify(BATCH)).chain_valid
     assert (await ledger.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
@@ -188,7 +188,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
     ledger.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
     assert (await ledger.verify(BATCH)).chain_valid
 
 
@@ -202,7 +202,7 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
     deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {amendments}"))
     verdict = await ledger.verify(mine)
-    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(2))
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(2))
     assert (await ledger.verify(other)).empty
     assert (await ledger.verify(OTHER)).empty
 
@@ -210,7 +210,7 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
 async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     """After an operator removes future records and resets the head item, appends succeed and the checkpoint matches."""
     await ledger.checkpoints.create(PLATFORM)
-    tip = await ledger.store.tip(PLATFORM)
+    tip = await ledger.store.read_tip(PLATFORM)
     made = seal_record(draft_event("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await ledger.store.append(PLATFORM, [made], tip)
     assert "more than an hour ahead" in await read_rejection_detail(ledger)

@@ -9,8 +9,8 @@ import pytest
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Tip
-from shared.provenance.queries import MAX_BODY_BYTES, export
-from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.queries import MAX_BODY_BYTES, export_records
+from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspace
 
@@ -18,10 +18,10 @@ from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspa
 class SilentStore(SqliteChainStore):
     """A store that does not respond."""
 
-    async def tip(self, chain: ChainKey) -> Tip:
+    async def read_tip(self, chain: ChainKey) -> Tip:
         """Wait forever."""
         await asyncio.Event().wait()
-        return await super().tip(chain)
+        return await super().read_tip(chain)
 
 
 async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
@@ -37,16 +37,16 @@ async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Pat
 async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
     """An export has at most 64 MiB of JSON; it reports further records, and the next range continues there."""
     store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
-    tip, previous = Tip(), genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
+    tip, previous = Tip(), compute_genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
     for number in range(1, count + 1):
         made = draft_event("editor", event(number) | {"Description": "x" * 1_400_000})
         record = seal_record(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
         tip, previous = await store.append(BATCH, [record], tip), record.hash
-    first = await export(store, BATCH, Filters(), limit=count)
+    first = await export_records(store, BATCH, Filters(), limit=count)
     body = first.to_json_array()
     assert first.has_more
     assert MAX_BODY_BYTES - 1_500_000 < len(body) <= MAX_BODY_BYTES
-    rest = await export(store, BATCH, Filters(from_sequence=len(first.records) + 1), limit=count)
+    rest = await export_records(store, BATCH, Filters(from_sequence=len(first.records) + 1), limit=count)
     await store.close()
     numbers = [json.loads(record.canonical)["AfterState"]["n"] for record in (*first.records, *rest.records)]
     assert (numbers, rest.has_more) == (list(range(1, count + 1)), False)

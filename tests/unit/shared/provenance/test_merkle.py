@@ -5,15 +5,14 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oi.verification.merkle import is_consistent, is_included
 
 from shared.provenance.merkle import (
     CompactRange,
-    consistency_ranges,
-    inclusion_ranges,
-    is_consistent,
-    is_included,
-    leaf_hash,
-    node_hash,
+    hash_leaf,
+    hash_node,
+    list_consistency_ranges,
+    list_inclusion_ranges,
 )
 
 LEAVES = [bytes.fromhex(text) for text in (
@@ -38,11 +37,11 @@ def reference_root(leaves: list[bytes]) -> bytes:
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
-        return leaf_hash(leaves[0])
+        return hash_leaf(leaves[0])
     split = 1
     while split * 2 < len(leaves):
         split *= 2
-    return node_hash(reference_root(leaves[:split]), reference_root(leaves[split:]))
+    return hash_node(reference_root(leaves[:split]), reference_root(leaves[split:]))
 
 
 def compute_root(leaves: list[bytes]) -> bytes:
@@ -50,7 +49,7 @@ def compute_root(leaves: list[bytes]) -> bytes:
     tree = CompactRange()
     tree.append(leaves)
     assert tree.is_valid()
-    return tree.root()
+    return tree.compute_root()
 
 
 def build_leaves(size: int) -> list[bytes]:
@@ -76,7 +75,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
     tree = CompactRange()
     tree.append(leaves[:first])
     tree.append(leaves[first:])
-    assert tree.root() == reference_root(leaves)
+    assert tree.compute_root() == reference_root(leaves)
 
 
 @given(SIZES, st.data())
@@ -84,11 +83,11 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
     """The path of a leaf verifies; another leaf, index, size, root or path does not."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
-    path = [reference_root(leaves[first:last]) for first, last in inclusion_ranges(index, size)]
+    path = [reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
     whole = reference_root(leaves)
     assert is_included(leaves[index], index, size, path, whole)
     assert not is_included(b"other", index, size, path, whole)
-    assert not is_included(leaves[index], index, size, path, leaf_hash(b"other"))
+    assert not is_included(leaves[index], index, size, path, hash_leaf(b"other"))
     assert not is_included(leaves[index], index, size, [*path, whole], whole)
     assert not is_included(leaves[index], size, size, path, whole)
     if path:
@@ -102,28 +101,28 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
     """The proof between two sizes verifies; other roots or hashes do not."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
-    proof = [reference_root(leaves[first:last]) for first, last in consistency_ranges(old, size)]
+    proof = [reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
     older, whole = reference_root(leaves[:old]), reference_root(leaves)
     assert is_consistent(old, size, older, whole, proof)
-    assert not is_consistent(old, size, leaf_hash(b"other"), whole, proof)
-    assert not is_consistent(old, size, older, leaf_hash(b"other"), proof)
+    assert not is_consistent(old, size, hash_leaf(b"other"), whole, proof)
+    assert not is_consistent(old, size, older, hash_leaf(b"other"), proof)
     assert not is_consistent(old, size, older, whole, [*proof, whole])
     assert not is_consistent(0, size, older, whole, proof)
     assert not is_consistent(size + 1, size, older, whole, proof)
     for place in range(len(proof)):
-        assert not is_consistent(old, size, older, whole, [*proof[:place], leaf_hash(b"x"), *proof[place + 1 :]])
+        assert not is_consistent(old, size, older, whole, [*proof[:place], hash_leaf(b"x"), *proof[place + 1 :]])
 
 
 def test_a_published_proof() -> None:
     """The published inclusion and consistency proofs of the reference tree are correct."""
     leaves = LEAVES
-    path = [reference_root(leaves[first:last]).hex() for first, last in inclusion_ranges(5, 8)]
+    path = [reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
     assert path == [
         "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
         "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
     ]
-    proof = [reference_root(leaves[first:last]).hex() for first, last in consistency_ranges(6, 8)]
+    proof = [reference_root(leaves[first:last]).hex() for first, last in list_consistency_ranges(6, 8)]
     assert proof == [
         "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",

@@ -9,10 +9,10 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.amendments import Amendments, AmendmentState
-from shared.provenance.hash_rule import record_id
+from shared.provenance.hash_rule import format_record_id
 from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
-from shared.provenance.queries import AmendmentFilters, export, query, query_amendments
+from shared.provenance.queries import AmendmentFilters, export_records, query_amendments, query_records
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, parallel_options
 from tests.unit.shared.provenance.test_damage import AMENDMENT, POLICY
 
@@ -60,16 +60,16 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
     for named in (None, 1):
         verdict = await ledger.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
-        assert verdict.broken_at == record_id(PLACES[place])
+        assert verdict.broken_at == format_record_id(PLACES[place])
         assert "with an invalid sequence" in verdict.reason
     assert (await ledger.verify(BATCH)).chain_valid
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
-        for read in (query, export):
+        for read in (query_records, export_records):
             found = await read(ledger.store, PLATFORM, filters)
             assert sorted(record.sequence for record in found.records) == list(range(1, COUNT + 1))
     assert await ledger.records(PLATFORM) == sound
     assert await ledger.store.find(PLATFORM, Lookup.APPEND_ID, ["forged"]) == []
-    assert len(await ledger.store.hashes(PLATFORM, 0, limit=99)) == COUNT
+    assert len(await ledger.store.read_hashes(PLATFORM, 0, limit=99)) == COUNT
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
@@ -89,9 +89,9 @@ async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
     ledger.tamper(copy_to_place("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
-    assert (await ledger.verify(PLATFORM)).broken_at == record_id(4)
+    assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(4)
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 2 AND {chain}"))
-    assert (await ledger.verify(PLATFORM)).broken_at == record_id(2)
+    assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(2)
 
 
 async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
@@ -100,7 +100,7 @@ async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
     ledger.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
     ledger.tamper(copy_to_place("'zzz'"))
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT + 1))
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT + 1))
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
@@ -109,14 +109,14 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
-    ledger.tamper(copy_to_place(place, AMENDMENTS, status="'approved'", amendment_id=f"'{record_id(1)}'"))
+    ledger.tamper(copy_to_place(place, AMENDMENTS, status="'approved'", amendment_id=f"'{format_record_id(1)}'"))
     pending = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2, 1]
     approved = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.APPROVED))
     assert approved.records == []
     assert not (await ledger.verify(AMENDMENTS)).chain_valid
     with pytest.raises(WorkspaceError) as refusal:
-        await amendments.approve(AMENDMENTS, record_id(1), "checker")
+        await amendments.approve(AMENDMENTS, format_record_id(1), "checker")
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 

@@ -12,11 +12,11 @@ from local import checkpoint_key
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_keys import VaultNoteSigner
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.backends.embedded.key_files import FileNoteSigner, rotate
+from shared.backends.embedded.key_files import FileNoteSigner, rotate_key
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of
+from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint
 from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, workspace
@@ -54,7 +54,7 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
 
             def replaced() -> NoteSigner:
-                rotate(path)
+                rotate_key(path)
                 return FileNoteSigner(path, notes)
 
             yield RotatableKey(FileNoteSigner(path, notes), replaced)
@@ -84,21 +84,21 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
     """After a rotation chains remain valid and grow; old and new processes sign with the new, published key."""
     before = open_checkpoints(ledger, keys.old)
     assert await before.create_all() == 2
-    old = await before.verifier_key()
+    old = await before.load_verifier_key()
     after = open_checkpoints(ledger, keys.replace())
-    new = await after.verifier_key()
+    new = await after.load_verifier_key()
     assert new != old
     for checkpoints in (after, before):
         assert await is_sound(ledger, checkpoints)
-        assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+        assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
     # Either key verifies earlier notes.
-    given = (await after.current(BATCH)).stored.note
+    given = (await after.load_current(BATCH)).stored.note
     for key in (old, new):
-        assert open_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
+        assert open_checkpoint(given, key, build_origin(WORKSPACE, *BATCH)).size == 3
     await ledger.fill(BATCH, 2)
     made = await after.create(BATCH)
     assert made is not None
-    origin = origin_of(WORKSPACE, *BATCH)
+    origin = build_origin(WORKSPACE, *BATCH)
     assert open_checkpoint(made.note, new, origin).size == 5
     with pytest.raises(NoteError):
         open_checkpoint(made.note, old, origin)
@@ -107,7 +107,7 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
         assert await is_sound(ledger, checkpoints)
         await ledger.fill(BATCH, 1)
         made = await checkpoints.create(BATCH)
-        assert made == (await checkpoints.current(BATCH)).stored
+        assert made == (await checkpoints.load_current(BATCH)).stored
     assert await is_sound(ledger, before)
     assert await is_sound(ledger, after)
     assert VerifierKey.parse(str(new)) == new
@@ -117,9 +117,9 @@ async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path
     """A manually replaced key file signs, the earlier key remains trusted, and the running process uses the new one."""
     assert await ledger.checkpoints.create_all() == 2
     async with open_ledger(tmp_path / "elsewhere") as other:
-        await other.checkpoints.verifier_key()
+        await other.checkpoints.load_verifier_key()
     shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
-    assert await ledger.checkpoints.verifier_key() == await other.checkpoints.verifier_key()
+    assert await ledger.checkpoints.load_verifier_key() == await other.checkpoints.load_verifier_key()
     assert await is_sound(ledger, ledger.checkpoints)
     await ledger.fill(BATCH, 1)
     assert await ledger.checkpoints.create(BATCH) is not None
@@ -136,13 +136,13 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
         path.write_text("rubbish")
     await ledger.fill(BATCH, 1)
     for checkpoints in (ledger.checkpoints, open_checkpoints(ledger, FileNoteSigner(path, tmp_path / "checkpoints"))):
-        for refused in (checkpoints.create(BATCH), checkpoints.verifier_key()):
+        for refused in (checkpoints.create(BATCH), checkpoints.load_verifier_key()):
             with pytest.raises(WorkspaceError) as caught:
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
         assert await checkpoints.create_all() == 0
         assert await is_sound(ledger, checkpoints)
-        assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+        assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
     assert await ledger.checkpoints.create(BATCH) is not None
@@ -162,9 +162,9 @@ async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Pat
 
 async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
     """A missing key without checkpoints is replaced."""
-    first = await ledger.checkpoints.verifier_key()
+    first = await ledger.checkpoints.load_verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
-    assert await ledger.checkpoints.verifier_key() != first
+    assert await ledger.checkpoints.load_verifier_key() != first
 
 
 async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
@@ -191,7 +191,7 @@ class RotatingSigner(FileNoteSigner):
 
     async def sign(self, message: bytes) -> bytes:
         """Sign with the next key."""
-        rotate(self._path)
+        rotate_key(self._path)
         return await super().sign(message)
 
 
@@ -207,9 +207,9 @@ async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tm
 async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the new public key; without a data directory or with an invalid key it changes nothing."""
     assert await ledger.checkpoints.create_all() == 2
-    old = await ledger.checkpoints.verifier_key()
+    old = await ledger.checkpoints.load_verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
-    new = await ledger.checkpoints.verifier_key()
+    new = await ledger.checkpoints.load_verifier_key()
     assert new != old
     assert (tmp_path / "checkpoint-key.pem").stat().st_mode & 0o777 == 0o600
     assert f"checkpoint-keys/{new.key_id.hex()}" in capsys.readouterr().out
@@ -218,3 +218,27 @@ async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys
     (tmp_path / "checkpoint-key.pem").write_text("rubbish")
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 1
     assert (tmp_path / "checkpoint-key.pem").read_text() == "rubbish"
+
+
+async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: RotatableKey) -> None:
+    """After a rotation, processes of both kinds verify roots of the old and of the new key, and publish both keys."""
+    before = open_checkpoints(ledger, keys.old)
+    old = await before.load_verifier_key()
+    found = {}
+    for size in (3, 4):
+        stored = await before.create(BATCH)
+        assert stored is not None
+        checkpoint = await before.open(BATCH, stored)
+        found[size] = (await before.signatures.load_or_create(stored.name, checkpoint), checkpoint)
+        if size == 3:
+            before = open_checkpoints(ledger, keys.replace())
+            await ledger.fill(BATCH, 1)
+    new = await before.load_verifier_key()
+    assert [signature.read_key_id() for signature, _ in found.values()] == [old.key_id, new.key_id]
+    for checkpoints in (before, open_checkpoints(ledger, keys.old)):
+        # A process that has cached the keys reads them again when it finds an unknown one.
+        for signature, checkpoint in found.values():
+            await checkpoints.keys.verify_root(signature, checkpoint)
+        assert {key.key_id for key in await checkpoints.keys.load_trusted_keys()} == {old.key_id, new.key_id}
+    with pytest.raises(NoteError, match="root"):
+        await before.keys.verify_root(found[3][0], found[4][1])

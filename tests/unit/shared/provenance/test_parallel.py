@@ -19,7 +19,7 @@ from shared.provenance.parallel import (
     verify_window,
 )
 from shared.provenance.ports import ChainKey, Row
-from shared.provenance.records import draft_record, genesis_hash
+from shared.provenance.records import compute_genesis_hash, draft_record
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import (
     PLATFORM,
@@ -70,7 +70,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
 async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
     """Windows contribute the leaves of a checkpoint of any size."""
-    genesis = genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
+    genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
     await verify_up_to(ledger.store, PLATFORM, parts, COUNT, parallel_options(window))

@@ -7,21 +7,27 @@ import pytest
 import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oi.verification.export import BrokenError, parse_export, verify_export
 
-from shared.provenance.canonical import canonicalize_record
+from shared.provenance.canonical import canonicalise_record
 from shared.provenance.chain_verification import ChainVerification, to_rows
-from shared.provenance.hash_rule import MAX_DEPTH, digest, genesis_hash, project_record, record_id
-from shared.provenance.offline import BrokenError, load, verify
+from shared.provenance.hash_rule import (
+    MAX_DEPTH,
+    compute_digest,
+    compute_genesis_hash,
+    format_record_id,
+    project_record,
+)
 from shared.provenance.ports import ChainRecord
-from shared.provenance.records import build_placeholder, draft_event, normalize_record, record_to_json, seal_record
+from shared.provenance.records import build_placeholder, draft_event, normalise_record, record_to_json, seal_record
 from shared.provenance.verifier import ChainVerdict, add_record_verdict
 from shared.text_formats.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 
-GENESIS = genesis_hash("plant-a", "PlatformConfig")
+GENESIS = compute_genesis_hash("plant-a", "PlatformConfig")
 AT = "2026-01-05T08:00:00.000000Z"
 SOUND = ChainVerdict(chain_valid=True, empty=False, fork_detected=False, reason="")
 FIRST = seal_record(draft_event("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
-REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{record_id(2)}","Timestamp":"{AT}","UserID":"u"'
+REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Timestamp":"{AT}","UserID":"u"'
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
@@ -96,24 +102,24 @@ def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> 
 
 def possible_hashes(text: bytes) -> set[str]:
     """Return the possible forged Hashes of a text: of its bytes, and of its record."""
-    return {digest(text), digest(canonicalize_record(text) or b"")}
+    return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}
 
 
 def assert_readers_agree(text: bytes, hashed: str) -> None:
     """Compare the result of each reader with the rule."""
-    form = canonicalize_record(text)
+    form = canonicalise_record(text)
     is_valid, verdict, shown = read_with_all(text, hashed)
     # The rule: a record is valid if it is stored in canonical form with the digest of that form.
-    assert is_valid == (form == text and digest(text) == hashed)
-    assert verdict.valid == (form is not None and digest(form) == hashed)
-    assert verdict.recomputed_hash == (None if form is None else digest(form))
+    assert is_valid == (form == text and compute_digest(text) == hashed)
+    assert verdict.valid == (form is not None and compute_digest(form) == hashed)
+    assert verdict.recomputed_hash == (None if form is None else compute_digest(form))
     # An export contains the values, but not their stored form.
     assert is_valid_offline(shown) == verdict.valid
     given = json.loads(shown)[1]
     assert ("Damaged" in given) == (form is None)
-    assert verdict.record == load(shown)[1]
-    content = {member: value for member, value in load(shown)[1].items() if member != "Hash"}
-    assert (digest(rfc8785.dumps(content)) == hashed) == verdict.valid
+    assert verdict.record == parse_export(shown)[1]
+    content = {member: value for member, value in parse_export(shown)[1].items() if member != "Hash"}
+    assert (compute_digest(rfc8785.dumps(content)) == hashed) == verdict.valid
 
 
 def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
@@ -125,7 +131,7 @@ def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
     record = ChainRecord(2, text, hashed, "b", fields)
     walk = ChainVerification(GENESIS)
     walk.verify_rows(to_rows([FIRST, record]))
-    shown = [normalize_record(one) or build_placeholder(one) for one in (FIRST, record)]
+    shown = [normalise_record(one) or build_placeholder(one) for one in (FIRST, record)]
     export = b"[%b]" % b",".join(map(record_to_json, shown))
     return walk.fault is None and walk.sequence == 2, add_record_verdict(SOUND, record), export.decode()
 
@@ -133,9 +139,9 @@ def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
 def is_valid_offline(export: str) -> bool:
     """Return whether the offline verifier finds an export valid."""
     try:
-        return verify(load(export), "plant-a", "PlatformConfig") == 2
+        return verify_export(parse_export(export), "plant-a", "PlatformConfig") == 2
     except BrokenError as error:
-        if error.broken_at != record_id(2):
+        if error.broken_at != format_record_id(2):
             raise
         return False
 

@@ -11,25 +11,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.hash_rule import digest
+from shared.provenance.hash_rule import compute_digest
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
     EVENT_FIELDS,
     MAX_RECORD_BYTES,
     build_event_record,
+    compute_genesis_hash,
     draft_event,
     draft_record,
     find_first_fault,
-    genesis_hash,
+    format_record_id,
     parse_record,
     project_record,
-    record_id,
     record_to_json,
     seal_record,
     sequence_from_record_id,
 )
 
-GENESIS = genesis_hash("plant-a", "PlatformConfig")
+GENESIS = compute_genesis_hash("plant-a", "PlatformConfig")
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 AT = "2026-01-05T08:00:00.000000Z"
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -58,9 +58,9 @@ def build_chain(length: int) -> list[dict[str, Any]]:
 def test_a_chain_starts_from_workspace_target_and_scope() -> None:
     """The genesis hash is the SHA-256 of four lines: version, workspace, target and scope. Each part changes it."""
     text = b"oi-provenance/v1\nplant-a\nDomainEvents\nbatch 7"
-    assert genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
+    assert compute_genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
     bare = hashlib.sha256(b"oi-provenance/v1\nplant-a\nDomainEvents\n").hexdigest()
-    assert genesis_hash("plant-a", "DomainEvents") == bare
+    assert compute_genesis_hash("plant-a", "DomainEvents") == bare
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
@@ -90,7 +90,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(whole)
-    assert record.hash == digest(record.canonical)
+    assert record.hash == compute_digest(record.canonical)
     assert record.projection == project_record(whole)
     assert len(record.canonical) == made.size
 
@@ -102,7 +102,7 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
-    links = {"RecordID": record_id(7), time_field: AT, "PreviousHash": GENESIS}
+    links = {"RecordID": format_record_id(7), time_field: AT, "PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(body | links)
     assert record.projection == project_record(body | links)
     assert len(record.canonical) <= made.size
@@ -161,7 +161,7 @@ def test_filter_fields_have_actor_and_time() -> None:
 def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
     """A RecordID has 12 ASCII digits."""
     assert sequence_from_record_id(text) is None
-    assert sequence_from_record_id(record_id(42)) == 42
+    assert sequence_from_record_id(format_record_id(42)) == 42
 
 
 def test_a_sound_chain_has_no_fault() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import rfc8785
+from oi.verification.command import main
 
-from shared.provenance.canonical import fast_jcs
-from shared.provenance.hash_rule import digest, genesis_hash, record_id
+from shared.provenance.canonical import encode_jcs
+from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
-from shared.provenance.queries import export
-from shared.provenance.verify import main
+from shared.provenance.queries import export_records
+from shared.provenance.verifier import ChainVerdict
 from tests.unit.shared.provenance.chains import (
     BATCH,
     PLATFORM,
@@ -78,9 +79,9 @@ def replace_row(
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)
     columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
-    values = (text, digest(text), *fields.values(), sequence)
+    values = (text, compute_digest(text), *fields.values(), sequence)
     connection.execute(f"UPDATE records SET {columns} WHERE chain = {CHAIN} AND sequence = ?", values)
-    return digest(text)
+    return compute_digest(text)
 
 
 def swap(one: int, other: int) -> Tampering:
@@ -118,14 +119,14 @@ def fork_beside(connection: sqlite3.Connection) -> None:
     fifth = connection.execute(f"SELECT * FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     row = dict(zip(names, fifth, strict=True))
     value = json.loads(row["canonical"]) | {"Description": "the other story"}
-    row |= {"canonical": fast_jcs(value), "hash": digest(fast_jcs(value)), "append_id": "forged"}
+    row |= {"canonical": encode_jcs(value), "hash": compute_digest(encode_jcs(value)), "append_id": "forged"}
     connection.execute(f"INSERT INTO records VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
 
 
 def fork_in_place(connection: sqlite3.Connection) -> None:
     """Link the sixth record to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
-    replace_row(connection, 6, json.loads(text) | {"RecordID": record_id(6)})
+    replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
 
 
 def add_space(connection: sqlite3.Connection) -> None:
@@ -139,76 +140,92 @@ ROW = "WHERE chain = @ AND sequence = "
 MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "edited field": (
         sql(f"UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) {ROW} 4"),
-        record_id(4),
+        format_record_id(4),
         "the digest of the content of 000000000004 differs",
     ),
-    "edited hash": (sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"), record_id(4), "the digest of the content"),
+    "edited hash": (
+        sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"),
+        format_record_id(4),
+        "the digest of the content",
+    ),
     "edited field and hash": (
         reseal(4, lambda value: value.update(UserID="nobody"), last=4, head=False),
-        record_id(5),
+        format_record_id(5),
         "000000000005 does not link to 000000000004",
     ),
     "edited projection": (
         sql(f"UPDATE records SET user_id = 'nobody' {ROW} 4"),
-        record_id(4),
+        format_record_id(4),
         "differ from its content: UserID",
     ),
     "deleted projection": (
         sql(f"UPDATE records SET action_type = NULL {ROW} 4"),
-        record_id(4),
+        format_record_id(4),
         "differ from its content: ActionType",
     ),
-    "deleted middle": (sql(f"DELETE FROM records {ROW} 4"), record_id(5), "000000000004 is missing"),
-    "deleted tail": (sql("DELETE FROM records WHERE chain = @ AND sequence > 7"), record_id(8), "head item counts 9"),
+    "deleted middle": (sql(f"DELETE FROM records {ROW} 4"), format_record_id(5), "000000000004 is missing"),
+    "deleted tail": (
+        sql("DELETE FROM records WHERE chain = @ AND sequence > 7"),
+        format_record_id(8),
+        "head item counts 9",
+    ),
     "deleted tail and last left": (
         sql("DELETE FROM records WHERE chain = @ AND sequence IN (7, 8)"),
-        record_id(9),
+        format_record_id(9),
         "000000000007 is missing",
     ),
-    "all deleted but the head": (sql("DELETE FROM records WHERE chain = @"), record_id(1), "000000000001 is missing"),
-    "swapped": (swap(4, 5), record_id(4), "000000000005 is stored in the place of 000000000004"),
-    "swapped far apart": (swap(5, 8), record_id(5), "000000000008 is stored in the place of 000000000005"),
+    "all deleted but the head": (
+        sql("DELETE FROM records WHERE chain = @"),
+        format_record_id(1),
+        "000000000001 is missing",
+    ),
+    "swapped": (swap(4, 5), format_record_id(4), "000000000005 is stored in the place of 000000000004"),
+    "swapped far apart": (swap(5, 8), format_record_id(5), "000000000008 is stored in the place of 000000000005"),
     "another RecordID": (
-        reseal(5, lambda value: value.update(RecordID=record_id(6)), last=5, head=False),
-        record_id(5),
+        reseal(5, lambda value: value.update(RecordID=format_record_id(6)), last=5, head=False),
+        format_record_id(5),
         "000000000006 is stored in the place of 000000000005",
     ),
     "another RecordID, all mended": (
-        reseal(5, lambda value: value.update(RecordID=record_id(8))),
-        record_id(5),
+        reseal(5, lambda value: value.update(RecordID=format_record_id(8))),
+        format_record_id(5),
         "000000000008 is stored in the place of 000000000005",
     ),
     "no RecordID": (
         reseal(5, lambda value: value.update(RecordID="five")),
-        record_id(5),
+        format_record_id(5),
         "five is stored in the place of 000000000005",
     ),
     "an actor that is null": (
         set_invalid_member(5, "UserID", None),
-        record_id(5),
+        format_record_id(5),
         "filter fields of 000000000005 are not text: UserID",
     ),
     "a type that is null, of the last": (
         set_invalid_member(9, "EntityType", None),
-        record_id(9),
+        format_record_id(9),
         "filter fields of 000000000009 are not text: EntityType",
     ),
     "duplicated": (
         copy_over("chain = @ AND sequence = 5", 6),
-        record_id(6),
+        format_record_id(6),
         "000000000005 is stored in the place of 000000000006",
     ),
     "truncated head": (
         sql("DELETE FROM records WHERE chain = @ AND sequence < 4"),
-        record_id(4),
+        format_record_id(4),
         "000000000001 is missing",
     ),
-    "copied from another scope": (copy_over("chain <> @ AND sequence = 5", 5), record_id(5), "does not link"),
-    "first copied from another scope": (copy_over("chain <> @ AND sequence = 1", 1), record_id(1), "genesis hash"),
-    "wrong canonical bytes": (add_space, record_id(9), "not stored in its canonical form"),
+    "copied from another scope": (copy_over("chain <> @ AND sequence = 5", 5), format_record_id(5), "does not link"),
+    "first copied from another scope": (
+        copy_over("chain <> @ AND sequence = 1", 1),
+        format_record_id(1),
+        "genesis hash",
+    ),
+    "wrong canonical bytes": (add_space, format_record_id(9), "not stored in its canonical form"),
     "head names another hash": (
         sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
-        record_id(9),
+        format_record_id(9),
         "in the head item",
     ),
     "head counts too few": (
@@ -216,24 +233,24 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
             "UPDATE chains SET sequence = 8 WHERE chain = @",
             f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 8) WHERE chain = @",
         ),
-        record_id(9),
+        format_record_id(9),
         "past the end",
     ),
     "time set back": (
         reseal(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
-        record_id(5),
+        format_record_id(5),
         "the time of 000000000005 is earlier than the time of 000000000004",
     ),
     "time set forward": (
         reseal(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
-        record_id(6),
+        format_record_id(6),
         "the time of 000000000006 is earlier than the time of 000000000005",
     ),
     **{
         f"a time of the form {time!r} at {place}": (
             set_invalid_member(place, "Timestamp", time),
-            record_id(place),
-            f"the time of {record_id(place)} does not have the format 2026-01-05T08:00:00.000000Z",
+            format_record_id(place),
+            f"the time of {format_record_id(place)} does not have the format 2026-01-05T08:00:00.000000Z",
         )
         for place, time in (
             (9, "zzzz"),
@@ -249,14 +266,14 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     **{
         f"{levels} levels at {place}": (
             reseal(place, nest_record(levels)),
-            record_id(place),
+            format_record_id(place),
             "not stored in its canonical form",
         )
         for place, levels in ((5, 129), (9, 130), (9, 254), (9, 255), (9, 256), (9, 300), (9, 900))
     },
     "last rewritten": (
         reseal(9, lambda value: value.update(UserID="nobody"), head=False),
-        record_id(9),
+        format_record_id(9),
         "in the head item",
     ),
 }
@@ -272,7 +289,16 @@ async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
     assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
     assert verdict.broken_at == broken_at
     assert reason in verdict.reason
+    assert await verify_in_steps(ledger) == verdict
     assert (await ledger.verify(BATCH)).chain_valid
+
+
+async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
+    """Verify a chain in steps of two records, as the background does."""
+    run = await ledger.verifier.start(PLATFORM)
+    while not await ledger.verifier.advance(run, 2):
+        pass
+    return await ledger.verifier.finish(run)
 
 
 @pytest.mark.parametrize("tampering", [fork_beside, fork_in_place])
@@ -283,7 +309,7 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
     verdict = await ledger.verify(PLATFORM)
     (forged,) = {record.hash for record in await ledger.records(PLATFORM)} - before
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged)
-    assert "predecessor of 000000000005" in verdict.reason
+    assert "this record and 000000000005" in verdict.reason
 
 
 def copy_past_the_end(connection: sqlite3.Connection) -> None:
@@ -320,7 +346,7 @@ async def test_a_copy_is_not_a_fork(
     ledger.tamper(head)
     last = (await ledger.records(PLATFORM))[-1]
     fork = tampering is fork_past_the_end
-    broken_at = last.hash if fork else record_id(10)
+    broken_at = last.hash if fork else format_record_id(10)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, fork, broken_at)
     assert await verify_offline(ledger) == 1
@@ -334,7 +360,7 @@ async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
     ledger.tamper(fork_beside)
     ledger.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
-    assert (verdict.broken_at, verdict.fork_detected) == (record_id(8), True)
+    assert (verdict.broken_at, verdict.fork_detected) == (format_record_id(8), True)
 
 
 CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
@@ -344,19 +370,23 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
             "UPDATE chains SET sequence = 6 WHERE chain = @",
             f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 6) WHERE chain = @",
         ),
-        record_id(7),
+        format_record_id(7),
         "counts 9 records",
     ),
     "all gone": (
         sql("DELETE FROM records WHERE chain = @", "DELETE FROM chains WHERE chain = @"),
-        record_id(1),
+        format_record_id(1),
         "counts 9 records",
     ),
-    "rewritten whole": (reseal(1, lambda value: value.update(UserID="nobody")), None, "was signed for another chain"),
+    "rewritten whole": (
+        reseal(1, lambda value: value.update(UserID="nobody")),
+        None,
+        "was signed for other records than these",
+    ),
     "rewritten from the middle": (
         reseal(5, lambda value: value.update(UserID="nobody")),
         None,
-        "was signed for another chain",
+        "was signed for other records than these",
     ),
 }
 
@@ -419,11 +449,11 @@ async def test_the_offline_verifier_finds_forks_and_rewrites(
 async def verify_offline(ledger: Ledger) -> int:
     """Export the chain and verify the file against the newest checkpoint."""
     file, note, key = (ledger.folder / name for name in ("export.json", "note", "key"))
-    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).to_json_array())
+    file.write_bytes((await export_records(ledger.store, PLATFORM, Filters())).to_json_array())
     stored = await ledger.checkpoints.find_newest(PLATFORM)
     assert stored is not None
     note.write_bytes(stored.note)
-    key.write_text(str(await ledger.checkpoints.verifier_key()))
+    key.write_text(str(await ledger.checkpoints.load_verifier_key()))
     options = ["--workspace", WORKSPACE, "--target", "PlatformConfig", "--key", str(key), "--checkpoint", str(note)]
     return main([str(file), *options])
 
@@ -431,4 +461,4 @@ async def verify_offline(ledger: Ledger) -> int:
 async def test_a_chain_starts_with_its_genesis_hash(ledger: Ledger) -> None:
     """The first record's PreviousHash must be the chain's own genesis hash."""
     first = json.loads((await ledger.records(BATCH))[0].canonical)
-    assert first["PreviousHash"] == genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
+    assert first["PreviousHash"] == compute_genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)

@@ -10,11 +10,13 @@ import asyncio
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
+from shared.runtime import Runtime
 
 
 class CountingStore:
@@ -55,7 +57,7 @@ async def main(kind: str, address: str, speed: float, rate: float, budget: int, 
     def clock() -> float:
         return start + (time.time() - start) * speed
 
-    limiter = RateLimiter(store, clock)
+    limiter = RateLimiter(store, runtime=Runtime(now=lambda: datetime.fromtimestamp(clock(), UTC)))
     admitted: list[float] = []
     sent = 0
     while (now := clock()) < start + seconds:

@@ -16,17 +16,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
-
-
-class Clock:
-    """Clock that tests set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        """Return seconds since the epoch."""
-        return self.now
+from tests.virtual_time import VirtualTime
 
 
 @pytest.fixture
@@ -45,8 +35,8 @@ async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p"
 
 async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
     """Exactly the requests of the budget are admitted; the next one is rejected with the time to wait."""
-    clock = Clock()
-    limiter = RateLimiter(store, clock)
+    clock = VirtualTime()
+    limiter = RateLimiter(store, runtime=clock.runtime)
     remaining = []
     for _ in range(FREE.requests):
         async with limiter.admit("p", FREE) as decision:
@@ -58,7 +48,7 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
         assert (decision.rejection.kind, decision.rejection.code) == (Kind.THROTTLED, "RATE_LIMITED")
         assert 1 <= int(str(decision.rejection.members["retryAfter"])) <= 60
     assert await call(limiter, principal="another")
-    clock.now += 60
+    clock.advance(60)
     assert await call(limiter)
 
 
@@ -68,13 +58,13 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
     store: SqliteLeaseStore, before: float, pause: float
 ) -> None:
     """A caller that waits for the returned seconds, 60 at most, is admitted by every instance."""
-    clock = Clock()
-    first, second = RateLimiter(store, clock), RateLimiter(store, clock)
+    clock = VirtualTime()
+    first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     assert await call(first)
-    clock.now += before
+    clock.advance(before)
     while await call(first):
         pass
-    clock.now += pause
+    clock.advance(pause)
     for limiter in (first, second):
         async with limiter.admit("p", FREE) as decision:
             if decision.rejection is not None:
@@ -82,25 +72,25 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
                 assert seconds <= WINDOW_SECONDS
                 assert f";t={seconds}" in decision.headers["RateLimit"]
                 # A request shortly before the stated time is rejected.
-                retry_at = clock.now + seconds
-                clock.now = max(clock.now, retry_at - 1.01)
+                retry_at = clock.seconds + seconds
+                clock.advance(max(0, retry_at - 1.01 - clock.seconds))
                 assert not await call(second)
-                clock.now = retry_at
+                clock.advance(retry_at - clock.seconds)
                 assert await call(limiter)
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
     """Concurrent requests on all instances count together; a completed request releases its place."""
-    clock = Clock()
-    first, second = RateLimiter(store, clock), RateLimiter(store, clock)
+    clock = VirtualTime()
+    first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     async with AsyncExitStack() as open_requests:
         for _ in range(FREE.concurrent):
             decision = await open_requests.enter_async_context(first.admit("p", FREE))
             assert decision.rejection is None
-            clock.now += 1.1
+            clock.advance(1.1)
         assert not await call(first)
         assert not await call(second)
-    clock.now += 10
+    clock.advance(10)
     assert await call(first)
     assert await call(second)
 
@@ -114,18 +104,18 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
             called_at.append(at)
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", f"down at {at} for {request.principal}")
 
-    clock = Clock()
-    limiter = RateLimiter(Down(), clock)
+    clock = VirtualTime()
+    limiter = RateLimiter(Down(), runtime=clock.runtime)
     for _ in range(40):
         assert await call(limiter)
-        clock.now += 0.5
+        clock.advance(0.5)
     assert len(called_at) == 2
     # Without the store, the instance admits one budget in total and then rejects until `retryAfter`.
-    clock.now += 10
+    clock.advance(10)
     assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
     async with limiter.admit("p", FREE) as decision:
         assert decision.rejection is not None
-        clock.now += int(str(decision.rejection.members["retryAfter"]))
+        clock.advance(int(str(decision.rejection.members["retryAfter"])))
     assert await call(limiter)
     assert len(called_at) == 4
 
@@ -140,27 +130,27 @@ async def test_no_window_exceeds_the_budget(
 ) -> None:
     """No 60 seconds contain more admitted requests than the budget, for any load on three instances."""
     database = SqliteDatabase(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
-    clock, budget = Clock(), Budget(requests, 1000)
-    limiters = [RateLimiter(SqliteLeaseStore(database), clock) for _ in range(3)]
+    clock, budget = VirtualTime(), Budget(requests, 1000)
+    limiters = [RateLimiter(SqliteLeaseStore(database), runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()
     for instance, count, pause in steps:
         for _ in range(count):
             if await call(limiters[instance], budget):
-                admitted.append(clock.now)
-        while admitted and admitted[0] <= clock.now - 60:
+                admitted.append(clock.seconds)
+        while admitted and admitted[0] <= clock.seconds - 60:
             admitted.popleft()
         assert len(admitted) <= requests
-        clock.now += pause
+        clock.advance(pause)
     await database.close()
 
 
 async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) -> None:
     """Four instances under double load admit at least 97 % of the budget, and never more than all of it."""
-    clock, budget = Clock(), Budget(1000, 1000)
-    limiters = [RateLimiter(store, clock) for _ in range(4)]
+    clock, budget = VirtualTime(), Budget(1000, 1000)
+    limiters = [RateLimiter(store, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []
     for second in range(60):
         for number in range(34):
             let_in.append(await call(limiters[(second + number) % 4], budget))
-            clock.now += 1 / 34
+            clock.advance(1 / 34)
     assert 970 <= sum(let_in) <= 1000

@@ -1,5 +1,6 @@
 """In-memory catalog, hub and state store for telemetry tests."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -70,6 +71,7 @@ class States:
     def __init__(self) -> None:
         self.highest: dict[tuple[str, str], int] = {}
         self.counts: dict[str, int] = {}
+        self.mismatches: Counter[str] = Counter()
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
@@ -80,11 +82,12 @@ class States:
             new = [number for number in each.sequence_numbers if number > highest]
             self.counts[each.connection] = self.counts.get(each.connection, 0) + len(new)
             self.highest[each.connection, each.source] = max([highest, *new])
+            self.mismatches[each.connection] += len(each.mismatched.intersection(new))
 
     async def set_status(self, connection: str, status: str) -> None:
         """Store the status."""
         self.statuses.append((connection, status))
 
-    async def states(self) -> Mapping[str, ConnectionState]:
+    async def load_states(self) -> Mapping[str, ConnectionState]:
         """Return the last status of each connection."""
         return {lookup: ConnectionState(status, self.counts.get(lookup, 0), None) for lookup, status in self.statuses}

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.models import Connection
+from shared.disk_space.guard import DiskGuard
+from shared.disk_space.ports import DiskUsage
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.acceptance import TelemetryService, to_hub_messages
 from shared.telemetry.json_text import parse
@@ -207,7 +209,7 @@ def test_message_size() -> None:
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
     assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
-    with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
+    with pytest.raises(WorkspaceError, match="Message 2 of the array") as caught:
         to_hub_messages(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
 
@@ -219,10 +221,35 @@ def test_disabled_connection() -> None:
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
 
 
+async def has_space() -> None:
+    """Accept new data."""
+
+
+async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
+    """A nearly full disk rejects valid telemetry, and nothing is sent; errors of the request are reported before."""
+    disk, hub = DiskGuard(SmallDisk()), Hub()
+    service = TelemetryService(CURRENT, hub, require_space=disk.require_space)
+    codes = []
+    for lookup in ("pump-rig", "nothing", "off"):
+        with pytest.raises(WorkspaceError) as caught:
+            await service.accept(lookup, {"n": 1})
+        codes.append(caught.value.code)
+    assert codes == ["STORAGE_FULL", "CONNECTION_NOT_FOUND", "CONNECTION_DISABLED"]
+    assert hub.sends == []
+
+
+class SmallDisk:
+    """Disk with less than a tenth of its space free."""
+
+    async def read_usage(self) -> DiskUsage:
+        """Return the usage."""
+        return DiskUsage(100, 9)
+
+
 async def test_service_sends_to_the_hub() -> None:
     """When the call returns, the accepted messages are in the hub ``telemetry``, and their number is returned."""
     hub = Hub()
-    assert await TelemetryService(CURRENT, hub).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
+    assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
     assert [(message.partition_key, message.body) for message in hub.messages] == [
         ("pump-rig", b'{"n":1}'),
@@ -244,6 +271,6 @@ async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
     """Invalid bodies are reported before unknown connections, and these before disabled ones; the hub gets nothing."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
-        await TelemetryService(CURRENT, hub).accept(lookup, body)
+        await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)
     assert caught.value.code == code
     assert hub.sends == []

@@ -1,5 +1,6 @@
 """Tests of the wire format of impulses."""
 
+import json
 from datetime import UTC, datetime
 
 import orjson
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.impulses import decode, encode
+from shared.telemetry.impulses import decode_impulse, encode_impulse, read_impulse_texts, to_impulse_texts
+from shared.telemetry.json_text import serialise
 from shared.telemetry.models import Impulse
 
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -24,7 +26,7 @@ EXAMPLE = Impulse(
 
 def test_wire_format() -> None:
     """The wire format has exactly these members."""
-    assert orjson.loads(encode(EXAMPLE)) == {
+    assert orjson.loads(encode_impulse(EXAMPLE)) == {
         "ID": "m-1",
         "Timestamp": "2026-01-05T08:00:00.250000Z",
         "Source": "DataConnection",
@@ -35,21 +37,56 @@ def test_wire_format() -> None:
     }
 
 
-@given(
-    st.builds(
-        Impulse,
-        message_id=TEXT,
-        timestamp=st.datetimes(timezones=st.just(UTC)),
-        connection=TEXT,
-        surfaces=st.lists(TEXT).map(tuple),
-        device_id=TEXT,
-        headers=st.dictionaries(TEXT, TEXT),
-        payload=st.dictionaries(TEXT, st.integers() | TEXT | st.floats(allow_nan=False, allow_infinity=False)),
-    )
+TRICKY = st.sampled_from([']},"Payload":', ',"Headers":', '"', "\\", "Payload", "\n"])
+IMPULSES = st.builds(
+    Impulse,
+    message_id=TEXT | TRICKY,
+    timestamp=st.datetimes(timezones=st.just(UTC)),
+    connection=TEXT | TRICKY,
+    surfaces=st.lists(TEXT | TRICKY).map(tuple),
+    device_id=TEXT | TRICKY,
+    headers=st.dictionaries(TEXT | TRICKY, TEXT | TRICKY),
+    payload=st.dictionaries(
+        TEXT | TRICKY, st.integers() | TEXT | TRICKY | st.floats(allow_nan=False, allow_infinity=False)
+    ),
 )
+
+
+@given(IMPULSES)
 def test_round_trip(impulse: Impulse) -> None:
     """Encoding and decoding returns an equal impulse for any year and any number."""
-    assert decode(encode(impulse)) == impulse
+    assert decode_impulse(encode_impulse(impulse)) == impulse
+
+
+@given(IMPULSES)
+def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
+    """The result is the same as without the text."""
+    assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
+
+
+def test_a_deep_payload_is_checked_although_its_text_is_known() -> None:
+    """A message that could not be parsed again is rejected."""
+    deep: list[object] = []
+    for _ in range(1_023):
+        deep = [deep]
+    payload = {"a": deep}
+    text = b'{"a":' + b"[" * 1_024 + b"]" * 1_024 + b"}"
+    with pytest.raises(ValueError):  # noqa: PT011  words of the parser
+        encode_impulse(EXAMPLE._replace(payload=payload), text)
+
+
+@given(IMPULSES)
+def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
+    """The archive's texts are those of the decoded impulse, whatever its strings contain."""
+    assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
+
+
+@given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
+def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
+    """Another order of the members, spaces and line feeds change nothing."""
+    members = orjson.loads(encode_impulse(impulse))
+    text = json.dumps({name: members[name] for name in order}, indent=1).encode()
+    assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))
 
 
 @pytest.mark.parametrize(
@@ -68,13 +105,17 @@ def test_round_trip(impulse: Impulse) -> None:
 )
 def test_invalid_members_are_reported(change: dict[str, object], named: str) -> None:
     """An object that is not an impulse is rejected with the name of the invalid member."""
-    wrong = orjson.loads(encode(EXAMPLE)) | change
+    wrong = orjson.loads(encode_impulse(EXAMPLE)) | change
     with pytest.raises(ValueError, match=f"^{named}: "):
-        decode(orjson.dumps(wrong))
+        decode_impulse(orjson.dumps(wrong))
+    with pytest.raises(ValueError, match=f"^{named}: "):
+        read_impulse_texts(orjson.dumps(wrong))
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"{"])
 def test_not_an_impulse(text: bytes) -> None:
     """Text that is not a JSON object is a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  two parsers' words
-        decode(text)
+        decode_impulse(text)
+    with pytest.raises(ValueError):  # noqa: PT011  as above
+        read_impulse_texts(text)

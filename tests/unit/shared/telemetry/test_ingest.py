@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shared.errors import WorkspaceError
 from shared.telemetry import ingest as module
 from shared.telemetry.acceptance import to_hub_messages
-from shared.telemetry.impulses import decode
+from shared.telemetry.impulses import decode_impulse
 from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import HubEvent, Impulse
@@ -41,7 +41,7 @@ class Plant:
         """Process a batch and return its impulses."""
         before = len(self.hub.messages)
         await self.ingestor.run(source, events)
-        return [decode(message.body) for message in self.hub.messages[before:]]
+        return [decode_impulse(message.body) for message in self.hub.messages[before:]]
 
 
 async def test_normalisation() -> None:
@@ -130,14 +130,14 @@ async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("body", "reason", "payload"),
     [
-        (b'{"deviceId":"x","ts":5}', "no connection claims it", {"deviceId": "x", "ts": 5}),
+        (b'{"deviceId":"x","ts":5}', "no connection matches the event", {"deviceId": "x", "ts": 5}),
         (b'{"deviceId":"rig-1","ts":5}', "timestamp: ", {"deviceId": "rig-1", "ts": 5}),
         (b'{"deviceId":"rig-1","meta":{"id":""}}', "messageId: ", {"deviceId": "rig-1", "meta": {"id": ""}}),
         (b'{"deviceId":"rig-1","ts":"2026-01-05T07:00:00"}', "timestamp: ", None),
-        (b"[1]", "not a JSON object", {"raw": "[1]"}),
-        (b"1;2;3", "not JSON: ", {"raw": "1;2;3"}),
-        (b"", "not JSON: ", {"raw": ""}),
-        (b"\xff\x00", "not JSON: ", {"raw": base64.b64encode(b"\xff\x00").decode()}),
+        (b"[1]", "the body is not a JSON object", {"raw": "[1]"}),
+        (b"1;2;3", "the body is not JSON: ", {"raw": "1;2;3"}),
+        (b"", "the body is not JSON: ", {"raw": ""}),
+        (b"\xff\x00", "the body is not JSON: ", {"raw": base64.b64encode(b"\xff\x00").decode()}),
     ],
 )
 async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
@@ -235,3 +235,29 @@ async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
     assert all(impulse in expected for impulse in seen)
     assert plant.states.counts == reference.states.counts
     assert Counter(reference.states.counts) == {"rig": 8, "_unrouted": 12}
+
+
+SIGNALS = [{"name": "pressure", "pointer": "/p", "type": "real"}, {"name": "at", "pointer": "/ts", "type": "bool"}]
+
+
+async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that contradicts a declared type is stored as it is and counted once."""
+    counted: list[tuple[str, int]] = []
+    monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
+    plant = Plant()
+    declared = catalog(connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts"}, signals=SIGNALS))
+    plant.ingestor = TelemetryIngestor(current(declared), plant.hub, plant.states)
+    bodies = [b'{"p":1.5,"ts":"2026-01-05T07:00:00Z"}', b'{"p":"high"}', b'{"q":1}', b'{"p":true}', b"not JSON"]
+    events = [event(body, number, device="rig-1") for number, body in enumerate(bodies, 1)]
+    impulses = await plant.ingest(*events)
+    assert [impulse.payload for impulse in impulses[:4]] == [{"p": 1.5}, {"p": "high"}, {"q": 1}, {"p": True}]
+    assert plant.states.mismatches == Counter({"rig": 2, "_unrouted": 0})
+    assert counted == [("workspace.telemetry.type_mismatches", 2)]
+    await plant.ingest(*events)
+    assert plant.states.mismatches["rig"] == 2
+
+
+async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The payload of a connection without signals is not compared with anything."""
+    monkeypatch.setattr(module, "has_type_mismatch", None)
+    assert len(await Plant().ingest(event(b'{"p":"high"}', device="rig-1"))) == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.pointers import compile_pointer, format_pointer, remove, resolve
+from shared.telemetry.pointers import compile_pointer, format_pointer, remove_at_pointer, resolve_pointer
 
 # The example document of RFC 6901 section 5.
 DOCUMENT = {
@@ -42,15 +42,15 @@ DOCUMENT = {
 )
 def test_examples_of_the_rfc(pointer: str, value: object) -> None:
     """Every example of RFC 6901 section 5 returns its value."""
-    assert resolve(DOCUMENT, compile_pointer(pointer)) == value
+    assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) == value
 
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
 def test_missing_targets_give_none(pointer: str) -> None:
     """A pointer beyond an array, into a scalar or with an invalid index returns None."""
     missing = object()
-    assert resolve(DOCUMENT, compile_pointer(pointer)) is None
-    assert resolve(DOCUMENT, compile_pointer(pointer), missing) is missing
+    assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None
+    assert resolve_pointer(DOCUMENT, compile_pointer(pointer), missing) is missing
 
 
 @pytest.mark.parametrize("pointer", ["foo", "/~", "/~2", "/a~"])
@@ -73,16 +73,16 @@ def test_any_member(names: list[str], value: int, others: dict[str, int]) -> Non
         document = {name: document}
     pointer = compile_pointer("".join(f"/{_escaped(name)}" for name in names))
     assert compile_pointer(format_pointer(pointer)) == pointer
-    assert resolve(document, pointer) == value
-    remove(document, pointer)
+    assert resolve_pointer(document, pointer) == value
+    remove_at_pointer(document, pointer)
     others.pop(names[-1], None)
     assert inner == others
-    remove(document, pointer)
+    remove_at_pointer(document, pointer)
     assert inner == others
 
 
 def test_array_elements_are_not_removed() -> None:
     """An array element is not removed, because the other elements would move."""
     document = {"a": [1, 2]}
-    remove(document, ("a", "0"))
+    remove_at_pointer(document, ("a", "0"))
     assert document == {"a": [1, 2]}

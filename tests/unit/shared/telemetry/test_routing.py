@@ -26,7 +26,7 @@ ROUTER = ConnectionRouter(
 
 
 def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
-    route = ROUTER.find(source, given_event, message)
+    route = ROUTER.find_route(source, given_event, message)
     return route.connection if route else None
 
 
@@ -87,7 +87,7 @@ def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
 
 def test_surfaces() -> None:
     """A route contains the surfaces that own the connection, sorted."""
-    route = ROUTER.find("telemetry", event(b"", device="rig-1"), {})
+    route = ROUTER.find_route("telemetry", event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
 
@@ -102,7 +102,7 @@ def test_cache_does_not_change_routes(devices: list[str]) -> None:
         )
         expected = {"rig-1": "one", "other": "two"}
         for device in devices:
-            route = router.find("telemetry", event(b""), {"deviceId": device})
+            route = router.find_route("telemetry", event(b""), {"deviceId": device})
             assert (route.connection if route else None) == expected.get(device)
     finally:
         routing.MAX_CACHED = remembered

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from shared.catalog.models import Variable
-from shared.telemetry.variables import DAY_MS, SPAN, RandomWalk, Tick, build_generator, derive_stream_key, reflect
+from shared.telemetry.variables import (
+    DAY_MS,
+    SPAN,
+    RandomWalk,
+    Tick,
+    build_generator,
+    derive_stream_key,
+    reflect_into_range,
+)
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Variable)
 DAY = 20_457 * DAY_MS
@@ -158,13 +166,13 @@ def test_periodic_values_are_exact() -> None:
 def test_positions_are_independent_of_order(ticks: list[int]) -> None:
     """A position is the same after a restart, a gap or a step back."""
     walk = RandomWalk(KEY)
-    assert [walk.position_at(tick) for tick in ticks] == [RandomWalk(KEY).position_at(tick) for tick in ticks]
+    assert [walk.compute_position(tick) for tick in ticks] == [RandomWalk(KEY).compute_position(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
     """Steps have mean 0 and deviation 1, and are not correlated."""
     walk = RandomWalk(KEY)
-    positions = [walk.position_at(tick) for tick in range(50_001)]
+    positions = [walk.compute_position(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
     assert positions[0] == 0.0
     assert statistics.fmean(steps) == pytest.approx(0, abs=0.02)
@@ -176,13 +184,13 @@ def test_steps_are_standard_normal() -> None:
 def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
     """Any reflected value is within the range; a value within the range is unchanged."""
     high = low + span
-    assert low <= reflect(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
+    assert low <= reflect_into_range(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
     if low <= value <= high:
-        assert reflect(value, low, high) == pytest.approx(value, abs=1e-9)
+        assert reflect_into_range(value, low, high) == pytest.approx(value, abs=1e-9)
 
 
 @pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
 def test_reflection(value: float, reflected: float) -> None:
     """Both ends reflect."""
-    assert reflect(value, 0, 10) == reflected
-    assert reflect(value, 3, 3) == 3
+    assert reflect_into_range(value, 0, 10) == reflected
+    assert reflect_into_range(value, 3, 3) == 3

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.text_formats import json_slices
 from shared.text_formats.json_slices import loads_in_slices
 
 VALUES = st.recursive(
@@ -18,6 +19,46 @@ VALUES = st.recursive(
 def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
     """The result is the same for every number of levels, with and without white space."""
     assert loads_in_slices(json.dumps(value, indent=indent), levels) == value
+
+
+ROWS = st.lists(
+    st.lists(st.text('],[{}"\\\\a') | st.integers() | st.lists(st.lists(st.text("],["))))
+    | st.dictionaries(st.text(), st.text("},{"))
+)
+
+
+@given(ROWS, st.integers(1, 30))
+def test_members_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
+    """Cuts between members never change the result, whatever brackets the texts of the members contain."""
+    text = json.dumps(rows, separators=(",", ":"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_slices, "_SLICE", size)
+        assert loads_in_slices(text, 1) == rows
+
+
+@pytest.mark.parametrize(
+    "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
+)
+def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that were parsed together do not hide an error behind them."""
+    monkeypatch.setattr(json_slices, "_SLICE", 2)
+    with pytest.raises(ValueError, match="line 1"):
+        loads_in_slices(text, 1)
+
+
+def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers of any length and numbers beyond the range of doubles are those of the standard library."""
+    monkeypatch.setattr(json_slices, "_SLICE", 2)
+    for number in (
+        "1234567890123456789",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+        "1E400",
+        "-0",
+        "0.1",
+    ):
+        text = f"[[{number}],[1],[2],[3]]"
+        assert repr(loads_in_slices(text, 1)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.text_formats import strict_json
 from shared.text_formats.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse_json
 
 VALUES = st.recursive(
@@ -21,6 +22,36 @@ def test_valid_json_is_parsed(value: object) -> None:
     assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
+TEXTS = st.recursive(
+    st.sampled_from(['""', '"a\\"', '"\\u0022"', '"\\""', "1", "-0", "1e5", "1E-400", "1e400", "1.50", "null", "true"])
+    | st.integers(-(2**70), 2**70).map(str)
+    | st.floats().map(repr)
+    | st.text(max_size=3).map(json.dumps),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda each: f"[{' , '.join(each)}]")
+        | st.lists(st.tuples(st.sampled_from(['"a"', '"b"', '"\\u0061"', '"\\""']), inner), max_size=3).map(
+            lambda each: "{" + ",".join(f"{key}:{value}" for key, value in each) + "}"
+        )
+    ),
+    max_leaves=10,
+)
+"""JSON texts, and texts that are nearly JSON, with equal keys and all kinds of numbers and escapes."""
+
+
+@given(TEXTS)
+def test_both_parsers_agree(text: str) -> None:
+    """The fast parser returns the same value as the slow one, of the same types, or leaves the text to it."""
+    found = strict_json._parse_fast(text.encode())
+    if found is not strict_json._UNDECIDED:
+        assert repr(found) == repr(strict_json._parse_slowly(text.encode()))
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "b": [true, null, 1.5, "\u00e9\\n"]}', "[[], {}]", '"x"', "-17"])
+def test_usual_texts_take_the_fast_parser(text: str) -> None:
+    """Objects, arrays, numbers and strings without escaped code units are parsed fast."""
+    assert strict_json._parse_fast(text.encode()) == json.loads(text)
+
+
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
@@ -28,7 +59,7 @@ def test_valid_json_is_parsed(value: object) -> None:
         (b"{", "not JSON"),
         (b"[1,]", "not JSON"),
         (b"{'a':1}", "not JSON"),
-        (b"\xef\xbb\xbf{}", "BOM"),
+        (b"\xef\xbb\xbf{}", "begins with a byte order mark; send UTF-8 without one"),
         (b"\xff", "UTF-8"),
         (b"NaN", "NaN"),
         (b'{"a":-Infinity}', "Infinity"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.validation.names import find_broken_rule, find_scripts, to_identity_key
+from shared.validation.names import find_name_error, find_scripts, to_identity_key
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from shared.validation.names import find_broken_rule, find_scripts, to_identity_
 )
 def test_ordinary_names_are_accepted(name: str) -> None:
     """A name can contain letters of any script, digits, punctuation and inner spaces."""
-    assert find_broken_rule(name) is None
+    assert find_name_error(name) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_ordinary_names_are_accepted(name: str) -> None:
 )
 def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
     """Invisible characters, outer spaces and decomposed letters are rejected with the rule."""
-    message = find_broken_rule(name)
+    message = find_name_error(name)
     assert message is not None
     assert rule in message
 
@@ -51,7 +51,7 @@ def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
 @given(st.text(max_size=20))
 def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
     """An accepted name is in NFC, without outer white space and without control or format characters."""
-    if find_broken_rule(name) is None:
+    if find_name_error(name) is None:
         assert name == unicodedata.normalize("NFC", name).strip()
         assert not {unicodedata.category(character) for character in name} & {"Cc", "Cf"}
 

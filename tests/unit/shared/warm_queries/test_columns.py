@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from shared.catalog.models import WarmQuery
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, invalid
 from shared.warm_queries import columns as module
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -19,12 +19,15 @@ class Engine:
     def __init__(self) -> None:
         self.awake = asyncio.Event()
         self.broken = False
+        self.rejects = False
         self.request_count = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the columns after a delay."""
         self.request_count += 1
         await self.awake.wait()
+        if self.rejects:
+            raise invalid("query", query.text, code="QUERY_INVALID")
         if self.broken:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", query.text)
         return EngineResult(COLUMNS, [], 1.0, None)
@@ -65,3 +68,65 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
     assert await columns.resolve(query("T | take 2")) == COLUMNS
     assert await columns.find(query("T | count")) == COLUMNS
     assert engine.request_count == 3
+
+
+async def test_cache_holds_all_queries_of_a_list() -> None:
+    """The columns of a list that is longer than the usual cache are requested once."""
+    engine = Engine()
+    engine.awake.set()
+    columns = QueryColumns(engine)
+    queries = [query(f"T | take {number}") for number in range(module.MIN_CACHED + 10)]
+    for each in queries:
+        columns.reserve(len(queries))
+        assert await columns.check(each) is None
+    assert await columns.find_all(queries) == [COLUMNS] * len(queries)
+    assert engine.request_count == len(queries)
+
+
+async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long list returns the cached columns at once; the others are requested a few at a time."""
+    monkeypatch.setattr(module, "MAX_AWAITED", 10)
+    engine = Engine()
+    columns = QueryColumns(engine)
+    queries = [query(f"T | take {number}") for number in range(20)]
+    assert await asyncio.wait_for(columns.find_all(queries), 60) == [None] * 20
+    await asyncio.sleep(0)
+    assert engine.request_count <= module.LIST_REQUESTS
+    engine.awake.set()
+    assert await columns.find(queries[-1]) == COLUMNS
+    assert [await columns.check(each) for each in queries] == [None] * 20
+    assert engine.request_count == 20
+    assert await columns.find_all(queries) == [COLUMNS] * 20
+
+
+async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failure of the engine the queued requests of a list are not sent; the next list sends them again."""
+    monkeypatch.setattr(module, "MAX_AWAITED", 10)
+    engine = Engine()
+    engine.broken = True
+    columns = QueryColumns(engine)
+    queries = [query(f"T | take {number}") for number in range(20)]
+    await columns.find_all(queries)
+    engine.awake.set()
+    queued = list(columns._queued.values())
+    assert [result.code for result in await asyncio.gather(*queued) if isinstance(result, WorkspaceError)]
+    assert engine.request_count == module.LIST_REQUESTS
+    engine.broken = False
+    assert await columns.find(queries[0]) == COLUMNS
+
+
+async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a limited time lists use the engine's rejection of a query; a definition asks the engine again."""
+    engine = Engine()
+    engine.awake.set()
+    engine.rejects = True
+    columns = QueryColumns(engine)
+    assert [await columns.find(query("T | wher")) for _ in range(3)] == [None] * 3
+    assert engine.request_count == 1
+    with pytest.raises(WorkspaceError):
+        await columns.resolve(query("T | wher"))
+    assert engine.request_count == 2
+    monkeypatch.setattr(module, "REJECTED_SECONDS", -1.0)
+    await columns.find(query("T | whe"))
+    await columns.find(query("T | whe"))
+    assert engine.request_count == 4

@@ -16,7 +16,7 @@ from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import Condition, condition_from_headers
-from shared.errors import WorkspaceError
+from shared.errors import WorkspaceError, invalid
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.etags import compute_etag
@@ -28,10 +28,17 @@ ADMIN = "admin@plant-a.example"
 
 
 class Engine:
-    """Query engine that accepts every query."""
+    """Query engine that accepts every query, unless it rejects all."""
+
+    def __init__(self) -> None:
+        self.rejects = False
 
     async def execute(self, _: EngineQuery) -> EngineResult:
         """Return an empty result."""
+        if self.rejects:
+            raise invalid(
+                "query", "'fork' is not supported. The query runs on Data Explorer only.", code="QUERY_INVALID"
+            )
         return EngineResult((Column("n", "long"),), [], 1.0)
 
     async def ping(self) -> None:
@@ -98,14 +105,14 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
     """An If-Match with an older, weak or unknown tag changes nothing and creates no audit event."""
     first, _ = await queries.put(member("a"), make_query())
     second, _ = await queries.put(member("b"), make_query("Telemetry | take 2"), if_match(first))
-    version = await processes.plants[0].store.version()
+    version = await processes.plants[0].store.read_version()
     for refused in (if_match(first), if_match(f"W/{compute_etag(second)}"), if_match('"x"'), NEW):
         assert await get_error_code(queries.put(member("a"), make_query("T"), refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.delete(member("a"), "mine", refused)) == "PRECONDITION_FAILED"
-    assert await processes.plants[0].store.version() == version
+    assert await processes.plants[0].store.read_version() == version
     assert await processes.events("mine") == ["Created", "Updated"]
-    assert not await processes.plants[0].store.pending_events()
+    assert not await processes.plants[0].store.list_pending_events()
     third, created = await queries.put(member("a"), make_query("Telemetry | take 3"), if_match('"x"', second))
     assert not created
     await queries.delete(member("a"), "mine", if_match(third))
@@ -116,7 +123,8 @@ async def test_star_conditions(queries: QueryDefinitions) -> None:
     """``If-Match: *`` never creates a query, and ``If-None-Match: *`` never replaces one."""
     assert await get_error_code(queries.put(member("a"), make_query(), if_match("*"))) == "PRECONDITION_FAILED"
     assert await get_error_code(queries.put(member("a"), make_query(), if_match('"x"'))) == "PRECONDITION_FAILED"
-    assert await get_error_code(queries.delete(member("a"), "mine", if_match("*"))) == "WARM_QUERY_NOT_FOUND"
+    assert await get_error_code(queries.delete(member("a"), "mine", if_match("*"))) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.delete(member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
     assert await get_error_code(queries.approve(ADMIN, "mine", if_match("*"))) == "WARM_QUERY_NOT_FOUND"
     first, created = await queries.put(member("a"), make_query(), NEW)
     assert created
@@ -197,6 +205,21 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     [item] = [each for each in (await processes.plants[1].store.load()).items if each.key == "mine"]
     assert (item.definition["kql"], item.edited_by) == (winner[0].value.kql, winner[0].edited_by)
     assert await processes.events("mine") == ["Created", "Updated"]
+
+
+async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
+    """Approval asks the engine again: a draft can come from a workspace with another engine."""
+    await processes.services[0].put(member("editor@plant-a.example"), make_query())
+    engine = Engine()
+    engine.rejects = True
+    approving = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
+    with pytest.raises(WorkspaceError, match="Data Explorer only") as raised:
+        await approving.approve(ADMIN, "mine")
+    assert raised.value.code == "QUERY_INVALID"
+    assert "Approved" not in await processes.events("mine")
+    engine.rejects = False
+    later = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
+    assert (await later.approve(ADMIN, "mine")).value.approval is not None
 
 
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:

@@ -1,10 +1,12 @@
 """Tests of the conversion of engine cells to JSON values."""
 
+from typing import Any
+
 import pytest
 
 from shared.errors import WorkspaceError
 from shared.warm_queries.ports import Column
-from shared.warm_queries.results import MAX_DEPTH, to_row_objects
+from shared.warm_queries.results import MAX_DEPTH, to_column_values, to_row_objects
 
 COLUMNS = (Column("d", "dynamic"),)
 
@@ -38,3 +40,27 @@ def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
 def test_brackets_in_text_do_not_count_as_levels() -> None:
     """Text with many brackets is not a deep value."""
     assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
+
+
+def test_cells_are_converted_by_their_type() -> None:
+    """Times have six digits, numbers that are not finite are null, and rows equal the values of the columns."""
+    columns = tuple(Column(kind, kind) for kind in ("datetime", "real", "bool", "dynamic", "string", "long"))
+    rows: list[list[Any]] = [
+        ["2026-01-05T08:00:00.1234567Z", "NaN", 1, '{"a":[1]}', "x", 2**62],
+        ["2026-01-05T08:00:00Z", 1, 0, "plain", "", -1],
+        ["2026-01-05T08:00:00.123456Z", 0.5, None, None, "y", None],
+        [None, None, True, [1], "z", 0],
+    ]
+    values = to_column_values(columns, rows)
+    assert values == (
+        ["2026-01-05T08:00:00.123456Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.123456Z", None],
+        [None, 1, 0.5, None],
+        [True, False, None, True],
+        [{"a": [1]}, "plain", None, [1]],
+        ["x", "", "y", "z"],
+        [2**62, -1, None, 0],
+    )
+    names = [column.name for column in columns]
+    assert to_row_objects(columns, rows) == [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    assert to_column_values(columns, []) == ([],) * 6
+    assert to_row_objects(columns, []) == []

@@ -152,6 +152,25 @@ async def test_result_is_cached_within_cache_seconds() -> None:
     assert [requests.cache_seconds for requests in engine.requests] == [0, 0, 60]
 
 
+@pytest.mark.parametrize("first_by_column", [False, True])
+async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
+    """A cached result by column is returned with rows if rows are requested, and the engine is asked once."""
+    engine = Engine(ROWS)
+    queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
+
+    async def catalog() -> Catalog:
+        return Catalog(queries=queries)
+
+    warm = WarmQueries(catalog, engine, 30)
+    await warm.execute("kept", None, 10, {}, by_column=first_by_column)
+    by_row = await warm.execute("kept", None, 10, {})
+    by_column = await warm.execute("kept", None, 10, {}, by_column=True)
+    assert [row["v"] for row in by_row.rows] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert (by_row.values, by_row.row_count, by_column.row_count) == (None, 5, 5)
+    assert by_row.executed_at == by_column.executed_at
+    assert len(engine.requests) == 1
+
+
 async def test_changed_query_does_not_return_cached_result() -> None:
     """A cached result belongs to the approved version of the query."""
     engine = Engine(ROWS)

@@ -45,10 +45,10 @@ def failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 async def test_ready_while_every_store_answers(services: Services) -> None:
     """A deployment is ready without a workspace and with one, audited or not."""
-    assert await services.readiness.find_failing() == []
+    assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
         await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")
-        assert await services.readiness.find_failing() == []
+        assert await services.readiness.find_failing_dependencies() == []
 
 
 async def test_failing_store_is_logged(
@@ -58,9 +58,9 @@ async def test_failing_store_is_logged(
     await services.provenance.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True
-    assert set(await services.readiness.find_failing()) == failing(caplog) == {"token key", "checkpoints"}
+    assert set(await services.readiness.find_failing_dependencies()) == failing(caplog) == {"token key", "checkpoints"}
     deployed.vault.down = False
-    assert await services.readiness.find_failing() == []
+    assert await services.readiness.find_failing_dependencies() == []
     caplog.clear()
     await asyncio.to_thread(deployed.cosmos.stop)
-    assert set(await services.readiness.find_failing()) == failing(caplog) >= {"audit log"}
+    assert set(await services.readiness.find_failing_dependencies()) == failing(caplog) >= {"audit log"}

@@ -12,7 +12,7 @@ from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
 
 DATABASE = "plant"
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
@@ -48,7 +48,7 @@ async def stores(
 def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
     """Return a number of records that follow a tip of :data:`CHAIN`."""
     records: list[ChainRecord] = []
-    previous = tip.hash or genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
+    previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
         timestamp = f"2026-01-05T08:{sequence // 60:02d}:{sequence % 60:02d}.000000Z"
         made = draft_event("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
@@ -59,7 +59,7 @@ def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainR
 
 async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
     """Append a number of records in small batches; return the tip."""
-    tip = await store.tip(CHAIN)
+    tip = await store.read_tip(CHAIN)
     for _ in range(0, count, at_once):
         tip = await store.append(CHAIN, batch(tip, at_once), tip)
     return tip

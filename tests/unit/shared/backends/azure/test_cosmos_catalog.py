@@ -92,7 +92,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -5)
         await small.save([], [], [], 2)
         assert len(await _ids(state)) == 4
-        await small.settle([event.append_id for event in events])
+        await small.delete_pending_events([event.append_id for event in events])
         assert await _ids(state) == {"head"}
 
 
@@ -104,7 +104,7 @@ async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(WorkspaceError) as caught:
             await store.save([], [], [PendingEvent("id", "PlatformConfig", "admin", {})], 0)
         assert caught.value.code == "CATALOG_UNAVAILABLE"
-        assert await store.version() == 0
+        assert await store.read_version() == 0
 
 
 async def _ids(state: CosmosItemStore) -> set[str]:

@@ -15,8 +15,8 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
-    batch_weight,
-    partition_key,
+    compute_batch_weight,
+    compute_partition_key,
     record_from_item,
     record_to_item,
 )
@@ -36,7 +36,7 @@ def _record(**event: Any) -> ChainRecord:
 
 
 def _operation_bytes(record: ChainRecord) -> int:
-    operation = {"operationType": "Create", "resourceBody": record_to_item(partition_key(CHAIN, 1), record)}
+    operation = {"operationType": "Create", "resourceBody": record_to_item(compute_partition_key(CHAIN, 1), record)}
     return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
 
 
@@ -45,7 +45,7 @@ def test_an_item_restores_its_record(entity: str, description: str, times: int) 
     """A record with any text is restored exactly and stays within its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
-    assert _operation_bytes(record) <= batch_weight(record.canonical)
+    assert _operation_bytes(record) <= compute_batch_weight(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
@@ -54,7 +54,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     room = MAX_RECORD_BYTES - 700
     record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _operation_bytes(record) <= batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _operation_bytes(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 
@@ -75,7 +75,9 @@ def test_a_forged_item_is_returned_unchanged() -> None:
 def test_partition_keys_are_distinct() -> None:
     """Similar scopes and different segments have distinct, short, alphanumeric partition keys."""
     scopes = ["", "s", "S", "s/1", "s-000001", "é", "e\u0301", "x" * 10_000]
-    keys = {partition_key(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)}
+    keys = {
+        compute_partition_key(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)
+    }
     assert len(keys) == 2 * len(scopes)
     assert all(len(key) == 71 and key.isascii() for key in keys)
 
@@ -91,7 +93,7 @@ async def test_the_heaviest_batches_are_accepted() -> None:
             tip = await store.append(CHAIN, batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
             full: list[ChainRecord] = []
             for record in batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
-                if sum(store.weight(one.canonical) for one in [*full, record]) > store.max_batch_weight:
+                if sum(store.measure_weight(one.canonical) for one in [*full, record]) > store.max_batch_weight:
                     break
                 full.append(record)
             assert len(full) > 20
@@ -122,8 +124,8 @@ async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason:
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
         with pytest.raises(WorkspaceError, match=reason):
-            await store.tip(CHAIN)
-        assert not server.requests.for_operation("read_item")
+            await store.read_tip(CHAIN)
+        assert not server.requests.find_by_operation("read_item")
 
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])
@@ -133,7 +135,7 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
     async with CosmosServer(options=options) as server:
         await create_database(server)
         async with stores(server) as (store,):
-            assert await store.tip(CHAIN) == Tip()
+            assert await store.read_tip(CHAIN) == Tip()
 
 
 async def test_unsuitable_containers_are_rejected() -> None:
@@ -142,13 +144,13 @@ async def test_unsuitable_containers_are_rejected() -> None:
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
             with pytest.raises(WorkspaceError, match="container DomainEvents cannot be read"):
-                await store.tip(CHAIN)
+                await store.read_tip(CHAIN)
             await database.create_container(CHAIN.target.value, PartitionKey("/chain"))
             with pytest.raises(WorkspaceError, match="unique key"):
-                await store.tip(CHAIN)
+                await store.read_tip(CHAIN)
             await database.delete_container(CHAIN.target.value)
             await create_containers(database)
-        assert await store.tip(CHAIN) == Tip()
+        assert await store.read_tip(CHAIN) == Tip()
 
 
 def test_faults_of_containers_are_reported() -> None:
@@ -158,7 +160,7 @@ def test_faults_of_containers_are_reported() -> None:
 
 def test_only_filter_fields_are_indexed() -> None:
     """Neither canonical text nor hashes are indexed."""
-    policy = CHAINS[0].indexing_policy()
+    policy = CHAINS[0].build_indexing_policy()
     assert policy["excludedPaths"] == [{"path": "/*"}]
     assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
 
@@ -169,7 +171,7 @@ async def test_a_wrong_key_is_unavailable() -> None:
         server.key = "d3Jvbmc="
         async with stores(server) as (store,):
             with pytest.raises(WorkspaceError) as caught:
-                await store.tip(CHAIN)
+                await store.read_tip(CHAIN)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
     assert "d3Jvbmc" not in str(caught.value)
 

@@ -9,14 +9,14 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition_key, record_to_item
+from shared.backends.azure.cosmos_chain_items import compute_partition_key, record_to_item
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import find_decisions
-from shared.provenance.hash_rule import record_id
+from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainRecord, Filters, Lookup
-from shared.provenance.queries import AmendmentFilters, query, query_amendments
+from shared.provenance.queries import AmendmentFilters, query_amendments, query_records
 from shared.provenance.records import draft_event, seal_record
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
@@ -33,7 +33,7 @@ from tests.unit.shared.provenance.test_amendments import CHAIN as CORRECTIONS
 from tests.unit.shared.provenance.test_amendments import STRICT, build_body, catch_rejection
 
 COUNT = 5
-KEY = partition_key(CHAIN, 1)
+KEY = compute_partition_key(CHAIN, 1)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
 DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
     "no content": ({"text": None}, True),
     "a number": ({"text": 5}, True),
-    "an object": ({"text": {"RecordID": record_id(3)}}, True),
+    "an object": ({"text": {"RecordID": format_record_id(3)}}, True),
     "a list as text": ({"text": "[]"}, True),
     "bad base64": ({"text": None, "base64": "***"}, True),
     "no hash": ({"hash": None}, False),
@@ -79,16 +79,16 @@ async def test_a_damaged_item_is_reported_and_hides_no_other(
 ) -> None:
     """Verification fails at the item; a query returns the other records, and a placeholder if none is left."""
     changes, damaged = DAMAGE[name]
-    sound = json.loads((await query(store, CHAIN, Filters())).to_json_array())
-    item = await container.read_item(record_id(3), KEY)
+    sound = json.loads((await query_records(store, CHAIN, Filters())).to_json_array())
+    item = await container.read_item(format_record_id(3), KEY)
     await container.upsert_item({**item, **changes})
     for named in (None, 3):
         verdict = await ChainVerifier(store, workspace).verify(CHAIN, named)
-        assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(3))
-    answer = await query(store, CHAIN, Filters())
+        assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(3))
+    answer = await query_records(store, CHAIN, Filters())
     shown = json.loads(answer.to_json_array())
-    assert [record for record in shown if record["RecordID"] != record_id(3)] == [*sound[:2], *sound[3:]]
-    assert list(answer.damaged) == ([record_id(3)] if damaged else [])
+    assert [record for record in shown if record["RecordID"] != format_record_id(3)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == ([format_record_id(3)] if damaged else [])
 
 
 async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str) -> ChainRecord:
@@ -107,7 +107,7 @@ async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
     await _forge(store, container, COUNT + 1, records[-1].hash)
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
-    assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
+    assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
 ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-00000000003", "1000000000000", "zzz")
@@ -120,17 +120,17 @@ async def test_an_item_with_a_foreign_id_is_ignored(
     """An item whose id is not a RecordID is never returned, decides no amendment, and does not prevent appends."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_to_item(KEY, records[1])
-    fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}
+    fields = {**forged["p"], "AmendmentID": format_record_id(1), "Status": "approved"}
     await container.create_item({**forged, "id": odd, "append": "forged", "p": fields})
     assert (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records == records
-    assert list(await store.hashes(CHAIN, 0, limit=9)) == [record.hash for record in records]
-    assert [one.sequence for one in (await query(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
-    assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [record_id(1)]) == []
+    assert list(await store.read_hashes(CHAIN, 0, limit=9)) == [record.hash for record in records]
+    assert [one.sequence for one in (await query_records(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
+    assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [format_record_id(1)]) == []
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     await fill(store, 1)
-    assert (await store.tip(CHAIN)).sequence == COUNT + 1
+    assert (await store.read_tip(CHAIN)).sequence == COUNT + 1
 
 
 @pytest.mark.parametrize("said", [{"sequence": -1}, {"sequence": 2.5}, {"sequence": "many"}, {"hash": "x"}])
@@ -141,7 +141,7 @@ async def test_a_forged_head_is_found_and_not_continued(
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT if "hash" in said else 1))
+    assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT if "hash" in said else 1))
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, workspace).append(CHAIN, draft_event("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
@@ -151,7 +151,7 @@ async def test_records_without_a_head_are_found(store: CosmosChainStore, contain
     """Records are read without the head item, and their ids prevent a second chain with the same positions."""
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
-    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
     with pytest.raises(WorkspaceError):
         await ChainLog(store, workspace, give_up_seconds=0.1).append(CHAIN, draft_event("u", EVENT))
     assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
@@ -160,7 +160,7 @@ async def test_records_without_a_head_are_found(store: CosmosChainStore, contain
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
     """An item without partition key is not returned as the head of a chain."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
-    assert [chain async for chain, _ in store.tips()] == [CHAIN]
+    assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
@@ -170,16 +170,16 @@ async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer
         amendments = Amendments(ChainLog(store, workspace), store)
         for _ in range(2):
             await amendments.create(CORRECTIONS, "ann", build_body(), STRICT)
-        await amendments.approve(CORRECTIONS, record_id(1), "bob")
+        await amendments.approve(CORRECTIONS, format_record_id(1), "bob")
         items = client.get_database_client(DATABASE).get_container_client(CORRECTIONS.target)
-        item = await items.read_item(record_id(3), partition_key(CORRECTIONS, 1))
+        item = await items.read_item(format_record_id(3), compute_partition_key(CORRECTIONS, 1))
         del item["p"][lost]
         await items.upsert_item(item)
-        assert (await catch_rejection(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[
+        assert (await catch_rejection(amendments.reject(CORRECTIONS, format_record_id(1), "bob", None)))[
             1
         ] == "AMENDMENT_NOT_PENDING"
-        told = await find_decisions(store, CORRECTIONS, [record_id(1), record_id(2)])
-        assert (sorted(told.by_amendment), told.is_complete) == ([record_id(1)], True)
+        told = await find_decisions(store, CORRECTIONS, [format_record_id(1), format_record_id(2)])
+        assert (sorted(told.by_amendment), told.is_complete) == ([format_record_id(1)], True)
         answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
         assert [record.sequence for record in answer.records] == [3, 2, 1]
-        await amendments.approve(CORRECTIONS, record_id(2), "bob")
+        await amendments.approve(CORRECTIONS, format_record_id(2), "bob")

@@ -157,3 +157,9 @@ async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerS
     with pytest.raises(WorkspaceError) as caught:
         await store.list(DatabasePlace("lab", "samples"))
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"
+
+
+async def test_a_missing_database_has_no_containers(manager: ResourceManager, store: CosmosContainerStore) -> None:
+    """A database that the account does not have lists no containers, as each of them is not found."""
+    manager.refuse["list"] = 404
+    assert list(await store.list(PLACE)) == []

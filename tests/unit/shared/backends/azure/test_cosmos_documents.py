@@ -9,7 +9,7 @@ import pytest
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
-from emulators.cosmos.faults import random_faults
+from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
@@ -179,7 +179,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
     """Each acknowledged increment counts once; unknown ones count once or not at all."""
     async with documents(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, text(KEY))
-        faults = random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
+        faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
         server.faults.add(*(fault for fault in faults if fault.status != 412))
         answered = unknown = 0
 

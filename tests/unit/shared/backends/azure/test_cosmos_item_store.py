@@ -11,7 +11,7 @@ from emulators.cosmos.faults import FaultKind, InjectedFault
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, probes
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, build_probes
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.ports import LeaseRequest
@@ -134,7 +134,7 @@ async def test_a_rejection_is_not_retried(plant: Plant) -> None:
 async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
     """A missing item and a missing container are distinct, and the readiness check fails for the latter."""
     assert await plant.state.read("n", "n") is None
-    probe = probes(plant.account)["Cosmos DB container connections"]
+    probe = build_probes(plant.account)["Cosmos DB container connections"]
     await probe()
     plant.server.faults.add(
         InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)

@@ -56,7 +56,7 @@ async def plant() -> AsyncIterator[Plant]:
             account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
             states = CosmosItemStore(account, CATALOG, "CODE", "it")
             tip = await fill(chains, COUNT)
-            await chains.append(OTHER, batch(tip, 1), await chains.tip(OTHER))
+            await chains.append(OTHER, batch(tip, 1), await chains.read_tip(OTHER))
             for number in range(COUNT):
                 assert await states.put(None, {"id": f"s{number}", "scope": "s"})
                 key = DocumentKey(f"d{number}", "l1")
@@ -68,7 +68,7 @@ async def plant() -> AsyncIterator[Plant]:
 READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
     "records": lambda plant: plant.chains.read(CHAIN, 0, limit=99, max_bytes=MANY),
     "newest": lambda plant: plant.chains.scan(CHAIN, Filters(), limit=99, max_bytes=MANY),
-    "hashes": lambda plant: plant.chains.hashes(CHAIN, 0, limit=99),
+    "hashes": lambda plant: plant.chains.read_hashes(CHAIN, 0, limit=99),
     "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
     "state": lambda plant: plant.states.find("SELECT * FROM c", "s"),
     "state everywhere": lambda plant: plant.states.find("SELECT * FROM c"),
@@ -95,7 +95,7 @@ async def test_the_tips_are_returned_once(plant: Plant) -> None:
     for place in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
-        assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.tips()]) == [
+        assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.list_tips()]) == [
             CHAIN.scope_key,
             OTHER.scope_key,
         ]

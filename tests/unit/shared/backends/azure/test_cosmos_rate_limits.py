@@ -11,6 +11,8 @@ from shared.backends.azure.cosmos_rate_limits import _PrincipalBudget
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
+from shared.runtime import SYSTEM_RUNTIME
+from tests.virtual_time import VirtualTime
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)
 
@@ -25,20 +27,9 @@ class Items:
         """Grant a lease like the store."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
-        lease = account.lease(request, at)
-        self.held[request.principal] = json.dumps(account.to_members())
+        lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())
+        self.held[request.principal] = json.dumps(account.to_item_properties())
         return lease
-
-
-class Clock:
-    """A clock that tests set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.25
-
-    def __call__(self) -> float:
-        """Return the time, seconds since the epoch."""
-        return self.now
 
 
 async def call(limiter: RateLimiter, budget: Budget) -> bool:
@@ -51,27 +42,27 @@ async def call(limiter: RateLimiter, budget: Budget) -> bool:
 @settings(max_examples=60, deadline=None)
 async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
     """With any requests to three instances, no 60 seconds contain more admitted requests than the budget."""
-    clock, budget, items = Clock(), Budget(requests, 1000), Items()
-    limiters = [RateLimiter(items, clock) for _ in range(3)]
+    clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
+    limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()
     for instance, count, pause in steps:
         for _ in range(count):
             if await call(limiters[instance], budget):
-                admitted.append(clock.now)
-        while admitted and admitted[0] <= clock.now - 60:
+                admitted.append(clock.seconds)
+        while admitted and admitted[0] <= clock.seconds - 60:
             admitted.popleft()
         assert len(admitted) <= requests
-        clock.now += pause
+        clock.advance(pause)
 
 
 async def test_the_item_stays_small_and_the_budget_is_used() -> None:
     """Four busy instances use at least 97 % of a budget, and the item stays within a few kilobytes."""
-    clock, budget, items = Clock(), Budget(1000, 1000), Items()
-    limiters = [RateLimiter(items, clock) for _ in range(4)]
+    clock, budget, items = VirtualTime(), Budget(1000, 1000), Items()
+    limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []
     for second in range(180):
         for number in range(34):
             let_in.append(await call(limiters[(second + number) % 4], budget))
-            clock.now += 1 / 34
+            clock.advance(1 / 34)
     assert 970 <= sum(let_in[: 60 * 34]) <= 1000
     assert len(items.held["p"]) < 3_000

@@ -9,9 +9,9 @@ import pytest
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
-from emulators.cosmos.faults import random_faults
+from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import HEAD_ID, partition_key
+from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
@@ -113,7 +113,7 @@ def _fresh(name: str) -> InjectedFault:
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
     """A failed append reports correctly that nothing was written, the tip moved, or the outcome is unknown."""
     fault, (expected, stored) = _fresh(name), FAULTS[name][1]
-    tip = await store.tip(CHAIN)
+    tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
     if expected is None:
         await store.append(CHAIN, batch(tip, 2), tip)
@@ -122,10 +122,10 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
         with pytest.raises(expected):
             await store.append(CHAIN, batch(tip, 2), tip)
     assert fault.applied == 1
-    await _wait_until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
+    await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 4 + (expected is None))
     # The fixture sends three batches and this append one. It is sent again only after a definite rejection.
-    assert len(server.requests.for_operation("batch")) == 4 + (expected is None)
-    assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
+    assert len(server.requests.find_by_operation("batch")) == 4 + (expected is None)
+    assert (await store.read_tip(CHAIN)).sequence == (5 if stored else 3)
     assert await sequences(store) == list(range(1, 6 if stored else 4))
     await _check_stored_once(server, store, name)
 
@@ -152,18 +152,18 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
     late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
-    await _wait_until(lambda: len(server.requests.for_operation("batch")) == 5)
-    assert sorted(exchange.status for exchange in server.requests.for_operation("batch")[3:]) in (
+    await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 5)
+    assert sorted(exchange.status for exchange in server.requests.find_by_operation("batch")[3:]) in (
         [200, 207],
         [200, 412],
     )
     assert await sequences(store) == [1, 2, 3, 4]
-    assert (await store.tip(CHAIN)).hash == appended.record.hash
+    assert (await store.read_tip(CHAIN)).hash == appended.record.hash
 
 
 async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
     """If another append succeeds while a throttled one waits, the retry is rejected, because its If-Match is stale."""
-    tip = await store.tip(CHAIN)
+    tip = await store.read_tip(CHAIN)
     conditional: list[bool] = []
 
     def note(request: CosmosRequest) -> bool:
@@ -187,7 +187,7 @@ async def test_endless_throttling_is_unavailable(
     """After its retries, the store reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
-    tip = await store.tip(CHAIN)
+    tip = await store.read_tip(CHAIN)
     with pytest.raises(WorkspaceError) as caught:
         await store.append(CHAIN, batch(tip, 1), tip)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -222,12 +222,12 @@ READ_FAULTS = [
 async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
     """A read with transient failures returns everything once, in order."""
     for read in (
-        lambda: store.tip(CHAIN),
+        lambda: store.read_tip(CHAIN),
         lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
         lambda: store.scan(CHAIN, Filters(), offset=1, limit=9, max_bytes=MANY),
         lambda: store.scan(CHAIN, Filters(), offset=5, limit=9, max_bytes=MANY),
         lambda: store.find(CHAIN, Lookup.APPEND_ID, ["e-1", "e-2", "e-3"]),
-        lambda: store.hashes(CHAIN, 0, limit=9),
+        lambda: store.read_hashes(CHAIN, 0, limit=9),
     ):
         undisturbed = await read()
         applied = InjectedFault(
@@ -242,17 +242,17 @@ async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, 
         server.faults.add(applied)
         assert await read() == undisturbed
         server.faults.clear()
-    assert [chain async for chain, _ in store.tips()] == [CHAIN]
+    assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
 
 
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
     """A permanent rejection of a read is returned at once."""
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
-    sent = len(server.requests.for_operation("read_item"))
+    sent = len(server.requests.find_by_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
-        await store.tip(CHAIN)
+        await store.read_tip(CHAIN)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
-    assert len(server.requests.for_operation("read_item")) == sent + 1
+    assert len(server.requests.find_by_operation("read_item")) == sent + 1
     with pytest.raises(WorkspaceError):
         await store.read(CHAIN, 0, limit=9, max_bytes=MANY)
 
@@ -265,9 +265,9 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
     async with stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
-        faults = random_faults(0.4, seed, _is_batch)
+        faults = build_random_faults(0.4, seed, _is_batch)
         # A read has no condition that can fail.
-        faults += [fault for fault in random_faults(0.2, seed + 1, _is_read) if fault.status != 412]
+        faults += [fault for fault in build_random_faults(0.2, seed + 1, _is_read) if fault.status != 412]
         server.faults.add(*faults)
         answered: dict[str, tuple[int, str]] = {}
         engines = logs(opened)
@@ -308,8 +308,8 @@ async def test_a_missing_head_never_causes_a_fork(server: CosmosServer, store: C
     """A writer that finds no head cannot restart the chain over existing records."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
-        await container.delete_item(HEAD_ID, partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
-    assert await store.tip(CHAIN) == Tip()
+        await container.delete_item(HEAD_ID, compute_partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
+    assert await store.read_tip(CHAIN) == Tip()
     with pytest.raises(TipMovedError):
         await store.append(CHAIN, batch(Tip(), 1, name="fork"), Tip())
     assert await sequences(store) == [1, 2, 3]

@@ -8,7 +8,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition_key, record_to_item
+from shared.backends.azure.cosmos_chain_items import compute_partition_key, record_to_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
 from shared.provenance.verifier import ChainVerifier
@@ -65,7 +65,7 @@ async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: Cont
     """The batch that fills a segment seals it; the next append begins the next one."""
     await fill(store, 3)
     assert await _segments(container) == [(1, True, 3)]
-    assert (await store.tip(CHAIN)).sequence == 3
+    assert (await store.read_tip(CHAIN)).sequence == 3
     await fill(store, 4)
     assert await _segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
 
@@ -74,9 +74,9 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
     """A new process reads, filters, skips and finds records in all segments."""
     tip = await fill(store, 10)
     async with stores(server) as (other,):
-        assert await other.tip(CHAIN) == tip
+        assert await other.read_tip(CHAIN) == tip
         assert await sequences(other) == list(range(1, 11))
-        assert await other.tip(CHAIN) == await store.tip(CHAIN)
+        assert await other.read_tip(CHAIN) == await store.read_tip(CHAIN)
     async with stores(server) as (other,):
         newest = await other.scan(CHAIN, Filters(), offset=2, limit=5, max_bytes=MANY)
         assert ([record.sequence for record in newest.records], newest.more) == ([8, 7, 6, 5, 4], True)
@@ -97,8 +97,8 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
         assert sorted(record.sequence for record in found) == [1, 4, 10]
         page = await other.read(CHAIN, 2, limit=3, max_bytes=MANY)
         assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)
-        assert len(await other.hashes(CHAIN, 4, limit=4)) == 4
-        assert [(chain, (await other.tip(chain))) async for chain, _ in other.tips()] == [(CHAIN, tip)]
+        assert len(await other.read_hashes(CHAIN, 4, limit=4)) == 4
+        assert [(chain, (await other.read_tip(chain))) async for chain, _ in other.list_tips()] == [(CHAIN, tip)]
     assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
@@ -109,7 +109,7 @@ async def test_a_reader_finds_later_segments(server: CosmosServer, store: Cosmos
         assert await sequences(other) == [1, 2]
         await fill(store, 6)
         assert await sequences(other) == list(range(1, 9))
-        assert (await other.tip(CHAIN)).sequence == 8
+        assert (await other.read_tip(CHAIN)).sequence == 8
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
@@ -156,10 +156,10 @@ async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> 
 async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A record in a later segment and an invalid id among the records change nothing."""
     await fill(store, 5)
-    (first,) = batch((await store.tip(CHAIN)), 1, name="forged")
-    item = record_to_item(partition_key(CHAIN, 3), first) | {"id": "000000000002"}
+    (first,) = batch((await store.read_tip(CHAIN)), 1, name="forged")
+    item = record_to_item(compute_partition_key(CHAIN, 3), first) | {"id": "000000000002"}
     await container.create_item(item)
-    odd = record_to_item(partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
+    odd = record_to_item(compute_partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
     await container.create_item(odd)
     assert await sequences(store) == [1, 2, 3, 4, 5]
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
@@ -171,24 +171,24 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A head without its members is ignored, causes no fork, and verification reports it."""
     await fill(store, 2)
-    key = partition_key(CHAIN, 1)
+    key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)
     await container.upsert_item({"id": "head", "chain": key, "append": "", "tip": 1, "scope": head["scope"]})
     await container.create_item({**head, "chain": "elsewhere"})
-    assert (await store.tip(CHAIN)).sequence == 0
+    assert (await store.read_tip(CHAIN)).sequence == 0
     with pytest.raises(TipMovedError):
-        await store.append(CHAIN, batch(Tip(), 1, name="fork"), await store.tip(CHAIN))
-    assert [chain async for chain, _ in store.tips()] == []
+        await store.append(CHAIN, batch(Tip(), 1, name="fork"), await store.read_tip(CHAIN))
+    assert [chain async for chain, _ in store.list_tips()] == []
     assert not (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
 async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """Verification fails after records or a whole segment were deleted."""
     await fill(store, 7)
-    await container.delete_item("000000000007", partition_key(CHAIN, 3))
+    await container.delete_item("000000000007", compute_partition_key(CHAIN, 3))
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")
     for sequence in (4, 5, 6):
-        await container.delete_item(f"{sequence:012d}", partition_key(CHAIN, 2))
+        await container.delete_item(f"{sequence:012d}", compute_partition_key(CHAIN, 2))
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")

@@ -56,7 +56,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     spans, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))
-    monkeypatch.setattr(tracing, "is_enabled", lambda _: True)
+    monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: True)
     yield spans
     provider.shutdown()
 

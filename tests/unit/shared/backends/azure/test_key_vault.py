@@ -15,6 +15,7 @@ from shared.backends.azure import vault_keys
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_keys import SETTLING, VaultNoteSigner, VaultSigningKey
 from shared.errors import Kind, WorkspaceError
+from shared.runtime import Runtime
 from shared.timestamps import now
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.key_vault.keys import Version
@@ -66,7 +67,7 @@ def key_id(version: Version) -> str:
 
 
 async def published_ids(key: VaultSigningKey) -> list[str]:
-    return [str(each["kid"]) for each in await key.public_keys()]
+    return [str(each["kid"]) for each in await key.load_public_keys()]
 
 
 async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
@@ -77,8 +78,8 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
     asked = len(double.requests)
     assert set(tokens.scopes) == {"https://vault.azure.net/.default"}
     await key.sign(b"two")
-    await key.key_id()
-    await key.public_keys()
+    await key.get_key_id()
+    await key.load_public_keys()
     assert [path.rsplit("/", 1)[-1] for path in double.requests[asked:]] == ["sign"]
 
 
@@ -86,14 +87,14 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
 async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
     """A new version is published at once and signs after an hour; the old one is published until its tokens expire."""
     clock = Clock()
-    key = VaultSigningKey(vault, "tokens", clock=clock)
+    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     first = double.keys.create("tokens", START.timestamp())
     assert await published_ids(key) == [key_id(first)]
     clock.now = START + timedelta(days=90)
     second = double.keys.create("tokens", clock.now.timestamp())
-    assert (await key.key_id(), await published_ids(key)) == (key_id(first), [key_id(first), key_id(second)])
+    assert (await key.get_key_id(), await published_ids(key)) == (key_id(first), [key_id(first), key_id(second)])
     clock.now += SETTLING
-    assert (await key.key_id(), await published_ids(key)) == (key_id(second), [key_id(second), key_id(first)])
+    assert (await key.get_key_id(), await published_ids(key)) == (key_id(second), [key_id(second), key_id(first)])
     clock.now += LONGEST
     assert await published_ids(key) == [key_id(second), key_id(first)]
     clock.now += timedelta(hours=2)
@@ -104,15 +105,15 @@ async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
 async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault) -> None:
     """A disabled version neither signs nor verifies; without any version, tokens cannot be signed."""
     clock = Clock()
-    key = VaultSigningKey(vault, "tokens", clock=clock)
+    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
     clock.now = START + timedelta(days=1)
     assert await published_ids(key) == [key_id(new), key_id(old)]
     new.enabled = False
-    assert (await key.key_id(), await published_ids(key)) == (key_id(old), [key_id(old)])
+    assert (await key.get_key_id(), await published_ids(key)) == (key_id(old), [key_id(old)])
     old.enabled = False
     with pytest.raises(WorkspaceError) as caught:
-        await VaultSigningKey(vault, "tokens", clock=clock).key_id()
+        await VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock)).get_key_id()
     assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
 
 
@@ -141,15 +142,15 @@ async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: V
     clock = Clock()
     double.keys.create("tokens", START.timestamp() - 10_000)
     double.keys.create("tokens", START.timestamp())
-    key = VaultSigningKey(vault, "tokens", clock=clock)
-    named = await key.key_id()
+    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
+    named = await key.get_key_id()
     clock.now += SETTLING
     await key.sign(b"message")
     version = double.requests[-1].split("/")[3]
     found = double.keys.find("tokens", version)
     assert found is not None
     assert key_id(found) == named
-    assert await key.key_id() != named
+    assert await key.get_key_id() != named
 
 
 @pytest.mark.usefixtures("without_cache")
@@ -160,13 +161,13 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
     before = await published_ids(key)
     double.down = True
     assert await published_ids(key) == before
-    failures = [key.sign(b""), VaultSigningKey(vault, "tokens").public_keys()]
+    failures = [key.sign(b""), VaultSigningKey(vault, "tokens").load_public_keys()]
     for failing in failures:
         with pytest.raises(WorkspaceError) as caught:
             await failing
         assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault, "notes").public_key()
+        await VaultNoteSigner(vault, "notes").load_public_key()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
@@ -178,18 +179,18 @@ async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault:
         each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for each in (first, second)
     ]
-    assert await VaultNoteSigner(vault, "notes").public_key() == spki[0]
-    assert await VaultNoteSigner(vault, f"notes/{second.name}").public_key() == spki[1]
+    assert await VaultNoteSigner(vault, "notes").load_public_key() == spki[0]
+    assert await VaultNoteSigner(vault, f"notes/{second.name}").load_public_key() == spki[1]
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault, "notes/none").public_key()
+        await VaultNoteSigner(vault, "notes/none").load_public_key()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
 async def test_a_missing_key_is_unavailable(vault: Vault) -> None:
     """A missing key is reported as an outage, and its check fails."""
     with pytest.raises(WorkspaceError):
-        await VaultSigningKey(vault, "never-made").key_id()
+        await VaultSigningKey(vault, "never-made").get_key_id()
     with pytest.raises(ResourceNotFoundError):
-        await vault.check("never-made")
+        await vault.check_key("never-made")
     await vault.close()
     await vault.close()

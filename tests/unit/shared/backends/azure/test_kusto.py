@@ -8,7 +8,7 @@ import pytest
 
 from shared.backends.azure.kusto import KustoEngine
 from shared.errors import Kind, WorkspaceError
-from shared.warm_queries.ports import EngineQuery
+from shared.warm_queries.ports import EngineQuery, EngineResult
 from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, Endpoint
 
 QUERY = EngineQuery("line one is ours\nT | take 1", {"p": "long(1)"}, 11, 30, cache_seconds=60, lines_before=1)
@@ -35,6 +35,15 @@ async def query_error(endpoint: Endpoint) -> WorkspaceError:
     finally:
         await engine.close()
     return refused.value
+
+
+async def execute_query(endpoint: Endpoint) -> EngineResult:
+    """Return the result of a query."""
+    engine = KustoEngine(endpoint.url, "db")
+    try:
+        return await engine.execute(QUERY)
+    finally:
+        await engine.close()
 
 
 async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
@@ -118,6 +127,43 @@ async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None
     error = await query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
     assert "[line:position=1:5]" in error.detail
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
+async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
+    """The annotation of ``render`` has the names of the API, also if the engine sends columns as text."""
+    annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
+    endpoint.answers([build_properties(annotation), PRIMARY, END])
+    visualization = (await execute_query(endpoint)).visualization or {}
+    assert (visualization["visualization"], visualization["yColumns"]) == ("timechart", ["a", "b"])
+    assert (visualization["title"], visualization["yMin"], visualization["kind"]) == (None, None, None)
+
+
+async def test_a_query_without_render_has_no_visualization(endpoint: Endpoint) -> None:
+    """The annotation of a query without ``render`` names no visualization."""
+    endpoint.answers([build_properties({"Visualization": None, "Title": None}), PRIMARY, END])
+    assert (await execute_query(endpoint)).visualization is None
+
+
+def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
+    """Return the frame with the extended properties of a result."""
+    names = ("TableId", "int"), ("Key", "string"), ("Value", "dynamic")
+    return {
+        "FrameType": "DataTable",
+        "TableId": 0,
+        "TableKind": "QueryProperties",
+        "TableName": "@ExtendedProperties",
+        "Columns": [{"ColumnName": name, "ColumnType": kind} for name, kind in names],
+        "Rows": [[1, "Visualization", json.dumps(annotation)]],
+    }
+
+
+async def test_a_construct_that_only_data_explorer_supports_is_named(endpoint: Endpoint) -> None:
+    """The error of the local emulator for an unsupported construct says where the query runs."""
+    endpoint.answers(failure("BadRequest_NotSupported", "Semantic error: EMB0001: 'fork' is not supported"), 400)
+    error = await query_error(endpoint)
+    assert error.code == "QUERY_INVALID"
+    assert "'fork' is not supported. The query runs on Data Explorer only." in error.detail
 
 
 async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:

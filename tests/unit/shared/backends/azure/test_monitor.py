@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[5]
 KEY = "00000000-0000-0000-0000-000000000001"
 PROGRAM = """
 import os, sys
-from shared.backends.azure.monitor import start
-from shared.observability.exporters import is_enabled
+from shared.backends.azure.monitor import start_export
+from shared.observability.exporters import is_signal_enabled
 from shared.observability.metrics import count, measure
 from shared.observability.exporters import Signal
 from shared.observability.tracing import span
-waiting = start(os.environ.get("GIVEN", ""), delay_seconds=0.01)
-print(waiting is not None, is_enabled(Signal.TRACES), "opentelemetry" in sys.modules)
+waiting = start_export(os.environ.get("GIVEN", ""), delay_seconds=0.01)
+print(waiting is not None, is_signal_enabled(Signal.TRACES), "opentelemetry" in sys.modules)
 with span("before"):
     count("workspace.ingest.events", 1)
 if waiting:
@@ -32,8 +32,8 @@ with span("a request", {"route": "a"}):
     measure("workspace.ingest.lag", 0.5)
 with span("an unsampled request", within={"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}):
     pass
-print(is_enabled(Signal.TRACES))
-if is_enabled(Signal.TRACES):
+print(is_signal_enabled(Signal.TRACES))
+if is_signal_enabled(Signal.TRACES):
     from opentelemetry import metrics, trace
     trace.get_tracer_provider().shutdown()
     metrics.get_meter_provider().shutdown()

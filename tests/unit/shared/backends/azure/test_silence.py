@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONTAINERS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.event_hubs import EventHubsSender
-from shared.backends.azure.identity import app_identity
+from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.key_vault import Vault, call_vault
 from shared.backends.azure.kusto import KustoEngine
 from shared.backends.azure.web_pubsub import WebPubSub
@@ -150,7 +150,7 @@ async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
-    async with app_identity("", connect_seconds=SHORT, read_seconds=SHORT) as credential:
+    async with create_app_credential("", connect_seconds=SHORT, read_seconds=SHORT) as credential:
         with pytest.raises(AzureError):
             async with asyncio.timeout(GIVEN_UP):
                 await credential.get_token("https://vault.azure.net/.default")
@@ -188,7 +188,7 @@ async def test_the_key_vault(silence: SilentServer) -> None:
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
     await check_fails(
-        lambda: call_vault(lambda: vault.check("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
+        lambda: call_vault(lambda: vault.check_key("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
     )
     await vault.close()
 
@@ -196,7 +196,7 @@ async def test_the_key_vault(silence: SilentServer) -> None:
 async def test_the_workspaces_account(silence: SilentServer) -> None:
     """Requests to the account of the workspace's state have a timeout."""
     account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
-    await check_fails(lambda: account.container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
+    await check_fails(lambda: account.open_container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
@@ -204,7 +204,7 @@ async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
     """Requests to accounts of documents and to Resource Manager have a timeout."""
     accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
-    await check_fails(lambda: accounts.container(table), "DATA_STORE_UNAVAILABLE")
+    await check_fails(lambda: accounts.open_container(table), "DATA_STORE_UNAVAILABLE")
     await accounts.close()
 
 
@@ -213,6 +213,6 @@ async def test_the_identity_provider(silence: SilentServer) -> None:
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)
-        await check_fails(lambda provider=provider: provider.public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
-        await check_fails(lambda provider=provider: provider.issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
+        await check_fails(lambda provider=provider: provider.find_public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
+        await check_fails(lambda provider=provider: provider.load_issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
         assert silence.connections == before + 1

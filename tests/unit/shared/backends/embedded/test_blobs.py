@@ -5,13 +5,14 @@ import stat
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.backends.embedded.blobs import DRAFTS, FolderBlobStore, blob_path
+from shared.backends.embedded.blobs import DRAFTS, FolderBlobStore, build_blob_path
 from shared.backends.embedded.file_links import FileLink, FileLinks
 
 BASE = "http://127.0.0.1:7071"
@@ -26,7 +27,7 @@ async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
     """A name that leads out of the folder or to an unfinished file is rejected by every method."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
-        with pytest.raises(ValueError, match="invalid name of a blob"):
+        with pytest.raises(ValueError, match="is not a valid name of a blob"):
             await call
 
 
@@ -35,7 +36,7 @@ def test_a_name_stays_below_its_folder(name: str) -> None:
     """The file of any valid name is below the folder."""
     folder = Path("/data/cold")
     try:
-        path = blob_path(folder, name)
+        path = build_blob_path(folder, name)
     except ValueError:
         return
     assert path.resolve().is_relative_to(folder)
@@ -62,6 +63,42 @@ async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
         os.utime(drafts / name, (time.time() - age,) * 2)
     await FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key")).create("b", b"x")
     assert [draft.name for draft in drafts.iterdir()] == ["young"]
+
+
+async def test_empty_folders_are_deleted_with_their_last_blob(tmp_path: Path) -> None:
+    """Deleting blobs also deletes the folders that are empty then, but never the folder of the container."""
+    store = FolderBlobStore(tmp_path / "downloads", FileLinks("", tmp_path / "key"))
+    for name in ("j1/a/1.csv", "j1/2.csv", "j2/3.csv"):
+        await store.create(name, b"x")
+    await store.delete(["j1/a/1.csv", "j2/3.csv"])
+    assert sorted(each.name for each in (tmp_path / "downloads").iterdir()) == [DRAFTS, "j1"]
+    assert [each.name for each in (tmp_path / "downloads" / "j1").iterdir()] == ["2.csv"]
+    await store.delete(["j1/2.csv", "j1/2.csv", "missing/4.csv"])
+    assert [each.name for each in (tmp_path / "downloads").iterdir()] == [DRAFTS]
+
+
+@pytest.mark.parametrize("method", ["create", "upload"])
+async def test_a_folder_removed_meanwhile_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A blob is stored although another process removes its empty folder just before."""
+    store = FolderBlobStore(tmp_path / "downloads", FileLinks("", tmp_path / "key"))
+    folder, removals = tmp_path / "downloads" / "j1", [1, 2]
+    make = Path.mkdir
+
+    def make_and_lose(path: Path, *arguments: Any, **options: Any) -> None:
+        make(path, *arguments, **options)
+        if path == folder and removals:
+            removals.pop()
+            path.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", make_and_lose)
+    if method == "create":
+        assert await store.create("j1/1.csv", b"x")
+    else:
+        (tmp_path / "source").write_bytes(b"x")
+        await store.upload("j1/1.csv", tmp_path / "source")
+    assert (removals, await store.read("j1/1.csv")) == ([], b"x")
 
 
 def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.provenance.checkpoints import name_prefix
+from shared.provenance.checkpoints import build_name_prefix
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 
 COUNT = 4
@@ -29,7 +29,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 def folder(plant: Ledger) -> Path:
     """Return the folder of the chain's checkpoints."""
-    return plant.folder / "checkpoints" / name_prefix(PLATFORM)
+    return plant.folder / "checkpoints" / build_name_prefix(PLATFORM)
 
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
@@ -46,4 +46,4 @@ async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> N
     """Verification has a verdict and reports the sequence."""
     (folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{name_prefix(PLATFORM)}999999999999")
+    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

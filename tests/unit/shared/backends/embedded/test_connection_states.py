@@ -32,7 +32,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
     await first.close()
-    assert (await second.states())["rig"].messages_received == 3
+    assert (await second.load_states())["rig"].messages_received == 3
     await second.close()
 
 
@@ -43,7 +43,7 @@ async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> N
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
     database.close()
     await states.record([_arrivals(2)])
-    assert (await states.states())["rig"].messages_received == 2**40 + 1
+    assert (await states.load_states())["rig"].messages_received == 2**40 + 1
 
 
 async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
@@ -51,6 +51,18 @@ async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tm
     await states.record([_arrivals(1)])
     with pytest.raises(OverflowError):
         await states.record([_arrivals(2), _arrivals(2**70, connection="b")])
-    assert (await states.states()).keys() == {"rig"}
+    assert (await states.load_states()).keys() == {"rig"}
     await states.record([])
-    assert (await states.states())["rig"].messages_received == 1
+    assert (await states.load_states())["rig"].messages_received == 1
+
+
+async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) -> None:
+    """A state that has not changed since the last read is the same object; any other state is new."""
+    await states.record([_arrivals(1), _arrivals(1, connection="press")])
+    before = await states.load_states()
+    await states.record([_arrivals(2, after=1)])
+    await states.set_status("lathe", "ERROR")
+    after = await states.load_states()
+    assert after["press"] is before["press"]
+    assert (after["rig"].messages_received, after["rig"].last_message) == (2, MOMENT + timedelta(seconds=1))
+    assert after.keys() == {"rig", "press", "lathe"}

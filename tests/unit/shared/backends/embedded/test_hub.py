@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.backends.embedded.hub_file import PARTITIONS, partition_for_key
+from shared.backends.embedded.hub_file import PARTITIONS, find_partition_for_key
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
 from shared.timestamps import now
@@ -40,7 +40,7 @@ def message(body: bytes, key: str = "key") -> HubMessage:
 
 
 def read_all(reader: HubReader, hub: str = HUB) -> list[HubEvent]:
-    return [event for partition in reader.partitions(hub) for event in reader.read(hub, partition, 0, 100_000)]
+    return [event for partition in reader.list_partitions(hub) for event in reader.read(hub, partition, 0, 100_000)]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_an_event_is_read_as_sent(log: HubWriter, reader: HubReader) -> No
     await log.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
     (event,) = read_all(reader)
     assert (event.body, event.partition_key, event.properties) == (b"\x00\xff{}", "pümp", {"a": "ß"})
-    assert event.partition == partition_for_key("pümp")
+    assert event.partition == find_partition_for_key("pümp")
     assert before <= event.enqueued_at <= now()
     assert event.enqueued_at.utcoffset() == timedelta(0)
 
@@ -80,7 +80,7 @@ async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader
     for key in ("key-0", "key-1", "key-2"):
         events = [event for event in read_all(reader) if event.partition_key == key]
         numbers = [event.sequence_number for event in events]
-        assert {event.partition for event in events} == {partition_for_key(key)}
+        assert {event.partition for event in events} == {find_partition_for_key(key)}
         assert numbers == sorted(set(numbers))
         assert [event.body for event in events] == sorted(
             (event.body for event in events), key=lambda b: (int(b[:-1]), b)
@@ -103,7 +103,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
     """Two processes that append at once lose nothing, and sequence numbers are unique."""
     writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(path), name, "200"]) for name in ("a", "b")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
-    events = reader.read(HUB, partition_for_key("key"), 0, 1000)
+    events = reader.read(HUB, find_partition_for_key("key"), 0, 1000)
     assert [event.sequence_number for event in events] == list(range(1, 401))
     for name in (b"a", b"b"):
         mine = [event.body for event in events if event.body.startswith(name)]
@@ -132,17 +132,17 @@ async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
 async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
     """A read returns at most ``limit`` events, starting after the given sequence number."""
     await log.send(HUB, [message(str(number).encode()) for number in range(10)])
-    events = reader.read(HUB, partition_for_key("key"), 3, 4)
+    events = reader.read(HUB, find_partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
-    assert reader.read(HUB, partition_for_key("key"), 10, 4) == []
+    assert reader.read(HUB, find_partition_for_key("key"), 10, 4) == []
 
 
 async def test_a_read_is_limited_in_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read of large events ends at the byte limit, but returns at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
     await log.send(HUB, [message(b"x" * 60) for _ in range(5)] + [message(b"y" * 500)])
-    assert len(reader.read(HUB, partition_for_key("key"), 0, 100)) == 2
-    assert len(reader.read(HUB, partition_for_key("key"), 5, 100)) == 1
+    assert len(reader.read(HUB, find_partition_for_key("key"), 0, 100)) == 2
+    assert len(reader.read(HUB, find_partition_for_key("key"), 5, 100)) == 1
 
 
 @given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
@@ -162,7 +162,7 @@ def test_paging_returns_every_event_once(
     asyncio.run(send())
     reader = HubReader(path)
     bodies: list[bytes] = []
-    for partition in reader.partitions(HUB):
+    for partition in reader.list_partitions(HUB):
         after = 0
         while events := reader.read(HUB, partition, after, 2):
             bodies += [event.body for event in events]
@@ -180,39 +180,6 @@ def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
     assert other.read_offset(HUB, "live", "0") == 9
     assert (other.read_offset(HUB, "adx", "0"), other.read_offset(HUB, "live", "1")) == (0, 0)
     other.close()
-
-
-async def test_trim_keeps_unread_events(log: HubWriter, reader: HubReader) -> None:
-    """Trimming deletes an event only if all given groups have read it."""
-    await log.send(HUB, [message(str(number).encode()) for number in range(6)])
-    partition = partition_for_key("key")
-    reader.commit(HUB, "live", partition, 6)
-    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live", "adx"]}) == 0
-    reader.commit(HUB, "adx", partition, 4)
-    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live", "adx"]}) == 4
-    assert [event.sequence_number for event in read_all(reader)] == [5, 6]
-
-
-async def test_trim_keeps_recent_events(log: HubWriter, reader: HubReader) -> None:
-    """Trimming keeps events that are not old enough, even if all groups have read them."""
-    await log.send(HUB, [message(b"old")])
-    border = now()
-    await log.send(HUB, [message(b"young")])
-    for partition in reader.partitions(HUB):
-        reader.commit(HUB, "live", partition, 100)
-    assert reader.trim(border, {HUB: ["live"]}) == 1
-    assert [event.body for event in read_all(reader)] == [b"young"]
-
-
-async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: HubWriter, reader: HubReader) -> None:
-    """An emptied partition continues its sequence numbers, also after a reopening."""
-    await log.send(HUB, [message(b"1"), message(b"2")])
-    reader.commit(HUB, "live", partition_for_key("key"), 2)
-    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live"]}) == 2
-    again = HubWriter(path)
-    await again.send(HUB, [message(b"3")])
-    await again.close()
-    assert [event.sequence_number for event in read_all(reader)] == [3]
 
 
 async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader) -> None:
@@ -278,9 +245,9 @@ async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: H
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
     """Every UTF-8 key belongs to one of the hub's partitions."""
-    assert partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
+    assert find_partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 
 def test_partition_of_known_keys() -> None:
     """The partition of a key is the same in every release."""
-    assert [partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]
+    assert [find_partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

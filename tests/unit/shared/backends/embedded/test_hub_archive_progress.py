@@ -24,8 +24,8 @@ async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
 def read(path: Path, hub: str, group: str) -> None:
     """Commit all events of a hub for a group."""
     reader = HubReader(path)
-    for partition in reader.partitions(hub):
-        reader.commit(hub, group, partition, reader.last_sequence_number(hub, partition))
+    for partition in reader.list_partitions(hub):
+        reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
     reader.close()
 
 

@@ -16,8 +16,9 @@ from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import find_first_fault, genesis_hash
+from shared.provenance.records import compute_genesis_hash, find_first_fault
 from shared.provenance.verifier import ChainVerifier
+from shared.runtime import Runtime
 
 ROOT = Path(__file__).parents[5]
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
@@ -42,7 +43,7 @@ async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
     returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
     assert [returned] == await log.records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
-    assert returned["PreviousHash"] == genesis_hash("plant-a", "PlatformConfig")
+    assert returned["PreviousHash"] == compute_genesis_hash("plant-a", "PlatformConfig")
 
 
 async def test_chains_are_separate(log: SqliteAuditLog) -> None:
@@ -54,7 +55,7 @@ async def test_chains_are_separate(log: SqliteAuditLog) -> None:
     for target, scope in places:
         records = await log.records(target, scope)
         assert len(records) == 2
-        assert find_first_fault(records, genesis_hash("plant-a", target, scope)) is None
+        assert find_first_fault(records, compute_genesis_hash("plant-a", target, scope)) is None
 
 
 async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
@@ -75,7 +76,7 @@ async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
     """After the clock moved backwards, records have the time of the last record."""
     at = datetime(2026, 1, 5, 8, tzinfo=UTC)
-    log = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace, clock=lambda: at)
+    log = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, "u", EVENT, append_id="1")
     at -= timedelta(hours=1)
     await log.append(PLATFORM, "u", EVENT, append_id="2")
@@ -103,7 +104,7 @@ async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) ->
             "UPDATE records SET canonical = CAST(replace(canonical, 'EntityID', 'EntityId') AS BLOB) WHERE sequence = 2"
         )
     file.close()
-    fault = find_first_fault(await log.records(PLATFORM), genesis_hash("plant-a", PLATFORM))
+    fault = find_first_fault(await log.records(PLATFORM), compute_genesis_hash("plant-a", PLATFORM))
     assert fault == "000000000002 does not match the digest of its content"
 
 
@@ -131,7 +132,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
     log = SqliteAuditLog(file, workspace)
     records = await log.records(PLATFORM)
     await log.close()
-    assert find_first_fault(records, genesis_hash("plant-a", PLATFORM)) is None
+    assert find_first_fault(records, compute_genesis_hash("plant-a", PLATFORM)) is None
     events = {(record["EntityType"], record["EntityID"]) for record in records}
     assert events == {(f"{p}-{n}", str(e)) for p in ("p1", "p2") for n in range(8) for e in range(10)}
     assert len(records) == len(events)

@@ -11,6 +11,7 @@ import pytest
 
 from shared.backends.embedded import sqlite
 from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher
+from shared.runtime import Runtime
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
@@ -21,10 +22,10 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect
 
-    def slow(path: Path) -> sqlite3.Connection:
+    def slow(path: Path, runtime: Runtime) -> sqlite3.Connection:
         begun.set()
         go_on.wait()
-        opened.append(genuine(path))
+        opened.append(genuine(path, runtime))
         return opened[0]
 
     monkeypatch.setattr(sqlite, "connect", slow)

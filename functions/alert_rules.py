@@ -1,0 +1,172 @@
+"""HTTP operations on alert rules: list, read, create, replace, delete, evaluate."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from functions.catalog_items import (
+    LIVE_MEMBERS,
+    add_field_errors,
+    build_item_reply,
+    build_list_reply,
+    check_condition,
+    check_lookup,
+    describe_storage,
+    get_administration,
+    get_caller,
+)
+from functions.conditions import parse_condition
+from functions.idempotency import make_idempotent
+from functions.paging import CatalogPageQuery, select_page
+from functions.replies import alert_rules as replies
+from shared.alerts.models import RuleState
+from shared.alerts.rule_checks import find_query_errors
+from shared.alerts.rule_status import report_status
+from shared.alerts.service import Trial
+from shared.auth.rights import AccessRight
+from shared.catalog.administration import build_alert_rule_not_found_error, find_item
+from shared.catalog.alert_rule_models import AlertRuleFields
+from shared.catalog.fields import DECLARED
+from shared.catalog.item_checks import find_alert_rule_errors
+from shared.catalog.items import ItemKind
+from shared.catalog.models import AlertRule, StoredWarmQuery
+from shared.catalog.ports import CatalogItem, StoredCatalog
+from shared.catalog.snapshot import CatalogEntry
+from shared.errors import FieldError, ValidationErrors
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+GROUP = Group("alert-rules")
+_ROUTE = "oi-api/alert-rules/{lookup}"
+_TRIAL_SIZE = 100
+"""Estimated number of characters of one group's result in the reply to a trial evaluation."""
+_LIVE = LIVE_MEMBERS | {"state", "error", "lastEvaluatedAt", "nextEvaluationAt"}
+
+
+class AlertRuleBody(AlertRuleFields, StrictBody):
+    """Request body that defines an alert rule; an omitted `enabled` keeps its value."""
+
+    validation_context: ClassVar[Mapping[str, Any]] = DECLARED
+
+
+@GROUP.endpoint("GET", "oi-api/alert-rules", right=AccessRight.ALERT_READ, query=CatalogPageQuery, docs=replies.LISTED)
+async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
+    """Return the alert rules with their state, sorted by lookup.
+
+    The lookup of a rule is its short name in URLs.
+    """
+    catalog = await services().catalog.current()
+    page, cursor = select_page("alert rules", catalog.alert_rules, call.query)
+    states = await services().alerts.service.load_states()
+
+    def describe_rule(lookup: str) -> dict[str, Any]:
+        return _rule_to_json(catalog.items[ItemKind.ALERT_RULE, lookup], states.get(lookup))
+
+    return await build_list_reply("rules", page, cursor, describe_rule)
+
+
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.READ)
+async def read_alert_rule(call: Call) -> Reply:
+    """Return an alert rule with its state."""
+    catalog = await services().catalog.current()
+    if call.path["lookup"] not in catalog.alert_rules:
+        raise build_alert_rule_not_found_error()
+    return build_item_reply(await _describe_rule(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]]))
+
+
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    item = await get_administration().find(ItemKind.ALERT_RULE, path["lookup"])
+    return {"lookup": path["lookup"]} if item is None else await _describe_rule(item)
+
+
+async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) -> None:
+    check_lookup(faults, call.path["lookup"])
+    check_condition(faults, call.request)
+    if not faults.has_valid("kind"):
+        return
+    rule = _build_rule("any", call.body, None)
+    stored = await services().provenance.catalog_service.load()
+    keys = {kind: [item.key for item in stored.items if item.kind == kind] for kind in ItemKind}
+    add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
+    if rule.query is not None and faults.has_valid("query", "parameters", "timeRange", "condition", "groupBy"):
+        add_field_errors(faults, await _find_query_errors(rule, stored))
+
+
+async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:
+    item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
+    if item is None:
+        return [FieldError("query", f"unknown warm query: {rule.query}")]
+    return await find_query_errors(rule, StoredWarmQuery.model_validate(item.definition), services().queries.columns)
+
+
+@GROUP.endpoint(
+    "PUT",
+    _ROUTE,
+    right=AccessRight.ALERT_MANAGE,
+    body=AlertRuleBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.AlertRuleDefinition.__annotations__) - list_accepted_names(AlertRuleBody).keys(),
+        _read_current,
+        volatile=_LIVE,
+    ),
+    check=_check_rule,
+    docs=replies.PUT,
+)
+async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
+    """Create an alert rule, or replace its definition."""
+    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    build = partial(_build_rule, lookup, call.body)
+    replaced = await get_administration().put(get_caller(call), ItemKind.ALERT_RULE, lookup, build, condition)
+    return build_item_reply(await _describe_rule(replaced.item), is_new=replaced.is_new)
+
+
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.ALERT_MANAGE, docs=replies.DELETED)
+async def delete_alert_rule(call: Call) -> Reply:
+    """Delete an alert rule; its alerts are resolved."""
+    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    await get_administration().delete(get_caller(call), ItemKind.ALERT_RULE, lookup, condition)
+    return Reply(204)
+
+
+@GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.EVALUATED)
+@make_idempotent
+async def evaluate_alert_rule(call: Call) -> Reply:
+    """Evaluate an alert rule once, also a disabled one, and return what would fire; no state changes."""
+    catalog = await services().catalog.current()
+    entry = catalog.alert_rules.get(call.path["lookup"])
+    if entry is None:
+        raise build_alert_rule_not_found_error()
+    trial = await services().alerts.service.try_rule(entry)
+    return await services().runtime.run_in_worker(len(trial.alerts) * _TRIAL_SIZE, _build_trial_reply, trial)
+
+
+def _build_trial_reply(trial: Trial) -> Reply:
+    alerts = [{"labels": one.labels, "value": one.value, "wouldFire": one.would_fire} for one in trial.alerts]
+    return json_reply({"alerts": alerts, "rows": trial.rows, "error": trial.error})
+
+
+def _build_rule(lookup: str, body: AlertRuleBody, before: Mapping[str, Any] | None) -> AlertRule:
+    fields = {name: getattr(body, name) for name in AlertRuleFields.model_fields}
+    if before is not None and "enabled" not in body.model_fields_set:
+        fields["enabled"] = bool(before.get("enabled", True))
+    return AlertRule.model_construct(lookup=lookup, **fields)
+
+
+async def _describe_rule(item: CatalogItem) -> dict[str, Any]:
+    return _rule_to_json(item, await services().alerts.service.find_state(item.key))
+
+
+def _rule_to_json(item: CatalogItem, state: RuleState | None) -> dict[str, Any]:
+    rule = AlertRule.model_validate(item.definition)
+    report = report_status(CatalogEntry(rule, item.created_at, item.updated_at, item.edited_by), state)
+    return {
+        **rule.model_dump(mode="json", by_alias=True),
+        "state": report.status,
+        "error": report.error,
+        "lastEvaluatedAt": None if report.evaluated_at is None else rfc3339(report.evaluated_at),
+        "nextEvaluationAt": None if report.due_at is None else rfc3339(report.due_at),
+        **describe_storage(item),
+    }

@@ -1,0 +1,190 @@
+"""HTTP operations on audit bundles: start, list, get, cancel."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
+
+from functions.bundle_jobs import ORCHESTRATOR
+from functions.downloads import parse_wait, start_once
+from functions.durable_runner import DurableRunner
+from functions.replies import audit_bundles as replies
+from shared.auth.rights import AccessRight
+from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
+from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import build_enum
+from shared.http.operations import Call, Group
+from shared.provenance.models import ScopeKey
+from shared.provenance.ports import Target
+from shared.provenance.selection import check_chain
+from shared.timestamps import rfc3339
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
+
+GROUP = Group("audit-bundles")
+ROUTE: Final = "oi-api/provenance/bundles"
+MAX_CHAINS: Final = 1_000
+RUNNER: Final = DurableRunner(ORCHESTRATOR)
+
+
+def _parse_date(value: object) -> object:
+    """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
+    try:
+        instant = datetime.fromisoformat(value.upper())
+        return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None
+
+
+Date = Annotated[
+    str | None, BeforeValidator(_parse_date), WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
+]
+
+
+class BundleScope(BaseModel):
+    """Audit chain to include in a bundle."""
+
+    target: Annotated[StrictStr, WithJsonSchema(build_enum(Target))] = Field(description="Container of the chain.")
+    scope_key: Annotated[ScopeKey, Field(strict=True)] = Field(
+        None, alias="scopeKey", description="Scope of a domain chain; absent for a workspace chain."
+    )
+
+
+class BundleBody(BaseModel):
+    """Chains and filters of a bundle."""
+
+    scopes: list[BundleScope] = Field(min_length=1, max_length=MAX_CHAINS)
+    start_date: Date = Field(None, alias="startDate", description="Only records from this time on, inclusive.")
+    end_date: Date = Field(None, alias="endDate", description="Only records up to this time, inclusive.")
+    entity_id: Annotated[StrictStr, Field(min_length=1)] | None = Field(
+        None, alias="entityId", description="Only records about this entity."
+    )
+    receipts: StrictBool = Field(False, description="Add a receipt of each record, and the set of all trusted keys.")
+
+
+async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -> None:
+    body = call.body
+    is_dated = faults.has_valid("startDate", "endDate") and body.start_date and body.end_date
+    if is_dated and (body.start_date or "") > (body.end_date or ""):
+        faults.add(invalid("startDate", "must not be after endDate"))
+    if faults.has_valid("scopes"):
+        for number in range(len(body.scopes)):
+            _check_scope(body.scopes, number, faults)
+
+
+def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationErrors) -> None:
+    """Add the errors of one requested chain to the errors of the request."""
+    scope, own = scopes[number], ValidationErrors()
+    check_chain(own, scope.target, scope.scope_key)
+    if scope in scopes[:number]:
+        own.add(invalid("target", "must list each chain only once"))
+    try:
+        own.raise_all()
+    except WorkspaceError as error:
+        listed: Any = error.members["errors"]
+        fields = [FieldError(f"scopes[{number}].{each['field']}", each["message"]) for each in listed]
+        faults.add(invalid_fields(fields, code=error.code))
+
+
+@GROUP.endpoint(
+    "POST",
+    ROUTE,
+    right=AccessRight.PROVENANCE_EXPORT,
+    feature=PROVENANCE,
+    body=BundleBody,
+    check=_check_bundle,
+    docs=replies.STARTED,
+)
+async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
+    """Start a bundle: one zip file with chains, checkpoints and proofs that is verified without the service."""
+    body = call.body
+    request = BundleRequest(
+        chains=tuple(BundledChain(target=each.target, scope_key=each.scope_key or "") for each in body.scopes),
+        start_date=body.start_date or "",
+        end_date=body.end_date or "",
+        entity_id=body.entity_id or "",
+        receipts=body.receipts,
+    )
+    downloads = services().downloads.service
+
+    async def start_job(job_id: str) -> Job:
+        return await downloads.start_bundle(call.principal, request, RUNNER, job_id=job_id)
+
+    job = await start_once(call, start_job, kind=JobKind.BUNDLE)
+    headers = {"Location": _build_status_url(job)}
+    if wait := parse_wait(call.request.headers.get("prefer", "")):
+        job = await downloads.wait_until_ended(job, wait)
+        if not job.unfinished:
+            return json_reply(await _bundle_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return json_reply(await _bundle_to_json(job), 202, headers)
+
+
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.LISTED)
+async def list_audit_bundles(call: Call) -> Reply:
+    """List the caller's bundles, newest first."""
+    jobs = await services().downloads.service.list(call.principal, kind=JobKind.BUNDLE)
+    return json_reply({"bundles": [await _bundle_to_json(job) for job in jobs]})
+
+
+@GROUP.endpoint(
+    "GET", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.SHOWN
+)
+async def get_audit_bundle(call: Call) -> Reply:
+    """Return the status of a bundle, with a new link to its file."""
+    downloads = services().downloads.service
+    job = await downloads.get(call.principal, call.path["bundleId"], kind=JobKind.BUNDLE)
+    await downloads.restart_if_stalled(job, RUNNER)
+    return json_reply(await _bundle_to_json(job))
+
+
+@GROUP.endpoint(
+    "DELETE", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.CANCELLED
+)
+async def cancel_audit_bundle(call: Call) -> Reply:
+    """Cancel a pending or running bundle."""
+    await services().downloads.service.cancel(call.principal, call.path["bundleId"], RUNNER, kind=JobKind.BUNDLE)
+    return Reply(204)
+
+
+def _build_status_url(job: Job) -> str:
+    return f"/{ROUTE}/{job.id}"
+
+
+async def _bundle_to_json(job: Job) -> dict[str, Any]:
+    request = job.bundle or BundleRequest(chains=())
+    return {
+        "bundleId": job.id,
+        "status": job.status,
+        "statusUrl": _build_status_url(job),
+        "scopes": [{"target": each.target, "scopeKey": each.scope_key or None} for each in request.chains],
+        "filters": {
+            "startDate": request.start_date or None,
+            "endDate": request.end_date or None,
+            "entityId": request.entity_id or None,
+        },
+        "createdAt": rfc3339(job.created_at),
+        "progress": {
+            "scopesDone": request.chains_done,
+            "scopesTotal": len(request.chains),
+            "records": request.records,
+        },
+        "files": [
+            {
+                "name": "audit-bundle.zip",
+                "url": each.url,
+                "urlExpiresAt": rfc3339(each.expires_at),
+                "records": each.file.rows,
+                "bytes": each.file.size,
+                "sha256": each.file.sha256,
+            }
+            for each in await services().downloads.service.create_links(job)
+        ],
+        "expiresAt": rfc3339(job.expires_at),
+        "error": job.error,
+    }

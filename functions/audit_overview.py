@@ -1,0 +1,157 @@
+"""HTTP operations on the whole audit log: list of all chains, and list of all pending amendments."""
+
+import json
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from functions.provenance_queries import TargetName
+from functions.replies import audit_overview as replies
+from shared.auth.rights import AccessRight
+from shared.errors import ValidationErrors, invalid
+from shared.http.messages import JSON, Reply, json_bytes, json_reply
+from shared.http.operations import Call, Group
+from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.provenance.hash_rule import format_record_id
+from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT, PendingPage, summary_to_row
+from shared.provenance.overview_ports import PendingPlace
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import record_to_json
+from shared.validation.whole_numbers import parse_whole_number
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
+
+GROUP = Group("audit-overview")
+
+SCOPES_CURSOR: Final = "scopes"
+PENDING_CURSOR: Final = "pending"
+
+
+def _parse_limit(text: Any) -> int:
+    return parse_whole_number(text, MAX_LIMIT)
+
+
+class PageQuery(BaseModel):
+    """Query parameters that select a page of a list."""
+
+    limit: Annotated[int, BeforeValidator(_parse_limit)] = Field(
+        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of items."
+    )
+    cursor: str | None = Field(None, description="`cursor` of the previous page; the first page without it.")
+
+
+class ScopesQuery(PageQuery):
+    """Query parameters of the list of chains."""
+
+    target: TargetName = Field(None, description="Only chains of this container.")
+    verdict: Literal["broken"] | None = Field(
+        None, description="`broken`: only chains whose last verification in the background found a fault."
+    )
+
+    @property
+    def filters(self) -> str:
+        """Text of the filters, stored in cursors: a cursor is valid only for the same filters."""
+        return f"{self.target or ''} {self.verdict or ''}"
+
+
+async def _check_scopes(call: Call[ScopesQuery], faults: ValidationErrors) -> None:
+    target = call.query.target
+    if target is not None and faults.has_valid("target") and target not in set(Target):
+        faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
+    if faults.has_valid("cursor", "target"):
+        with faults.collect():
+            parse_scopes_cursor(call.query)
+
+
+async def _check_pending(call: Call[PageQuery], faults: ValidationErrors) -> None:
+    if faults.has_valid("cursor"):
+        with faults.collect():
+            parse_pending_cursor(call.query.cursor)
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/scopes",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=ScopesQuery,
+    check=_check_scopes,
+    docs=replies.SCOPES_LISTED,
+)
+async def list_scopes(call: Call[ScopesQuery]) -> Reply:
+    """Return all chains of the audit log with their counts and their last verification, by target and scope."""
+    query = call.query
+    target = None if query.target is None else Target(query.target)
+    page = await services().provenance.overview.list_chains(
+        target, parse_scopes_cursor(query), query.limit, broken_only=query.verdict is not None
+    )
+    cursor = None
+    if page.has_more:
+        last = page.summaries[-1].chain
+        cursor = encode_cursor(SCOPES_CURSOR, (query.filters, str(last.target), last.scope_key))
+    return json_reply({"scopes": [summary_to_row(summary) for summary in page.summaries], "cursor": cursor})
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/pending",
+    right=AccessRight.AMENDMENT_READ,
+    feature=PROVENANCE,
+    query=PageQuery,
+    check=_check_pending,
+    docs=replies.PENDING_LISTED,
+)
+async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
+    """Return the pending amendments of all scopes, oldest first."""
+    page = await services().provenance.overview.list_pending(parse_pending_cursor(call.query.cursor), call.query.limit)
+    return Reply(200, await services().runtime.run_in_thread(_build_pending_body, page), {"Content-Type": JSON})
+
+
+def encode_pending_cursor(page: PendingPage) -> str | None:
+    """Return the cursor for the next page of pending amendments; None if this page is the last."""
+    return encode_cursor(PENDING_CURSOR, page.places[-1]) if page.has_more else None
+
+
+def _build_pending_body(page: PendingPage) -> bytes:
+    damaged = set(page.result.damaged)
+    texts = []
+    for record, place in zip(page.result.records, page.places, strict=True):
+        text = record_to_json(record)
+        if format_record_id(record.sequence) in damaged:
+            # The placeholder of a damaged record does not contain the scope.
+            text = json_bytes({**json.loads(text), "ScopeKey": place.scope_key})
+        texts.append(text)
+    return b'{"amendments":[%b],"cursor":%b}' % (b",".join(texts), json_bytes(encode_pending_cursor(page)))
+
+
+def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:
+    """Parse the query's cursor to the previous page's last chain; None for the first page.
+
+    Raises:
+        WorkspaceError: INVALID if the cursor does not belong to this list.
+    """
+    if query.cursor is None:
+        return None
+    try:
+        filtered, target, scope_key = map(str, decode_cursor(SCOPES_CURSOR, query.cursor, (str, str, str)))
+        after = ChainKey(Target(target), scope_key)
+    except ValueError as error:
+        raise invalid("cursor", str(error)) from error
+    if filtered != query.filters:
+        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+    return after
+
+
+def parse_pending_cursor(cursor: str | None) -> PendingPlace | None:
+    """Parse a cursor to the position of the previous page's last amendment; None for the first page.
+
+    Raises:
+        WorkspaceError: INVALID if the cursor does not belong to this list.
+    """
+    if cursor is None:
+        return None
+    try:
+        timestamp, scope_key, sequence = decode_cursor(PENDING_CURSOR, cursor, (str, str, int))
+    except ValueError as error:
+        raise invalid("cursor", str(error)) from error
+    return PendingPlace(str(timestamp), str(scope_key), min(max(int(sequence), 0), 2**53))

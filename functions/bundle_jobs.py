@@ -1,0 +1,46 @@
+"""Durable Functions orchestration that builds audit bundles."""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import azure.durable_functions as df
+
+from functions.download_jobs import RETRY, RETRY_DELAY, ROUNDS
+from shared.observability.tracing import span
+from shared.wiring import services
+
+ORCHESTRATOR: Final = "audit_bundle"
+
+blueprint = df.Blueprint()
+
+
+@blueprint.function_name(ORCHESTRATOR)
+@blueprint.orchestration_trigger(context_name="context")
+def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
+    """Build the audit bundle of a job; the orchestration waits between the attempts."""
+    job_id = context.get_input()
+    try:
+        for _ in range(ROUNDS):
+            built = yield context.call_activity_with_retry("bundle_build", RETRY, job_id)
+            if built:
+                return
+            yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
+    except Exception:  # noqa: BLE001  whatever the activity raised in its last attempt
+        yield context.call_activity_with_retry("bundle_fail", RETRY, job_id)
+        return
+    context.continue_as_new(job_id)
+
+
+@blueprint.function_name("bundle_build")
+@blueprint.activity_trigger(input_name="job")
+async def bundle_build(job: str) -> bool:
+    """Build the bundle of a job and return True; return False if the job must wait and call this activity again."""
+    with span("build an audit bundle"):
+        return await services().audit_bundles.runner.build(job)
+
+
+@blueprint.function_name("bundle_fail")
+@blueprint.activity_trigger(input_name="job")
+async def bundle_fail(job: str) -> None:
+    """Mark the job of a bundle as failed."""
+    await services().audit_bundles.runner.fail(job)

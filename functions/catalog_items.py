@@ -1,0 +1,90 @@
+"""Shared parts of the operations on single catalog items: connections, groups of connections, members and others."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from functions.conditions import parse_condition
+from shared.catalog.administration import Administration
+from shared.catalog.change_rules import Caller
+from shared.catalog.etags import compute_definition_etag
+from shared.catalog.models import LOOKUP_PATTERN
+from shared.catalog.ports import CatalogItem
+from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields
+from shared.http.messages import Reply, Request, json_reply
+from shared.http.operations import Call
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+_ITEM_SIZE: Final = 1_000
+"""Estimated number of characters of one item in a reply."""
+
+LIVE_MEMBERS: Final = frozenset({"status", "statusReason", "stats", "version", "createdAt", "updatedAt"})
+"""Properties that change without a change of the definition; a PUT ignores them."""
+
+
+def get_administration() -> Administration:
+    """Return the service that changes single catalog items."""
+    return services().provenance.administration
+
+
+def get_caller(call: Call[Any, Any]) -> Caller:
+    """Return the member and credential that make a change, for the audit event."""
+    return Caller.from_principal(call.principal)
+
+
+def check_condition(faults: ValidationErrors, request: Request) -> None:
+    """Add the errors of the If-Match and If-None-Match headers to the errors of the request."""
+    with faults.collect():
+        parse_condition(request)
+
+
+def check_lookup(faults: ValidationErrors, lookup: str) -> None:
+    """Add an error to the errors of the request if the item's short name (lookup) in the URL path is invalid."""
+    if not re.fullmatch(LOOKUP_PATTERN, lookup):
+        faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
+
+
+def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> None:
+    """Add the errors of fields to the errors of the request, except for fields that are already marked as invalid."""
+    new = [error for error in errors if faults.has_valid(re.split(r"[.\[]", error.field, maxsplit=1)[0])]
+    if new:
+        faults.add(invalid_fields(new))
+
+
+def compute_etag(item: CatalogItem) -> str:
+    """Compute the ETag of a catalog item from its definition."""
+    return compute_definition_etag(item.definition)
+
+
+def describe_storage(item: CatalogItem) -> dict[str, Any]:
+    """Return the JSON properties that state when and by whom a catalog item was created and changed."""
+    return {
+        "createdAt": rfc3339(item.created_at),
+        "updatedAt": rfc3339(item.updated_at),
+        "editedBy": item.edited_by,
+        "etag": compute_etag(item),
+    }
+
+
+async def build_list_reply(
+    name: str, page: Sequence[str], cursor: Mapping[str, str], describe: Callable[[str], dict[str, Any]]
+) -> Reply:
+    """Build the reply with a page of items, in a worker thread if the page is large.
+
+    Args:
+        name: name of the property that contains the items.
+        page: keys of the items.
+        cursor: property `cursor` of the reply if another page follows, else empty.
+        describe: converts an item's key to the item's JSON object; it must not use objects of the event loop.
+    """
+
+    def build_reply() -> Reply:
+        return json_reply({name: [describe(key) for key in page], **cursor})
+
+    return await services().runtime.run_in_worker(len(page) * _ITEM_SIZE, build_reply)
+
+
+def build_item_reply(described: dict[str, Any], *, is_new: bool = False) -> Reply:
+    """Build the reply with the JSON object of an item and the item's ETag."""
+    return json_reply(described, 201 if is_new else 200, {"ETag": described["etag"]})

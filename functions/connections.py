@@ -1,0 +1,176 @@
+"""HTTP operations on data connections: list, read, create, replace, delete."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from functions.catalog_items import (
+    LIVE_MEMBERS,
+    add_field_errors,
+    build_item_reply,
+    check_condition,
+    check_lookup,
+    describe_storage,
+    get_administration,
+    get_caller,
+)
+from functions.conditions import parse_condition
+from functions.paging import CatalogPageQuery, select_page
+from functions.replies import connections as replies
+from functions.serialized_items import SerializedItems, build_serialized_list
+from shared.auth.rights import AccessRight
+from shared.catalog.administration import build_connection_not_found_error
+from shared.catalog.fields import DECLARED
+from shared.catalog.item_checks import find_connection_errors
+from shared.catalog.items import ItemKind
+from shared.catalog.models import Connection, ConnectionType, SignalDefinition, Simulator, Source
+from shared.catalog.ports import CatalogItem
+from shared.catalog.signal_models import MAX_SIGNALS
+from shared.errors import ValidationErrors
+from shared.http.messages import Reply
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
+from shared.telemetry.connection_status import describe_statistics
+from shared.telemetry.ports import ConnectionState
+from shared.validation.names import Name
+from shared.wiring import services
+
+GROUP = Group("connections")
+_ROUTE = "oi-api/connections/{lookup}"
+
+
+class ConnectionBody(StrictBody):
+    """Request body that defines a connection; an omitted `enabled` keeps its value."""
+
+    validation_context: ClassVar[Mapping[str, Any]] = DECLARED
+
+    name: Name
+    type: ConnectionType
+    enabled: bool = True
+    source: Source = Source()
+    simulator: Simulator | None = None
+    signals: tuple[SignalDefinition, ...] = Field((), max_length=MAX_SIGNALS)
+
+
+@GROUP.endpoint(
+    "GET", "oi-api/connections", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.LISTED
+)
+async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
+    """Return the data connections with their status, sorted by lookup.
+
+    The lookup of a connection is its short name in URLs.
+    """
+    catalog = await services().catalog.current()
+    page, cursor = select_page("connections", catalog.connections, call.query)
+    states = await services().telemetry.connection_states.load_states()
+    items = (catalog.items[ItemKind.CONNECTION, lookup] for lookup in page)
+    versions = [(item.key, _Version(item, states.get(item.key), catalog.find_surfaces(item.key))) for item in items]
+    texts = await _SERIALIZED.serialize(versions, len(catalog.connections), services().runtime)
+    return build_serialized_list("connections", texts, cursor)
+
+
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)
+async def read_connection(call: Call) -> Reply:
+    """Return a data connection with its status."""
+    catalog = await services().catalog.current()
+    if call.path["lookup"] not in catalog.connections:
+        raise build_connection_not_found_error()
+    return build_item_reply(await _describe_connection(catalog.items[ItemKind.CONNECTION, call.path["lookup"]]))
+
+
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    item = await get_administration().find(ItemKind.CONNECTION, path["lookup"])
+    return {"lookup": path["lookup"], "surfaces": []} if item is None else await _describe_connection(item)
+
+
+async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationErrors) -> None:
+    check_lookup(faults, call.path["lookup"])
+    check_condition(faults, call.request)
+    if faults.has_valid("type", "source", "simulator", "signals"):
+        body = call.body
+        made = Connection.model_construct(
+            lookup="any",
+            name="any",
+            type=body.type,
+            source=body.source,
+            simulator=body.simulator,
+            signals=body.signals,
+        )
+        add_field_errors(faults, find_connection_errors(made))
+
+
+@GROUP.endpoint(
+    "PUT",
+    _ROUTE,
+    right=AccessRight.CATALOG_MANAGE,
+    body=ConnectionBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.ConnectionDefinition.__annotations__) - list_accepted_names(ConnectionBody).keys(),
+        _read_current,
+        volatile=LIVE_MEMBERS,
+    ),
+    check=_check_connection,
+    docs=replies.PUT,
+)
+async def put_connection(call: Call[Any, ConnectionBody]) -> Reply:
+    """Create a data connection, or replace its definition."""
+    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    build = partial(_build_connection, lookup, call.body)
+    replaced = await get_administration().put(get_caller(call), ItemKind.CONNECTION, lookup, build, condition)
+    return build_item_reply(await _describe_connection(replaced.item), is_new=replaced.is_new)
+
+
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.DELETED)
+async def delete_connection(call: Call) -> Reply:
+    """Delete a data connection that belongs to no surface.
+
+    A surface is a named group of data connections.
+    """
+    lookup, condition = call.path["lookup"], parse_condition(call.request)
+    await get_administration().delete(get_caller(call), ItemKind.CONNECTION, lookup, condition)
+    return Reply(204)
+
+
+def _build_connection(lookup: str, body: ConnectionBody, before: Mapping[str, Any] | None) -> Connection:
+    kept = before is not None and "enabled" not in body.model_fields_set
+    return Connection(
+        lookup=lookup,
+        name=body.name,
+        type=body.type,
+        enabled=bool(before.get("enabled", True)) if kept and before is not None else body.enabled,
+        source=body.source,
+        simulator=body.simulator,
+        signals=body.signals,
+    )
+
+
+class _Version(NamedTuple):
+    """Values from which the JSON object of a connection is built; equal values give the same JSON text."""
+
+    item: CatalogItem
+    state: ConnectionState | None
+    surfaces: tuple[str, ...]
+
+
+async def _describe_connection(item: CatalogItem) -> dict[str, Any]:
+    states = await services().telemetry.connection_states.load_states()
+    surfaces = (await services().catalog.current()).find_surfaces(item.key)
+    return _connection_to_json(_Version(item, states.get(item.key), surfaces))
+
+
+def _connection_to_json(version: _Version) -> dict[str, Any]:
+    connection = Connection.model_validate(version.item.definition)
+    derived = services().telemetry.statuses.derive(connection, version.state)
+    return {
+        **connection.model_dump(mode="json", by_alias=True),
+        "status": derived.status,
+        "statusReason": derived.reason,
+        "stats": describe_statistics(version.state),
+        "surfaces": list(version.surfaces),
+        **describe_storage(version.item),
+    }
+
+
+_SERIALIZED = SerializedItems(_connection_to_json)

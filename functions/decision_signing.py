@@ -1,0 +1,50 @@
+"""Signing of decisions over HTTP: the rules of the workspace and the member's current name, freshly read."""
+
+from collections.abc import Callable
+from typing import Any
+
+from shared.auth.principals import unauthenticated_error
+from shared.auth.rights import AccessRight
+from shared.catalog.signature_models import SignaturePolicy, SignatureRequirement
+from shared.errors import Kind, WorkspaceError
+from shared.http.operations import Call
+from shared.provenance.signatures import DecisionSigner
+from shared.signatures.signing import SigningRequest
+from shared.wiring import services
+
+
+async def build_signer(
+    call: Call[Any, Any],
+    sent: Any,
+    right: AccessRight,
+    get_requirement: Callable[[SignaturePolicy], SignatureRequirement],
+    *,
+    is_rejection: bool,
+) -> DecisionSigner | None:
+    """Return the signer of a decision; None if no signature is required and none is sent.
+
+    Args:
+        call: request that decides.
+        sent: body property ``signature``; None if it is missing.
+        right: access right that the decision needs.
+        get_requirement: selects from the policy whether this kind of decision needs a signature.
+        is_rejection: whether the decision is a rejection.
+
+    Raises:
+        WorkspaceError: UNAUTHENTICATED or FORBIDDEN ``ACCESS_RIGHT_MISSING`` if the member was disabled, or has lost
+            the right, since the cached copy of the team was read.
+    """
+    # The cached catalog can be some seconds old: the policy, the member's name and rights may have changed since.
+    services().catalog.reader.invalidate()
+    catalog = await services().catalog.current()
+    policy = catalog.policies.signatures
+    if sent is None and get_requirement(policy) is SignatureRequirement.OFF:
+        return None
+    member = catalog.members.get(call.principal.member_id)
+    if member is None or not member.enabled or member.service:
+        raise unauthenticated_error("The member who owns this credential is unknown or disabled.")
+    if right not in member.access_rights:
+        detail = f"This operation requires the access right {right}."
+        raise WorkspaceError(Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=right)
+    request = SigningRequest(call.principal, member.name, policy, sent, is_rejection)
+    return services().signatures.signing.build_signer(request)

@@ -1,0 +1,51 @@
+"""Durable Functions orchestration that imports historical telemetry from an uploaded file.
+
+The orchestrator has no state: the job's record contains the position in the file. An import therefore continues after
+a restart with the first step that is not stored completely.
+"""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import azure.durable_functions as df
+
+from functions.download_jobs import RETRY, RETRY_DELAY, ROUNDS
+from shared.observability.tracing import span
+from shared.wiring import services
+
+ORCHESTRATOR: Final = "history_import"
+
+blueprint = df.Blueprint()
+
+
+@blueprint.function_name(ORCHESTRATOR)
+@blueprint.orchestration_trigger(context_name="context")
+def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
+    """Orchestrate an import: read the job's file in steps, with waiting times."""
+    job_id = context.get_input()
+    try:
+        for _ in range(ROUNDS):
+            progress = yield context.call_activity_with_retry("import_steps", RETRY, job_id)
+            if progress == "ended":
+                return
+            if progress == "waiting":
+                yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
+    except Exception:  # noqa: BLE001  whatever the activity raised in its last attempt
+        yield context.call_activity_with_retry("import_fail", RETRY, job_id)
+        return
+    context.continue_as_new(job_id)
+
+
+@blueprint.function_name("import_steps")
+@blueprint.activity_trigger(input_name="job")
+async def import_steps(job: str) -> str:
+    """Import the next rows of a job's file; return ``ended``, ``working``, or ``waiting`` while other jobs run."""
+    with span("import history"):
+        return str(await services().imports.runner.run_steps(job))
+
+
+@blueprint.function_name("import_fail")
+@blueprint.activity_trigger(input_name="job")
+async def import_fail(job: str) -> None:
+    """Mark the job of an import as failed."""
+    await services().imports.runner.fail(job)

@@ -1,0 +1,90 @@
+"""Descriptions of the arguments of MCP tools: meaning, unit and an example of each.
+
+An argument with the same name has the same meaning in every tool.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.catalog.models import ParameterType, QueryParameter
+from shared.mcp_server.capabilities import Schema
+from shared.openapi.warm_queries import build_parameter_schema
+from shared.warm_queries.service import MAX_LIMIT
+
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "timeRange": "ISO 8601 duration before now, for example PT1H.",
+    "from": "First time, RFC 3339 or epoch ms, for example 2026-01-05T08:00:00Z; not with timeRange.",
+    "to": "End, exclusive, as from, for example 2026-01-05T09:00:00Z.",
+    "limit": "Maximum number of items, for example 50.",
+    "cursor": "The `cursor` of the previous result, for the next page, for example YWZ0ZXI6cS0x.",
+    "lookup": "Lookup, for example pump-rig.",
+    "query": "KQL text, for example Telemetry | where ConnectionLookup == 'pump-rig' | take 10.",
+    "parameters": 'Values of the declared parameters by name, for example {"device": "rig-1"}.',
+    "connection": "Lookup of a data connection, for example pump-rig. Default: all connections.",
+    "surface": "Lookup of a surface, for example cooling: only messages of its connections.",
+    "minutes": "Only messages of this many minutes before now, for example 15.",
+    "scopeKey": "Scope of the records, for example line-1. Default: the workspace's own records.",
+    "recordId": "RecordID of a record whose digest is recomputed too, 12 digits, for example 000000000001.",
+    "target": "Container of the chain, for example DomainEvents, the default with a scope.",
+    "verdict": "Only chains with this result of the last verification, for example broken.",
+    "startDate": "First time, inclusive: ISO 8601, UTC without a zone, for example 2026-01-05T08:00:00Z.",
+    "endDate": "Last time, inclusive: ISO 8601, UTC without a zone, for example 2026-01-05T09:00:00Z.",
+    "fromSequence": "First sequence number, inclusive, for example 1.",
+    "toSequence": "Last sequence number, inclusive, for example 100.",
+    "offset": "Number of records to skip, for example 100.",
+    "entityId": "Only records about this entity, for example batch-7.",
+    "entityType": "Only records about entities of this type, for example Batch.",
+    "actionType": "Only records of this action, for example Catalog.WarmQuery.Approved.",
+    "userId": "Only records of this principal, for example editor@plant-a.example.",
+    "amendedBy": "Only amendments by this principal, for example editor@plant-a.example.",
+    "reasonCategory": "Only amendments with this reason, for example data-entry-error.",
+    "status": "Only amendments with this status, for example pending.",
+    "state": "Only alerts in this state, for example firing.",
+    "severity": "Only alerts of this severity, for example critical.",
+}
+"""Description of each argument, except the declared parameters of queries."""
+
+ROWS: Final = "Maximum number of rows, for example 100."
+MESSAGES: Final = "Maximum number of messages, for example 20."
+
+_TIME: Final = {"type": ["string", "integer"]}
+QUERY_ARGUMENTS: Final[Mapping[str, Schema]] = {
+    "timeRange": {"type": "string", "description": DESCRIPTIONS["timeRange"]},
+    "from": {**_TIME, "description": DESCRIPTIONS["from"]},
+    "to": {**_TIME, "description": DESCRIPTIONS["to"]},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": ROWS},
+}
+"""Arguments of every tool that runs a query."""
+
+_VALUES: Final[Mapping[ParameterType, tuple[str, str]]] = {
+    ParameterType.BOOL: ("True or false", "true"),
+    ParameterType.INT: ("Whole number of 32 bits", "5"),
+    ParameterType.LONG: ("Whole number of 64 bits", "5"),
+    ParameterType.REAL: ("Number, in the unit of the query's column", "4.5"),
+    ParameterType.DECIMAL: ("Decimal number, in the unit of the query's column", "4.5"),
+    ParameterType.STRING: ("Text", "rig-1"),
+    ParameterType.DATETIME: ("Time, RFC 3339 in UTC", "2026-01-05T08:00:00Z"),
+    ParameterType.TIMESPAN: ("Duration, ISO 8601 or Kusto", "PT15M"),
+    ParameterType.GUID: ("UUID", "0f8fad5b-d9cb-469f-a165-70867728950e"),
+    ParameterType.DYNAMIC: ("Any JSON value", '["rig-1"]'),
+}
+"""Meaning and example of the values of each type."""
+
+
+def describe_arguments(schema: Mapping[str, Any], **descriptions: str) -> dict[str, Any]:
+    """Return a tool's schema with the description of each argument.
+
+    Args:
+        schema: schema of the arguments.
+        descriptions: descriptions that replace the general ones, by argument.
+    """
+    texts = {**DESCRIPTIONS, **descriptions}
+    properties = {name: {**argument, "description": texts[name]} for name, argument in schema["properties"].items()}
+    return {**schema, "properties": properties}
+
+
+def build_parameter_argument(parameter: QueryParameter) -> dict[str, Any]:
+    """Build the schema of an argument that is a declared parameter of a query."""
+    meaning, example = _VALUES[parameter.type]
+    description = f"{meaning} (Kusto {parameter.type}), for example {example}."
+    return {**build_parameter_schema(parameter), "description": description}

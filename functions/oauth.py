@@ -1,0 +1,195 @@
+"""HTTP operations of the OAuth 2.1 authorization server that clients call: metadata, tokens, revocation."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any, Final
+
+from functions.oauth_replies import NO_STORE, build_oauth_error, build_token_reply
+from functions.public_address import get_public_url, is_known_host
+from functions.replies import oauth as replies
+from functions.tokens import parse_minutes
+from shared.auth.principals import CredentialKind, Principal
+from shared.errors import WorkspaceError
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Access, Call, Group, RawBody, read_authorization_header
+from shared.http.unknown_names import UnknownNames
+from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_client_error, invalid_request_error
+from shared.oauth.parameters import ClientIdentification, Parameters, check_resources, identify_client, parse_form
+from shared.wiring import services
+
+GROUP = Group("oauth", build_oauth_error)
+BODY_LIMIT: Final = 65_536
+_SECONDS_TO_CACHE: Final = 300
+
+
+@GROUP.endpoint(
+    "GET",
+    ".well-known/oauth-authorization-server",
+    access=Access.PUBLIC,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.METADATA_DOCS,
+)
+async def authorization_server_metadata(call: Call) -> Reply:
+    """Return the metadata of the OAuth 2.1 authorization server (RFC 8414)."""
+    if not is_known_host(call.request):
+        # A forged Host header must not become the issuer in a cached reply.
+        raise invalid_request_error("Unknown Host header; use the address of this service.")
+    headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}"}
+    return json_reply(replies.build_metadata(get_public_url(call.request)), headers=headers)
+
+
+@GROUP.endpoint(
+    "POST",
+    replies.TOKEN_ROUTE,
+    access=Access.PUBLIC,
+    body=RawBody,
+    body_limit=BODY_LIMIT,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.TOKEN_DOCS,
+)
+async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
+    """Issue an access token for a grant of the client (RFC 6749)."""
+    async with _record_refusals(call):
+        parameters = parse_form(call.request.media_type, call.request.body)
+        grant_type = parameters.require("grant_type")
+        if grant_type not in _GRANT_TYPES:
+            raise OAuthError(
+                OAuthErrorCode.UNSUPPORTED_GRANT_TYPE,
+                f"The parameter grant_type must be one of {', '.join(_GRANT_TYPES)}.",
+            )
+        client = identify_client(read_authorization_header(call.request), parameters)
+        caller, issue = await _GRANT_TYPES[grant_type](client, parameters)
+        return await _run_within_limits(call, caller, parameters, issue)
+
+
+@GROUP.endpoint(
+    "POST",
+    "oauth2/revoke",
+    access=Access.PUBLIC,
+    body=RawBody,
+    body_limit=BODY_LIMIT,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.REVOCATION_DOCS,
+)
+async def revoke_oauth_token(call: Call[Any, RawBody]) -> Reply:
+    """Revoke an access or refresh token of the client (RFC 7009)."""
+    async with _record_refusals(call):
+        parameters = parse_form(call.request.media_type, call.request.body)
+        token = parameters.require("token")
+        client = identify_client(read_authorization_header(call.request), parameters)
+        await services().oauth.revocation.revoke(client, token)
+        return Reply(200, b"", dict(NO_STORE))
+
+
+type _Issue = Callable[[], Awaitable[Reply]]
+type _Authenticate = Callable[[ClientIdentification, Parameters], Awaitable[tuple[Principal, _Issue]]]
+"""Function that authenticates an OAuth client, and returns the token's owner and a function that issues the token."""
+
+
+async def _authenticate_by_client_credentials(
+    client: ClientIdentification, parameters: Parameters
+) -> tuple[Principal, _Issue]:
+    grant = services().oauth.client_credentials
+    caller = await grant.authenticate(client)
+
+    async def issue_token() -> Reply:
+        minutes = _parse_minutes(parameters.get("minutes"))
+        return build_token_reply(await grant.issue(caller, parameters.get("scope"), minutes))
+
+    return caller, issue_token
+
+
+async def _authenticate_by_authorization_code(
+    client: ClientIdentification, parameters: Parameters
+) -> tuple[Principal, _Issue]:
+    grants = services().oauth.grants
+    stored = await grants.find_by_code(_get_public_client_id(client), parameters)
+
+    async def issue_tokens() -> Reply:
+        return build_token_reply(*await grants.redeem_code(stored))
+
+    return await grants.authorize(stored.grant, CredentialKind.AUTHORIZATION_CODE), issue_tokens
+
+
+async def _authenticate_by_refresh_token(
+    client: ClientIdentification, parameters: Parameters
+) -> tuple[Principal, _Issue]:
+    grants, text = services().oauth.grants, parameters.require("refresh_token")
+    stored = await grants.find_by_refresh_token(_get_public_client_id(client), text)
+
+    async def issue_tokens() -> Reply:
+        return build_token_reply(*await grants.refresh(stored, text, parameters.get("scope")))
+
+    return await grants.authorize(stored.grant, CredentialKind.REFRESH_TOKEN), issue_tokens
+
+
+def _get_public_client_id(client: ClientIdentification) -> str:
+    """Return the id of a public client.
+
+    Raises:
+        OAuthError: ``invalid_client`` if the client has sent a secret, which public clients do not have.
+    """
+    if client.secret:
+        raise invalid_client_error("The client is public; send no client secret.")
+    return client.client_id
+
+
+async def _run_within_limits(
+    call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
+) -> Reply:
+    """Issue a token if the rate limit of its owner admits the request; add the rate-limit headers to every reply."""
+    async with services().rate_limits.admit(caller) as decision:
+        if decision.rejection is not None:
+            reply = build_oauth_error(decision.rejection)
+        else:
+            try:
+                check_resources(parameters, get_public_url(call.request))
+                reply = await issue()
+            except OAuthError as error:
+                await _record_refusal(call, error)
+                reply = build_oauth_error(error)
+        reply.headers.update(decision.headers)
+        return reply
+
+
+@asynccontextmanager
+async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
+    """Record every refusal of an OAuth client's request (an OAuthError) that the block raises."""
+    try:
+        yield
+    except OAuthError as error:
+        await _record_refusal(call, error)
+        raise
+
+
+async def _record_refusal(call: Call[Any, RawBody], error: OAuthError) -> None:
+    await services().oauth.refusals.record(await _find_client_id(call), error.error)
+
+
+async def _find_client_id(call: Call[Any, RawBody]) -> str:
+    """Return the id of the OAuth client or API key in a request; empty if the workspace does not know the id."""
+    try:
+        parameters = parse_form(call.request.media_type, call.request.body)
+        client_id = identify_client(read_authorization_header(call.request), parameters).client_id
+        if client_id in (await services().catalog.current()).oauth_clients:
+            return client_id
+        return client_id if client_id in (await services().access.credentials.current()).keys else ""
+    except WorkspaceError:
+        return ""
+
+
+def _parse_minutes(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        return parse_minutes(text)
+    except ValueError as error:
+        raise invalid_request_error(f"The parameter minutes {error}.") from None
+
+
+_GRANT_TYPES: Final[dict[str, _Authenticate]] = {
+    "authorization_code": _authenticate_by_authorization_code,
+    "client_credentials": _authenticate_by_client_credentials,
+    "refresh_token": _authenticate_by_refresh_token,
+}

@@ -1,0 +1,55 @@
+"""Public base URL of the service, and check of the Host header from which the URL may be derived."""
+
+import re
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply, Request
+from shared.http.problems import build_problem_reply
+from shared.wiring import services
+
+ANY_PORT: Final = ":*"
+_PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
+
+
+def get_public_url(request: Request) -> str:
+    """Return the base URL for links in replies (scheme, host and port), without a trailing slash.
+
+    The setting ``PUBLIC_URL`` has priority, because a gateway may replace the Host header of the request.
+    """
+    if services().settings.public_url:
+        return services().settings.public_url
+    scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
+    return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"
+
+
+def is_known_host(request: Request) -> bool:
+    """Return whether the Host header of a request contains an accepted host name of this service."""
+    return is_allowed_host(request.headers.get("host", ""), services().settings.list_hosts())
+
+
+def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
+    """Return whether a Host header names an allowed host.
+
+    Args:
+        host: value of the Host header; empty if the header is missing.
+        hosts: allowed hosts: ``name`` or ``name:port`` for this exact value, or ``name:*`` for any port.
+    """
+    if host in hosts:
+        return not host.endswith(ANY_PORT)
+    found = _PORT.fullmatch(host)
+    return found is not None and found[1] + ANY_PORT in hosts
+
+
+def build_misdirected_reply(trace_id: str) -> Reply:
+    """Build the 421 reply to an unknown Host header (RFC 9110 section 15.5.20).
+
+    The reply does not repeat the header, because its value is not trusted.
+
+    Args:
+        trace_id: id of the request.
+    """
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", "Unknown Host header; use the address of this service.")
+    return build_problem_reply(error, trace_id, HTTPStatus.MISDIRECTED_REQUEST)

@@ -1,0 +1,140 @@
+"""HTTP operations on receipts of audit records, and on the keys that verify them."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from functions.conditions import parse_read_condition
+from functions.provenance_queries import CheckpointQuery, Sequence
+from functions.replies import receipts as replies
+from shared.auth.jose import to_jwk
+from shared.auth.rights import AccessRight
+from shared.errors import ValidationErrors, invalid
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Access, Call, Group
+from shared.provenance.cose import compute_etag, encode_key_set
+from shared.provenance.hash_rule import RECORD_ID_DIGITS, format_record_id, sequence_from_record_id
+from shared.provenance.receipt_names import build_receipt_name
+from shared.provenance.selection import check_chain, resolve_chain_to_read
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
+
+GROUP = Group("receipts")
+MEDIA_TYPE: Final = 'application/cose; cose-type="cose-sign1"'
+_CACHED: Final = "private, max-age=31536000, immutable"
+_REVALIDATED: Final = "private, no-cache"
+
+
+def _parse_record_id(text: str) -> int:
+    sequence = sequence_from_record_id(text)
+    if not sequence:
+        raise ValueError(f"must be a sequence number of {RECORD_ID_DIGITS} digits, from 000000000001")
+    return sequence
+
+
+RecordId = Annotated[
+    int | None, BeforeValidator(_parse_record_id), WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})
+]
+
+
+class ReceiptQuery(CheckpointQuery):
+    """Query parameters of a receipt.
+
+    ``recordId`` requests a proof that the chain contains a record; ``from`` requests a proof that the chain has only
+    grown since an earlier checkpoint.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    record_id: RecordId = Field(None, alias="recordId", description="RecordID of a record, for a receipt of inclusion.")
+    from_size: Sequence = Field(None, alias="from", description="Size of an earlier checkpoint, for one of growth.")
+    size: Sequence = Field(None, description="Size of the checkpoint. Default: the newest.")
+
+
+class KeyFormat(StrEnum):
+    """Format of a set of keys."""
+
+    COSE = "cose"
+    JWKS = "jwks"
+
+
+class KeyQuery(BaseModel):
+    """Query parameter of the route that returns the public keys of checkpoints and receipts."""
+
+    format: KeyFormat | None = Field(
+        None, description="cose or jwks, for the set of all trusted keys. Default: the current key as a line of text."
+    )
+
+
+async def _check_receipt(call: Call[ReceiptQuery], faults: ValidationErrors) -> None:
+    query = call.query
+    check_chain(faults, query.target, query.scope_key)
+    if faults.has_valid("recordId", "from") and (query.record_id is None) == (query.from_size is None):
+        faults.add(invalid("recordId", "exactly one of recordId and from is required"))
+    elif faults.has_valid("recordId", "from", "size"):
+        _check_sizes(query, faults)
+
+
+def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
+    """Add an error if the checkpoint size does not cover the record, or the earlier size is not smaller."""
+    if query.from_size is not None and query.from_size < 1:
+        faults.add(invalid("from", "must be at least 1"))
+    elif query.size is not None:
+        if query.record_id is not None and query.size < query.record_id:
+            faults.add(invalid("size", f"must cover the record: at least {query.record_id}"))
+        if query.from_size is not None and query.size <= query.from_size:
+            faults.add(invalid("from", f"must be below size, {query.size}"))
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/receipt",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=ReceiptQuery,
+    check=_check_receipt,
+    docs=replies.RECEIPT_FILE,
+)
+async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
+    """Return a receipt (RFC 9942): that a chain contains a record, or that it has only grown since a checkpoint."""
+    query, receipts = call.query, services().provenance.receipts
+    chain = resolve_chain_to_read(query.target, query.scope_key)
+    condition = parse_read_condition(call.request)
+    if query.record_id is not None:
+        content = await receipts.prove_inclusion(chain, query.record_id, query.size)
+        name = format_record_id(query.record_id)
+    else:
+        content, size = await receipts.prove_growth(chain, query.from_size or 0, query.size)
+        name = f"{query.from_size}-{size}"
+    headers = {
+        "ETag": compute_etag(content),
+        "Cache-Control": _REVALIDATED if query.size is None else _CACHED,
+    }
+    if condition.is_known(headers["ETag"]):
+        return Reply(304, b"", headers)
+    file = {"Content-Disposition": f'attachment; filename="{build_receipt_name(chain, name)}"'}
+    return Reply(200, content, {"Content-Type": MEDIA_TYPE, **file, **headers})
+
+
+@GROUP.endpoint(
+    "GET",
+    ".well-known/oi-checkpoint-key",
+    access=Access.PUBLIC,
+    feature=PROVENANCE,
+    query=KeyQuery,
+    docs=replies.VERIFIER_KEY,
+)
+async def checkpoint_key(call: Call[KeyQuery]) -> Reply:
+    """Return the public keys that verify checkpoints and receipts."""
+    checkpoints = services().provenance.checkpoints
+    match call.query.format:
+        case KeyFormat.COSE:
+            content = encode_key_set(await checkpoints.keys.load_trusted_keys())
+            return Reply(200, content, {"Content-Type": "application/cose-key-set"})
+        case KeyFormat.JWKS:
+            keys = await checkpoints.keys.load_trusted_keys()
+            return json_reply({"keys": [{**to_jwk(key.parse_public_key()), "kid": key.key_id.hex()} for key in keys]})
+        case _:
+            key = await checkpoints.load_verifier_key()
+            return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})

@@ -1,0 +1,102 @@
+"""Documentation of the replies to OAuth clients, and the metadata of the authorization server."""
+
+from typing import Final, TypedDict
+
+from functions.oauth_replies import ERRORS, TokenReply
+from shared.http.operation_docs import DocumentedReply, OperationDocs
+from shared.oauth.parameters import FORM
+from shared.oauth.scopes import DEFAULT_RIGHTS
+
+TOKEN_ROUTE: Final = "oauth2/token"  # noqa: S105  a route
+
+
+class ServerMetadata(TypedDict):
+    """OAuth 2.0 authorization server metadata (RFC 8414)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    revocation_endpoint: str
+    jwks_uri: str
+    service_documentation: str
+    scopes_supported: list[str]
+    response_types_supported: list[str]
+    response_modes_supported: list[str]
+    grant_types_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    revocation_endpoint_auth_methods_supported: list[str]
+    code_challenge_methods_supported: list[str]
+    authorization_response_iss_parameter_supported: bool
+    client_id_metadata_document_supported: bool
+
+
+def build_metadata(base: str) -> ServerMetadata:
+    """Build the metadata of the server with this base URL."""
+    methods = ["none", "client_secret_basic", "client_secret_post"]
+    return {
+        "issuer": base,
+        "authorization_endpoint": f"{base}/oauth2/authorize",
+        "token_endpoint": f"{base}/{TOKEN_ROUTE}",
+        "revocation_endpoint": f"{base}/oauth2/revoke",
+        "jwks_uri": f"{base}/.well-known/jwks.json",
+        "service_documentation": f"{base}/oi-api/explorer",
+        "scopes_supported": sorted(DEFAULT_RIGHTS),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "client_credentials", "refresh_token"],
+        "token_endpoint_auth_methods_supported": methods,
+        "revocation_endpoint_auth_methods_supported": methods,
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+    }
+
+
+_TOKEN = {
+    "access_token": "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJvaSJ9.c2lnbmF0dXJl",
+    "token_type": "Bearer",
+    "expires_in": 3600,
+    "scope": "Workspace.Catalog.Read Workspace.WarmQuery.Execute",
+}
+_TEXT: Final = {"type": "string"}
+_CREDENTIALS: Final = {
+    "client_id": {**_TEXT, "description": "Id of the client, or of the API key; or in Authorization: Basic."},
+    "client_secret": {**_TEXT, "description": "The API key of `client_credentials`; or in Authorization: Basic."},
+}
+_TOKEN_FORM: Final = {
+    "type": "object",
+    "required": ["grant_type"],
+    "properties": {
+        "grant_type": {"enum": ["authorization_code", "client_credentials", "refresh_token"]},
+        **_CREDENTIALS,
+        "scope": {**_TEXT, "description": "Access rights separated by spaces. Default: all of the credential."},
+        "minutes": {**_TEXT, "description": "Lifetime in minutes, 1 to 43200, with `client_credentials`. Default: 60."},
+        "resource": {**_TEXT, "description": "URL of this service or of its MCP server (RFC 8707)."},
+        "code": {**_TEXT, "description": "The authorization code."},
+        "code_verifier": {**_TEXT, "description": "The PKCE code verifier."},
+        "redirect_uri": {**_TEXT, "description": "Redirect URI of the authorization request."},
+        "refresh_token": {**_TEXT, "description": "The newest refresh token."},
+    },
+}
+_REVOCATION_FORM: Final = {
+    "type": "object",
+    "required": ["token"],
+    "properties": {"token": _TEXT, "token_type_hint": _TEXT, **_CREDENTIALS},
+}
+METADATA_DOCS = OperationDocs(
+    (DocumentedReply(200, "The metadata.", ServerMetadata, build_metadata("https://plant-a.example")),),
+    error_statuses=(400,),
+    errors=ERRORS,
+)
+TOKEN_DOCS = OperationDocs(
+    (DocumentedReply(200, "The new token.", TokenReply, _TOKEN),),
+    error_statuses=(400, 401, 429),
+    body_forms={FORM: _TOKEN_FORM},
+    errors=ERRORS,
+)
+REVOCATION_DOCS = OperationDocs(
+    (DocumentedReply(200, "The token is revoked, or was not valid."),),
+    error_statuses=(400, 401),
+    body_forms={FORM: _REVOCATION_FORM},
+    errors=ERRORS,
+)

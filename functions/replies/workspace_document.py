@@ -1,0 +1,126 @@
+"""Documentation of replies about workspace documents."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NotRequired, TypedDict
+
+from shared.catalog.export import SECTIONS
+from shared.catalog.models import Tier
+from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs
+
+YAML: Final = "application/yaml"
+
+
+class PlanAction(StrEnum):
+    """Effect of a planned change."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+class PlannedChange(TypedDict):
+    """Change of one item; `before` is null for a new item, `after` for a removed one.
+
+    `changedBy` and `changedAt` name the last change of the stored item, for example through the API.
+    """
+
+    action: PlanAction
+    kind: str
+    key: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changedBy: NotRequired[str]
+    changedAt: NotRequired[datetime]
+
+
+class KeptItem(TypedDict):
+    """Item that stays as it is, although the document does not declare it or declares something else."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+class DocumentWarning(TypedDict):
+    """Note about a document that can be applied."""
+
+    field: str
+    message: str
+    line: NotRequired[int]
+    column: NotRequired[int]
+
+
+class PlanShown(TypedDict):
+    """Plan of a document. `planTag` is the value for If-Match, including the quotes."""
+
+    changes: list[PlannedChange]
+    kept: list[KeptItem]
+    planTag: str
+    warnings: list[DocumentWarning]
+
+
+_DOCUMENT: Final = {
+    "workspace": {"id": "plant-a", "name": "Plant A"},
+    "policies": {"provenance": {"requireApproval": True}},
+    "team": [{"id": "admin@plant-a.example", "name": "Administrator", "role": "Admin"}],
+    "connections": [{"lookup": "pump-rig", "name": "Pump rig", "type": "CLOUD_EVENT_HUB"}],
+    "surfaces": [{"lookup": "cooling", "name": "Cooling water", "connections": ["pump-rig"]}],
+}
+_OBJECT: Final = {"type": "object"}
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "title": "WorkspaceDocumentBody",
+    "description": "A workspace document; docs/reference/workspace-document.md describes its fields.",
+    "required": ["workspace"],
+    "properties": {
+        "workspace": _OBJECT,
+        "tier": {"enum": list(Tier)},
+        "limits": {"type": ["object", "null"]},
+        "policies": _OBJECT,
+        **{section: {"type": "array", "items": _OBJECT} for section in SECTIONS.values()},
+    },
+    "additionalProperties": False,
+}
+_SURFACE: Final = {"lookup": "cooling", "name": "Cooling", "description": None, "connections": ["pump-rig"]}
+_PLAN: Final = {
+    "changes": [
+        {
+            "action": "changed",
+            "kind": "surface",
+            "key": "cooling",
+            "before": _SURFACE,
+            "after": {**_SURFACE, "name": "Cooling water"},
+            "changedBy": "editor@plant-a.example",
+            "changedAt": "2026-12-01T08:00:00.000000Z",
+        }
+    ],
+    "kept": [{"kind": "warmQuery", "key": "pressure-now", "reason": "created through the API"}],
+    "planTag": '"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+    "warnings": [],
+}
+_IF_MATCH: Final = {
+    "If-Match": {
+        "description": "The `planTag` of the plan to apply; 412 if the document or the workspace has changed since.",
+        "schema": {"type": "string", "minLength": 1},
+        "example": _PLAN["planTag"],
+    }
+}
+
+EXPORTED = OperationDocs((DocumentedReply(200, "The document.", dict[str, Any], _DOCUMENT, forms={YAML: TEXT_FORM}),))
+PLANNED = OperationDocs(
+    (DocumentedReply(200, "The plan.", PlanShown, _PLAN),),
+    error_statuses=(409, 422),
+    example=_DOCUMENT,
+    body_schema=_SCHEMA,
+    body_forms={YAML: TEXT_FORM},
+    headers=IDEMPOTENT,
+)
+APPLIED = OperationDocs(
+    (DocumentedReply(200, "The applied plan.", PlanShown, _PLAN),),
+    error_statuses=(409, 412, 428),
+    example=_DOCUMENT,
+    body_schema=_SCHEMA,
+    body_forms={YAML: TEXT_FORM},
+    headers=_IF_MATCH,
+)

@@ -1,0 +1,68 @@
+"""Cache of the JSON texts of catalog items; an item is serialised again only after it or its state has changed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from shared.http.messages import Reply, json_bytes, json_reply
+from shared.runtime import Runtime
+
+MIN_IN_THREAD: Final = 50
+"""Number of missing texts from which the serialisation runs in a worker thread."""
+
+
+class SerializedItems[Version: tuple[Any, ...]]:
+    """Cache of the JSON texts of catalog items; texts of removed items are dropped.
+
+    Args:
+        to_json: builds the JSON object of an item from the item's version, which contains everything on which the
+            object depends. It may run in a worker thread, so it must not use objects of the event loop.
+    """
+
+    def __init__(self, to_json: Callable[[Version], Mapping[str, Any]]) -> None:
+        self._to_json = to_json
+        self._cache: dict[str, tuple[Version, bytes]] = {}
+
+    async def serialize(
+        self, versions: Sequence[tuple[str, Version]], catalog_size: int, runtime: Runtime
+    ) -> list[bytes]:
+        """Return the JSON texts of items, from the cache if their versions have not changed.
+
+        Args:
+            versions: key and current version of each item.
+            catalog_size: number of items in the catalog, which is the maximum number of cached texts.
+            runtime: source of worker threads.
+        """
+        if len(self._cache) > catalog_size:
+            self._cache.clear()
+        found = [self._find_text(key, version) for key, version in versions]
+        missing = [pair for pair, text in zip(versions, found, strict=True) if text is None]
+        if not missing:
+            return [text for text in found if text is not None]
+        if len(missing) < MIN_IN_THREAD:
+            self._add_texts(missing)
+        else:
+            await runtime.run_in_thread(self._add_texts, missing)
+        # Another request may replace a text meanwhile, if the catalog has changed.
+        return [self._find_text(key, version) or json_bytes(self._to_json(version)) for key, version in versions]
+
+    def _find_text(self, key: str, version: Version) -> bytes | None:
+        cached = self._cache.get(key)
+        # Parts of a version that did not change are the same objects, which makes the comparison fast.
+        return cached[1] if cached is not None and cached[0] == version else None
+
+    def _add_texts(self, versions: Sequence[tuple[str, Version]]) -> None:
+        for key, version in versions:
+            self._cache[key] = version, json_bytes(self._to_json(version))
+
+
+def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:
+    """Build the reply with a page of items that are JSON texts.
+
+    Args:
+        name: name of the property that contains the items.
+        texts: JSON text of each item.
+        cursor: property `cursor` of the reply if another page follows, else empty.
+    """
+    return json_reply({name: orjson.Fragment(b"[%b]" % b",".join(texts)), **cursor})

@@ -1,0 +1,92 @@
+"""HTTP operation that lists all signatures of the workspace, for periodic review."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import AwareDatetime, BeforeValidator, Field
+
+from functions.audit_overview import PageQuery
+from functions.replies import signatures as replies
+from shared.auth.rights import AccessRight
+from shared.errors import ValidationErrors, invalid
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group
+from shared.provenance.cursors import decode_cursor, encode_cursor
+from shared.signatures.ports import SignatureFilter
+from shared.timestamps import parse_rfc3339, rfc3339
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
+
+GROUP = Group("signatures")
+
+_CURSOR: Final = "signatures"
+
+
+def _parse_time(text: Any) -> Any:
+    return parse_rfc3339(text) if isinstance(text, str) else text
+
+
+Time = Annotated[AwareDatetime | None, BeforeValidator(_parse_time)]
+
+
+class SignaturesQuery(PageQuery):
+    """Filters of the list of signatures."""
+
+    user_id: str | None = Field(None, alias="userId", min_length=1, description="Only signatures of this member.")
+    start: Time = Field(None, alias="from", description="Earliest time of the signature, inclusive.")
+    end: Time = Field(None, alias="to", description="Latest time of the signature, exclusive.")
+
+    def to_filter(self) -> SignatureFilter:
+        """Return the conditions on signatures."""
+        start, end = ("" if time is None else rfc3339(time) for time in (self.start, self.end))
+        return SignatureFilter(self.user_id, start, end)
+
+
+async def _check_list(call: Call[SignaturesQuery], faults: ValidationErrors) -> None:
+    query = call.query
+    if faults.has_valid("from", "to") and query.start is not None and query.end is not None and query.start > query.end:
+        faults.add(invalid("from", "must not be after `to`"))
+    if faults.has_valid("cursor", "userId", "from", "to"):
+        with faults.collect():
+            _parse_cursor(query)
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/signatures",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=SignaturesQuery,
+    check=_check_list,
+    docs=replies.LISTED,
+)
+async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
+    """Return the electronic signatures of all decisions, newest first."""
+    query = call.query
+    page = await services().signatures.list.list_signatures(query.to_filter(), _parse_cursor(query), query.limit)
+    cursor = None
+    if page.has_more:
+        cursor = encode_cursor(_CURSOR, (*_list_filters(query), page.signatures[-1].place))
+    return json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})
+
+
+def _list_filters(query: SignaturesQuery) -> tuple[str, str, str]:
+    """Return the texts of the filters, which a cursor contains: it is valid only for the same filters."""
+    wanted = query.to_filter()
+    return wanted.user_id or "", wanted.start, wanted.end
+
+
+def _parse_cursor(query: SignaturesQuery) -> str:
+    """Parse the query's cursor to the place of the previous page's last signature; empty for the first page.
+
+    Raises:
+        WorkspaceError: INVALID if the cursor does not belong to this list.
+    """
+    if query.cursor is None:
+        return ""
+    try:
+        *filters, place = map(str, decode_cursor(_CURSOR, query.cursor, (str, str, str, str)))
+    except ValueError as error:
+        raise invalid("cursor", str(error)) from error
+    if tuple(filters) != _list_filters(query):
+        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+    return place

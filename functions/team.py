@@ -1,0 +1,141 @@
+"""HTTP operations on the members of the team."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+from pydantic import StringConstraints
+
+from functions.catalog_items import (
+    LIVE_MEMBERS,
+    build_item_reply,
+    build_list_reply,
+    check_condition,
+    describe_storage,
+    get_administration,
+    get_caller,
+)
+from functions.conditions import parse_condition
+from functions.paging import CatalogPageQuery, select_page
+from functions.replies import team as replies
+from shared.auth.rights import AccessRight, Role
+from shared.catalog.administration import build_member_not_found_error
+from shared.catalog.fields import DECLARED, PrintableText
+from shared.catalog.items import ItemKind
+from shared.catalog.models import Member
+from shared.catalog.ports import CatalogItem
+from shared.errors import ValidationErrors, invalid
+from shared.http.messages import Reply
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
+from shared.validation.names import MAX_NAME, Name, find_id_error
+from shared.wiring import services
+
+GROUP = Group("team")
+_ROUTE = "oi-api/team/{id}"
+
+
+class MemberBody(StrictBody):
+    """Request body that defines a member; an omitted `enabled` or `oid` keeps its value."""
+
+    validation_context: ClassVar[Mapping[str, Any]] = DECLARED
+
+    name: Name
+    role: Role
+    rights: tuple[AccessRight, ...] = ()
+    enabled: bool = True
+    service: bool = False
+    oid: Annotated[PrintableText, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+
+
+@GROUP.endpoint("GET", "oi-api/team", right=AccessRight.TEAM_READ, query=CatalogPageQuery, docs=replies.LISTED)
+async def list_members(call: Call[CatalogPageQuery]) -> Reply:
+    """Return the members of the team, sorted by id."""
+    catalog = await services().catalog.current()
+    page, cursor = select_page("members", catalog.members, call.query)
+
+    def describe_member(key: str) -> dict[str, Any]:
+        return _member_to_json(catalog.items[ItemKind.MEMBER, key], catalog.members[key])
+
+    return await build_list_reply("members", page, cursor, describe_member)
+
+
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.READ)
+async def read_member(call: Call) -> Reply:
+    """Return a member of the team."""
+    catalog = await services().catalog.current()
+    member = catalog.members.get(call.path["id"])
+    if member is None:
+        raise build_member_not_found_error()
+    return build_item_reply(_member_to_json(catalog.items[ItemKind.MEMBER, member.id], member))
+
+
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    item = await get_administration().find(ItemKind.MEMBER, path["id"])
+    return {"id": path["id"]} if item is None else _describe_member(item)
+
+
+async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -> None:
+    member_id = call.path["id"]
+    rule = f"must have at most {MAX_NAME} characters" if len(member_id) > MAX_NAME else find_id_error(member_id)
+    # An id from before a rule can still be edited.
+    if rule and member_id not in (await services().catalog.current()).members:
+        faults.add(invalid("id", rule))
+    check_condition(faults, call.request)
+
+
+@GROUP.endpoint(
+    "PUT",
+    _ROUTE,
+    right=AccessRight.TEAM_MANAGE,
+    body=MemberBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.MemberDefinition.__annotations__) - list_accepted_names(MemberBody).keys(),
+        _read_current,
+        volatile=LIVE_MEMBERS,
+    ),
+    check=_check_member,
+    docs=replies.PUT,
+)
+async def put_member(call: Call[Any, MemberBody]) -> Reply:
+    """Add a member, or replace its definition.
+
+    A disabled member's API keys are refused, and its tokens and live streams end.
+    """
+    condition = parse_condition(call.request)
+    build = partial(_build_member, call.path["id"], call.body)
+    replaced = await get_administration().put(get_caller(call), ItemKind.MEMBER, call.path["id"], build, condition)
+    return build_item_reply(_describe_member(replaced.item), is_new=replaced.is_new)
+
+
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.TEAM_MANAGE, docs=replies.DELETED)
+async def delete_member(call: Call) -> Reply:
+    """Remove a member and revoke its credentials; the id cannot be used again."""
+    condition = parse_condition(call.request)
+    await get_administration().delete(get_caller(call), ItemKind.MEMBER, call.path["id"], condition)
+    return Reply(204)
+
+
+def _build_member(member_id: str, body: MemberBody, before: Mapping[str, Any] | None) -> Member:
+    kept = {} if before is None else {name: before[name] for name in ("enabled", "oid") if name in before}
+    sent = body.model_dump(include={"enabled", "oid"}, exclude_unset=True)
+    return Member.model_validate(
+        {
+            "id": member_id,
+            "name": body.name,
+            "role": body.role,
+            "rights": body.rights,
+            "service": body.service,
+            **kept,
+            **sent,
+        }
+    )
+
+
+def _describe_member(item: CatalogItem) -> dict[str, Any]:
+    return _member_to_json(item, Member.model_validate(item.definition))
+
+
+def _member_to_json(item: CatalogItem, member: Member) -> dict[str, Any]:
+    described = {name: value for name, value in describe_storage(item).items() if name != "createdAt"}
+    return {**member.model_dump(mode="json"), "accessRights": sorted(member.access_rights), **described}

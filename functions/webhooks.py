@@ -1,0 +1,289 @@
+"""HTTP operations on webhooks: endpoints, their secrets, test events, and the log of deliveries."""
+
+import base64
+import binascii
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StringConstraints, WithJsonSchema
+
+from functions.catalog_items import check_condition
+from functions.conditions import parse_condition
+from functions.idempotency import make_idempotent
+from functions.replies import webhooks as replies
+from shared.auth.rights import AccessRight
+from shared.catalog.alert_rule_models import Severity
+from shared.errors import FieldError, ValidationErrors, invalid_fields
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
+from shared.outbound.addresses import MAX_URL_LENGTH
+from shared.timestamps import rfc3339
+from shared.validation.whole_numbers import parse_whole_number
+from shared.webhooks.event_data import DESCRIPTIONS
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.models import Delivery, DeliveryStatus, EventFilter, MessageFormat, WebhookEndpoint
+from shared.webhooks.ports import DeliveryPlace
+from shared.webhooks.service import EndpointDefinition, EndpointSecret
+from shared.wiring import services
+
+GROUP = Group("webhooks")
+_ROUTE: Final = "oi-api/webhooks"
+_RIGHT: Final = AccessRight.WEBHOOK_MANAGE
+MAX_LIMIT: Final = 1_000
+MAX_FILTERED: Final = 1_000
+_CURSOR_RULE: Final = "must be the `cursor` of an earlier reply of this list"
+_LIMIT: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
+_CURSOR: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 1_024}
+
+
+def _reject_repeats[T](values: list[T]) -> list[T]:
+    if len(set(values)) < len(values):
+        raise ValueError("must not contain a value twice")
+    return values
+
+
+type Lookups = Annotated[list[str], Field(min_length=1, max_length=MAX_FILTERED), AfterValidator(_reject_repeats)]
+type Severities = Annotated[list[Severity], Field(min_length=1, max_length=3), AfterValidator(_reject_repeats)]
+
+
+class FilterBody(StrictBody):
+    """Events that a webhook receives; an omitted or null property restricts nothing."""
+
+    surfaces: Lookups | None = None
+    connections: Lookups | None = None
+    severities: Severities | None = None
+
+
+class WebhookBody(StrictBody):
+    """Request body that defines a webhook."""
+
+    url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=MAX_URL_LENGTH)]
+    format: MessageFormat = MessageFormat.STANDARD
+    description: Annotated[str, StringConstraints(strict=True, max_length=1_000)] | None = None
+    event_types: Annotated[
+        list[WebhookEventType], Field(min_length=1, max_length=len(WebhookEventType)), AfterValidator(_reject_repeats)
+    ] = Field(alias="eventTypes")
+    filter: FilterBody = FilterBody()
+    enabled: StrictBool | None = None
+
+
+class WebhookChangeBody(WebhookBody):
+    """Request body that replaces the definition of a webhook."""
+
+
+def _parse_limit(text: Any) -> int:
+    return parse_whole_number(text, MAX_LIMIT)
+
+
+def _parse_cursor(text: Any) -> DeliveryPlace:
+    try:
+        created_at, delivery_id = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_"))
+    except (binascii.Error, ValueError, TypeError):
+        raise ValueError(_CURSOR_RULE) from None
+    if not isinstance(created_at, str) or not isinstance(delivery_id, str):
+        raise ValueError(_CURSOR_RULE)  # noqa: TRY004  pydantic expects a ValueError
+    return DeliveryPlace(created_at, delivery_id)
+
+
+class DeliveriesQuery(BaseModel):
+    """Query parameters of the list of deliveries."""
+
+    status: DeliveryStatus | None = Field(None, description="Only deliveries of this status. Default: all.")
+    limit: Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_LIMIT)] = Field(
+        100, description="Maximum number of deliveries, 1 to 1000. Default: 100."
+    )
+    cursor: Annotated[DeliveryPlace | None, BeforeValidator(_parse_cursor), WithJsonSchema(_CURSOR)] = Field(
+        None, description="The `cursor` of the previous page. Default: the first page."
+    )
+
+
+@GROUP.endpoint("GET", _ROUTE, right=_RIGHT, docs=replies.LISTED)
+async def list_webhooks(call: Call) -> Reply:  # noqa: ARG001  every handler takes the call
+    """Return the webhooks, oldest first."""
+    endpoints = await services().webhook_endpoints.service.list_endpoints()
+    return json_reply({"webhooks": [_webhook_to_json(each) for each in endpoints]})
+
+
+async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors) -> None:
+    check_condition(faults, call.request)
+    if faults.has_valid("filter"):
+        await _check_filter(faults, call.body.filter)
+    if faults and faults.has_valid("url"):
+        # Without errors so far, the handler checks the URL itself.
+        with faults.collect():
+            await services().webhook_endpoints.service.check_url(call.body.url)
+
+
+async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
+    catalog = await services().catalog.current()
+    errors = [
+        *_find_unknown("surface", body.surfaces or (), catalog.surfaces),
+        *_find_unknown("connection", body.connections or (), catalog.connections),
+    ]
+    if errors:
+        faults.add(invalid_fields(errors))
+
+
+def _find_unknown(kind: str, lookups: Sequence[str], known: Collection[str]) -> list[FieldError]:
+    return [
+        FieldError(f"filter.{kind}s[{index}]", f"The workspace has no {kind} `{lookup}`.")
+        for index, lookup in enumerate(lookups)
+        if lookup not in known
+    ]
+
+
+@GROUP.endpoint("POST", _ROUTE, right=_RIGHT, body=WebhookBody, check=_check_webhook, docs=replies.CREATED)
+@make_idempotent
+async def create_webhook(call: Call[Any, WebhookBody]) -> Reply:
+    """Create a webhook and return its secret, which no later reply contains."""
+    made = await services().webhook_endpoints.service.create(
+        call.principal.member_id, _to_definition(call.body), append_id=call.append_id
+    )
+    return _build_secret_reply(made, 201)
+
+
+@GROUP.endpoint("GET", f"{_ROUTE}/event-types", right=_RIGHT, docs=replies.EVENT_TYPES)
+async def list_webhook_event_types(call: Call) -> Reply:  # noqa: ARG001  every handler takes the call
+    """Return the types of events, each with a description and an example."""
+    listed = [
+        {"type": kind.value, "description": described.text, "example": described.example}
+        for kind, described in DESCRIPTIONS.items()
+    ]
+    return json_reply({"eventTypes": listed})
+
+
+@GROUP.endpoint("GET", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.READ)
+async def read_webhook(call: Call) -> Reply:
+    """Return a webhook without its secret."""
+    return _build_reply(await services().webhook_endpoints.service.get(call.path["id"]))
+
+
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    listed = {each.id: each for each in await services().webhook_endpoints.service.list_endpoints()}
+    return _webhook_to_json(listed[path["id"]]) if path["id"] in listed else {"id": path["id"]}
+
+
+@GROUP.endpoint(
+    "PUT",
+    f"{_ROUTE}/{{id}}",
+    right=_RIGHT,
+    body=WebhookChangeBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.Webhook.__annotations__) - list_accepted_names(WebhookBody).keys(), _read_current
+    ),
+    check=_check_webhook,
+    docs=replies.PUT,
+)
+async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
+    """Replace the definition of a webhook; without `enabled`, its state stays as it is."""
+    changed = await services().webhook_endpoints.service.replace(
+        call.principal.member_id, call.path["id"], _to_definition(call.body), parse_condition(call.request)
+    )
+    return _build_reply(changed)
+
+
+@GROUP.endpoint("DELETE", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.DELETED)
+async def delete_webhook(call: Call) -> Reply:
+    """Remove a webhook; its waiting deliveries are not sent."""
+    await services().webhook_endpoints.service.remove(
+        call.principal.member_id, call.path["id"], parse_condition(call.request)
+    )
+    return Reply(204)
+
+
+@GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/rotate-secret", right=_RIGHT, docs=replies.ROTATED)
+@make_idempotent
+async def rotate_webhook_secret(call: Call) -> Reply:
+    """Create a new secret and return it; for 24 hours the previous secret signs, too."""
+    made = await services().webhook_endpoints.service.rotate_secret(
+        call.principal.member_id, call.path["id"], parse_condition(call.request), append_id=call.append_id
+    )
+    return _build_secret_reply(made, 200)
+
+
+@GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/test", right=_RIGHT, docs=replies.SENT)
+@make_idempotent
+async def send_webhook_test(call: Call) -> Reply:
+    """Send the event `webhook.test` to a webhook, whatever its event types."""
+    delivery = await services().webhook_endpoints.service.send_test(
+        call.principal.member_id, call.path["id"], append_id=call.append_id
+    )
+    return json_reply(_delivery_to_json(delivery), 202)
+
+
+@GROUP.endpoint("GET", f"{_ROUTE}/{{id}}/deliveries", right=_RIGHT, query=DeliveriesQuery, docs=replies.DELIVERIES)
+async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
+    """Return the deliveries of a webhook of the last 30 days, newest first."""
+    query = call.query
+    page, last = await services().webhook_endpoints.log.list_page(
+        call.path["id"], query.status, query.cursor, query.limit
+    )
+    cursor = None if last is None else base64.urlsafe_b64encode(json.dumps(last).encode()).decode().rstrip("=")
+    return json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
+
+
+@GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/deliveries/{{deliveryId}}/retry", right=_RIGHT, docs=replies.RETRIED)
+@make_idempotent
+async def retry_webhook_delivery(call: Call) -> Reply:
+    """Send a delivery again now, under the same id."""
+    delivery = await services().webhook_endpoints.log.retry(call.path["id"], call.path["deliveryId"])
+    return json_reply(_delivery_to_json(delivery), 202)
+
+
+def _to_definition(body: WebhookBody) -> EndpointDefinition:
+    wanted = body.filter
+    return EndpointDefinition(
+        url=body.url,
+        event_types=tuple(body.event_types),
+        format=body.format,
+        description=body.description,
+        filter=EventFilter(
+            surfaces=None if wanted.surfaces is None else tuple(wanted.surfaces),
+            connections=None if wanted.connections is None else tuple(wanted.connections),
+            severities=None if wanted.severities is None else tuple(wanted.severities),
+        ),
+        enabled=body.enabled,
+    )
+
+
+def _webhook_to_json(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    return {
+        **endpoint.to_definition(),
+        "createdAt": rfc3339(endpoint.created_at),
+        "createdBy": endpoint.created_by,
+        "etag": endpoint.etag,
+    }
+
+
+def _build_reply(endpoint: WebhookEndpoint) -> Reply:
+    return json_reply(_webhook_to_json(endpoint), 200, {"ETag": endpoint.etag})
+
+
+def _build_secret_reply(made: EndpointSecret, status: int) -> Reply:
+    headers = {"ETag": made.endpoint.etag, "Cache-Control": "no-store"}
+    return json_reply({**_webhook_to_json(made.endpoint), "secret": made.secret}, status, headers)
+
+
+def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:
+    next_at = delivery.next_attempt_at
+    return {
+        "id": delivery.id,
+        "webhookId": delivery.endpoint,
+        "eventType": delivery.event_type.value,
+        "status": delivery.status.value,
+        "attempts": [
+            {
+                "at": rfc3339(each.at),
+                "httpStatus": each.http_status,
+                "error": each.error,
+                "durationMs": each.duration_ms,
+                "reply": each.reply,
+            }
+            for each in delivery.attempts
+        ],
+        "nextAttemptAt": None if next_at is None else rfc3339(next_at),
+        "createdAt": rfc3339(delivery.created_at),
+        "event": json.loads(delivery.body),
+    }

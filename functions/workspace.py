@@ -1,0 +1,118 @@
+"""HTTP operations on the workspace: its name, its description and its policies."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from functions.catalog_items import (
+    LIVE_MEMBERS,
+    add_field_errors,
+    build_item_reply,
+    check_condition,
+    get_administration,
+    get_caller,
+)
+from functions.conditions import parse_condition
+from functions.replies import workspace as replies
+from shared.auth.rights import AccessRight
+from shared.catalog.administration import get_workspace_definitions
+from shared.catalog.etags import compute_definition_etag
+from shared.catalog.fields import DECLARED
+from shared.catalog.item_checks import find_settings_errors
+from shared.catalog.items import SINGLETON_KEY, WorkspaceSettings
+from shared.catalog.models import Policies, WorkspaceInfo
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.reader import build_catalog
+from shared.catalog.snapshot import Catalog
+from shared.errors import ValidationErrors
+from shared.http.messages import Reply
+from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
+from shared.http.unknown_names import list_accepted_names
+from shared.rate_limits.models import get_budget
+from shared.validation.names import Name
+from shared.wiring import services
+
+GROUP = Group("workspace")
+_ROUTE = "oi-api/workspace"
+
+
+class WorkspaceBody(StrictBody):
+    """Request body that changes the workspace."""
+
+    validation_context: ClassVar[Mapping[str, Any]] = DECLARED
+
+    name: Name
+    description: str | None = None
+    policies: Policies
+
+
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)
+async def read_workspace(_: Call) -> Reply:
+    """Return the workspace with its limits, its policies and the numbers of its items."""
+    catalog = await services().catalog.current()
+    return build_item_reply(_workspace_to_json(catalog))
+
+
+async def _read_current(_: Mapping[str, str]) -> Mapping[str, Any]:
+    stored = await services().provenance.catalog_service.load()
+    return _workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored))
+
+
+async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErrors) -> None:
+    check_condition(faults, call.request)
+    if faults.has_valid("policies"):
+        stored = await services().provenance.catalog_service.load()
+        add_field_errors(faults, find_settings_errors(*_build_models(call.body, *get_workspace_definitions(stored))))
+
+
+@GROUP.endpoint(
+    "PUT",
+    _ROUTE,
+    right=AccessRight.POLICY_MANAGE,
+    body=WorkspaceBody,
+    server_set=ServerManagedProperties(
+        frozenset(replies.WorkspaceShown.__annotations__) - list_accepted_names(WorkspaceBody).keys(),
+        _read_current,
+        volatile=LIVE_MEMBERS,
+    ),
+    check=_check_workspace,
+    docs=replies.PUT,
+)
+async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
+    """Change the name, the description and the policies of the workspace."""
+
+    def build_models(
+        workspace: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
+        return _build_models(call.body, workspace, settings)
+
+    condition = parse_condition(call.request)
+    stored = await get_administration().put_workspace(get_caller(call), build_models, condition)
+    return build_item_reply(_workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored)))
+
+
+def _build_models(
+    body: WorkspaceBody, workspace: Mapping[str, Any], settings: Mapping[str, Any]
+) -> tuple[WorkspaceInfo, WorkspaceSettings]:
+    info = WorkspaceInfo.model_construct(id=workspace["id"], name=body.name, description=body.description)
+    before = WorkspaceSettings.model_validate(settings)
+    return info, before.model_copy(update={"policies": body.policies})
+
+
+def _workspace_to_json(catalog: Catalog) -> dict[str, Any]:
+    singletons = [item for (_, key), item in catalog.items.items() if key == SINGLETON_KEY]
+    definitions = get_workspace_definitions(StoredCatalog(catalog.version, tuple(singletons)))
+    workspace, budget = WorkspaceInfo.model_validate(definitions[0]), get_budget(catalog)
+    return {
+        **workspace.model_dump(mode="json"),
+        "tier": catalog.tier.value,
+        "limits": {"requestsPerMinute": budget.requests, "concurrent": budget.concurrent},
+        "policies": catalog.policies.model_dump(mode="json", by_alias=True),
+        "stats": {
+            "connectionCount": len(catalog.connections),
+            "surfaceCount": len(catalog.surfaces),
+            "queryCount": len(catalog.queries),
+            "memberCount": len(catalog.members),
+        },
+        "version": catalog.version,
+        "etag": compute_definition_etag(*definitions),
+    }

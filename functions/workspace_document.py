@@ -1,0 +1,196 @@
+"""HTTP operations on the whole workspace as one document: export, plan, apply."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from functions.conditions import parse_condition
+from functions.idempotency import reserve_append_id
+from functions.replies import workspace_document as replies
+from functions.replies.workspace_document import YAML, DocumentWarning, PlanAction
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import Caller
+from shared.catalog.checks import find_warnings
+from shared.catalog.diff import ItemChange
+from shared.catalog.document import DocumentFormat, LoadedDocument
+from shared.catalog.document_plans import DocumentPlan, check_plan_condition
+from shared.catalog.items import ItemKind
+from shared.catalog.problems import DocumentError, Problem
+from shared.catalog.yaml_writer import write_yaml
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.negotiation import choose_media_type
+from shared.http.operations import MIB, Call, Group, RawBody
+from shared.timestamps import rfc3339
+from shared.warm_queries.document_checks import check_document_queries
+from shared.wiring import services
+
+GROUP = Group("workspace-document")
+_ROUTE: Final = "oi-api/workspace/document"
+_BODY_LIMIT: Final = 16 * MIB
+_MAX_ERRORS: Final = 1_000
+_MAX_DETAILED: Final = 10
+"""Maximum number of errors that the reply's `detail` describes; the property `errors` lists all errors."""
+_YAML_TYPES: Final = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
+_ENGINE_SECONDS: Final = 3.0
+"""Seconds in which the query engine may validate changed queries; a document can contain thousands of them."""
+
+
+@GROUP.endpoint(
+    "GET", _ROUTE, right=AccessRight.CATALOG_READ, further_rights=(AccessRight.TEAM_READ,), docs=replies.EXPORTED
+)
+async def export_workspace_document(call: Call) -> Reply:
+    """Return the whole current workspace as a document, including the items that the API created."""
+    document = await services().workspace_documents.documents.export()
+    form = choose_media_type(call.request.headers.get("accept", ""), (JSON, YAML))
+    body = await services().runtime.run_in_thread(_serialise_document, document, form)
+    return Reply(200, body, {"Content-Type": form, "Vary": "Accept"})
+
+
+@GROUP.endpoint(
+    "POST",
+    f"{_ROUTE}/plan",
+    right=AccessRight.CATALOG_MANAGE,
+    body=RawBody,
+    body_limit=_BODY_LIMIT,
+    docs=replies.PLANNED,
+)
+async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
+    """Return the changes that applying a document would make, and change nothing."""
+    async with reserve_append_id(call):
+        loaded = await _load_document(call.request)
+        plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
+        return await _build_reply(plan, _list_warnings(loaded))
+
+
+@GROUP.endpoint(
+    "PUT", _ROUTE, right=AccessRight.CATALOG_MANAGE, body=RawBody, body_limit=_BODY_LIMIT, docs=replies.APPLIED
+)
+async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
+    """Make the workspace match a document; If-Match names the plan that is applied."""
+    condition = parse_condition(call.request)
+    caller = Caller.from_principal(call.principal)
+    documents = services().workspace_documents.documents
+    loaded = await _load_document(call.request)
+    plan = await documents.plan(loaded, caller)
+    check_plan_condition(condition, plan.tag)
+    warnings = [*_list_warnings(loaded), *await _check_changed_queries(loaded, plan)]
+    return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
+
+
+async def _load_document(request: Request) -> LoadedDocument:
+    """Parse and validate the workspace document in a request.
+
+    Raises:
+        WorkspaceError: INVALID with every problem and its position in the document.
+    """
+    media_type = request.media_type
+    text_format = DocumentFormat.YAML if media_type in _YAML_TYPES else DocumentFormat.JSON
+    try:
+        return await services().workspace_documents.documents.load(request.body, text_format)
+    except DocumentError as error:
+        raise _convert_error(error, text_format) from error
+
+
+async def _check_changed_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+    """Validate the changed queries of a document with the query engine; return a warning if this is not possible.
+
+    Raises:
+        WorkspaceError: INVALID if the engine rejects queries.
+    """
+    changed = {
+        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _is_new_text(change)
+    }
+    try:
+        outage = await check_document_queries(
+            loaded, services().queries.columns, lookups=changed, seconds=_ENGINE_SECONDS, runtime=services().runtime
+        )
+    except DocumentError as error:
+        raise _convert_error(error, DocumentFormat.YAML) from error
+    if outage is None:
+        return []
+    return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
+
+
+def _is_new_text(change: ItemChange) -> bool:
+    before, after = change.before or {}, change.after or {}
+    return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
+
+
+def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
+    if not (found := list(find_warnings(loaded.document))):
+        return []
+    return [
+        {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}
+        for problem in loaded.locate(found).problems
+    ]
+
+
+def _convert_error(error: DocumentError, text_format: DocumentFormat) -> WorkspaceError:
+    """Convert the problems of a document to an error that lists each problem with its position."""
+    problems = error.problems
+    detail = "; ".join(map(_describe_problem, problems[:_MAX_DETAILED]))
+    if len(problems) > _MAX_DETAILED:
+        detail += f"; and {len(problems) - _MAX_DETAILED} more"
+    listed = [
+        {
+            "field": problem.field or "body",
+            "message": problem.message,
+            "line": problem.line,
+            "column": problem.column,
+        }
+        for problem in problems[:_MAX_ERRORS]
+    ]
+    if error.code:
+        reason = problems[0].message
+        return WorkspaceError(Kind.INVALID, error.code, detail, errors=listed, reason=reason)
+    if problems[0].field:
+        return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=listed)
+    if text_format is DocumentFormat.JSON:
+        return WorkspaceError(Kind.INVALID, "BODY_NOT_JSON", detail, errors=listed)
+    return WorkspaceError(Kind.INVALID, "BODY_NOT_YAML", detail, errors=listed)
+
+
+def _describe_problem(problem: Problem) -> str:
+    return f"line {problem.line}, column {problem.column}: {problem.field or 'body'}: {problem.message}"
+
+
+async def _build_reply(plan: DocumentPlan, warnings: list[DocumentWarning]) -> Reply:
+    body = await services().runtime.run_in_thread(_serialise_plan, plan, warnings)
+    return Reply(200, body, {"Content-Type": JSON})
+
+
+def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning]) -> bytes:
+    """Serialise a plan change by change, because one call for a large plan would block all other threads."""
+    changes = b",".join(json_bytes(_change_to_json(change, plan)) for change in plan.plan.changes)
+    kept = b",".join(
+        json_bytes({"kind": item.kind, "key": item.key, "reason": item.reason}) for item in plan.plan.retained
+    )
+    rest = json_bytes({"planTag": plan.tag, "warnings": warnings})
+    return b'{"changes":[%b],"kept":[%b],%b' % (changes, kept, rest.removeprefix(b"{"))
+
+
+def _change_to_json(change: ItemChange, plan: DocumentPlan) -> dict[str, Any]:
+    action = PlanAction.ADDED if change.before is None else PlanAction.CHANGED
+    if change.after is None:
+        action = PlanAction.REMOVED
+    shown: dict[str, Any] = {
+        "action": action,
+        "kind": change.kind,
+        "key": change.key,
+        "before": change.before,
+        "after": change.after,
+    }
+    last = plan.last_changes.get((change.kind, change.key))
+    return shown if last is None else {**shown, "changedBy": last.changed_by, "changedAt": rfc3339(last.changed_at)}
+
+
+def _serialise_document(document: Mapping[str, Any], form: str) -> bytes:
+    """Serialise a document item by item, because one call for a large document would block all other threads."""
+    if form == YAML:
+        return "".join(write_yaml(document)).encode()
+    members = (json_bytes(name) + b":" + _serialise_member(value) for name, value in document.items())
+    return b"{%b}" % b",".join(members)
+
+
+def _serialise_member(value: Any) -> bytes:
+    return b"[%b]" % b",".join(map(json_bytes, value)) if isinstance(value, list) else json_bytes(value)

@@ -1,0 +1,285 @@
+"""Uploads of files through signed links to the embedded blob stores; the requests are those of Azure Blob Storage.
+
+A client uploads a file in one request (Put Blob), or in blocks (Put Block) that it can send again after an interruption
+and then joins (Put Block List). Get Block List returns the blocks that are already stored.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+from shared.backends.embedded import durable_files
+from shared.backends.embedded.blobs import DRAFTS, build_blob_path
+from shared.backends.embedded.file_links import FileLink
+from shared.cold_data.scratch import count_free_bytes
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.timestamps import now
+
+MAX_BYTES: Final = 5 * 1024**3
+MAX_BLOCKS: Final = 50_000
+MAX_LIST_BYTES: Final = 8 * 1024**2
+"""Maximum size in bytes of a block list: :data:`MAX_BLOCKS` blocks with ids of the maximum length."""
+_MAX_ID_BYTES: Final = 64
+_WRITE_BYTES: Final = 1024 * 1024
+_BLOCKS: Final = ".blocks"
+"""Name of the folder with blocks that are not joined yet; no blob's name begins with a full stop."""
+_ABANDONED_SECONDS: Final = 48 * 3600
+_LIST = re.compile(
+    r"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?<BlockList\s*+>"
+    r"((?:\s*+<(\w++)>[A-Za-z0-9+/=]++</\2>)*+)\s*+</BlockList>\s*+"
+)
+_ENTRY = re.compile(r"<(\w++)>([A-Za-z0-9+/=]++)</")
+
+type Message = MutableMapping[str, Any]
+type Receive = Callable[[], Awaitable[Message]]
+type UploadReply = tuple[int, bytes]
+"""HTTP status and XML document of a reply to an upload request."""
+
+
+class UploadInterruptedError(Exception):
+    """The client disconnected before the upload was complete."""
+
+
+class Uploads:
+    """Handler of the requests to signed upload links.
+
+    Args:
+        folder: folder with one subfolder for each container of files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def serve(self, method: str, linked: FileLink, query: Mapping[str, str], receive: Receive) -> UploadReply:
+        """Process one request to a valid upload link.
+
+        Args:
+            method: HTTP method, GET or PUT.
+            linked: content of the verified link.
+            query: query parameters of the request.
+            receive: ASGI function that receives the request body.
+
+        Raises:
+            WorkspaceError: INVALID; NOT_FOUND ``FILE_NOT_FOUND``; TOO_LARGE ``UPLOAD_TOO_LARGE``; STORAGE_FULL
+                ``STORAGE_FULL``; METHOD_NOT_ALLOWED.
+            UploadInterruptedError: the client disconnected.
+        """
+        try:
+            upload = _Upload(self._folder / linked.container, linked.name)
+        except ValueError:
+            raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
+        match method, query.get("comp", ""):
+            case "PUT", "":
+                await upload.put_whole(receive)
+            case "PUT", "block":
+                await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
+            case "PUT", "blocklist":
+                blocks = _parse_block_list(await _read_list(receive))
+                await asyncio.to_thread(upload.join, blocks)
+            case "GET", "blocklist":
+                return 200, await asyncio.to_thread(upload.format_block_list)
+            case "PUT", other:
+                raise invalid("comp", f"must be block, blocklist or absent, not {other[:32]!r}")
+            case _:
+                detail = "Upload links support PUT, and GET with comp=blocklist."
+                raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "PUT"])
+        return 201, b""
+
+
+class _Upload:
+    """Upload of one blob.
+
+    Args:
+        folder: folder of the container that will contain the blob.
+        name: name of the blob.
+
+    Raises:
+        ValueError: the name is not valid for a blob.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._path = build_blob_path(folder, name)
+        self._blocks = folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
+
+    async def put_whole(self, receive: Receive) -> None:
+        """Store the request body as the blob, which replaces an earlier upload."""
+        draft = await self._receive_body(receive, MAX_BYTES)
+        await asyncio.to_thread(self._publish_blob, draft)
+
+    async def put_block(self, block: str, receive: Receive) -> None:
+        """Store the request body as a block, which replaces an earlier block with the same id."""
+        others = await asyncio.to_thread(self._measure_blocks, block)
+        draft = await self._receive_body(receive, MAX_BYTES - others)
+        await asyncio.to_thread(self._store_block, draft, block)
+
+    def join(self, blocks: Sequence[str]) -> None:
+        """Store the joined blocks as the blob, and delete all blocks."""
+        paths = [self._blocks / block for block in blocks]
+        missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)
+        if missing is not None:
+            raise invalid("body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST")
+        if sum(path.stat().st_size for path in paths) > MAX_BYTES:
+            raise _too_large_error(MAX_BYTES)
+        draft = self._create_draft()
+        try:
+            with draft.open("r+b") as target:
+                for path in paths:
+                    with path.open("rb") as source:
+                        shutil.copyfileobj(source, target, _WRITE_BYTES)
+                _flush_file(target)
+        except BaseException:
+            draft.unlink()
+            raise
+        self._publish_blob(draft)
+
+    def format_block_list(self) -> bytes:
+        """Return the stored blocks as the XML document of Get Block List."""
+        if not self._blocks.exists() and not self._path.exists():
+            raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "No block of the file was uploaded.")
+        found = sorted(self._blocks.glob("*")) if self._blocks.exists() else []
+        entries = "".join(
+            f"<Block><Name>{_format_block_id(path.name)}</Name><Size>{path.stat().st_size}</Size></Block>"
+            for path in found
+        )
+        return (
+            '<?xml version="1.0" encoding="utf-8"?><BlockList><CommittedBlocks/>'
+            f"<UncommittedBlocks>{entries}</UncommittedBlocks></BlockList>"
+        ).encode()
+
+    async def _receive_body(self, receive: Receive, limit: int) -> Path:
+        """Write a request body to a temporary file and return the file's path."""
+        draft = await asyncio.to_thread(self._create_draft)
+        try:
+            with draft.open("r+b") as file:
+                await _write_body(receive, file, self._folder, limit)
+        except BaseException:
+            draft.unlink()
+            raise
+        return draft
+
+    def _create_draft(self) -> Path:
+        return durable_files.write_draft(self._folder / DRAFTS / "upload", b"")
+
+    def _publish_blob(self, draft: Path) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(self._path)
+        durable_files.sync_folders(self._path, self._folder)
+        shutil.rmtree(self._blocks, ignore_errors=True)
+
+    def _store_block(self, draft: Path, block: str) -> None:
+        _remove_abandoned_blocks(self._blocks.parent)
+        self._blocks.mkdir(parents=True, exist_ok=True)
+        draft.replace(self._blocks / block)
+
+    def _measure_blocks(self, replaced: str) -> int:
+        """Return the total size in bytes of the stored blocks, without the block that is being replaced."""
+        if not self._blocks.exists():
+            return 0
+        others = [path for path in self._blocks.glob("*") if path.name != replaced]
+        if len(others) >= MAX_BLOCKS:
+            raise invalid("blockid", f"names one block too many; a file has at most {MAX_BLOCKS} blocks")
+        return sum(path.stat().st_size for path in others)
+
+
+async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
+    """Write a request body to a file in worker threads; small parts are collected, to save writes."""
+    size, waiting = 0, bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise UploadInterruptedError
+        waiting += message.get("body", b"")
+        more = message.get("more_body", False)
+        if size + len(waiting) > limit:
+            raise _too_large_error(limit)
+        if waiting and (len(waiting) >= _WRITE_BYTES or not more):
+            await asyncio.to_thread(_write_data, file, bytes(waiting), folder)
+            size += len(waiting)
+            waiting.clear()
+    await asyncio.to_thread(_flush_file, file)
+
+
+def _write_data(file: IO[bytes], data: bytes, folder: Path) -> None:
+    try:
+        if count_free_bytes(folder) < len(data):
+            raise _disk_full_error()
+        file.write(data)
+    except OSError as error:
+        raise _disk_full_error() from error
+    except WorkspaceError as error:
+        raise _disk_full_error() from error
+
+
+def _flush_file(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+async def _read_list(receive: Receive) -> str:
+    parts = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise UploadInterruptedError
+        parts += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(parts) > MAX_LIST_BYTES:
+            raise _too_large_error(MAX_LIST_BYTES)
+    return parts.decode("utf-8-sig", "replace")
+
+
+def _parse_block_list(text: str) -> list[str]:
+    found = _LIST.fullmatch(text)
+    if found is None:
+        raise invalid("body", "must be an XML document <BlockList> with elements <Latest>", code="INVALID_BLOCK_LIST")
+    entries = _ENTRY.findall(found[1])
+    if not 1 <= len(entries) <= MAX_BLOCKS:
+        raise invalid("body", f"must name 1 to {MAX_BLOCKS} blocks", code="INVALID_BLOCK_LIST")
+    if any(kind not in {"Latest", "Uncommitted"} for kind, _ in entries):
+        raise invalid("body", "must name blocks by elements <Latest> or <Uncommitted>", code="INVALID_BLOCK_LIST")
+    return [_parse_block_id(block) for _, block in entries]
+
+
+def _parse_block_id(text: str) -> str:
+    """Return the file name of a block: the hexadecimal digits of the decoded block id."""
+    try:
+        # A plus sign in a query string means a space.
+        identifier = base64.b64decode(text.replace(" ", "+"), validate=True)
+    except binascii.Error:
+        identifier = b""
+    if not 1 <= len(identifier) <= _MAX_ID_BYTES:
+        raise invalid("blockid", f"must be Base64 of 1 to {_MAX_ID_BYTES} bytes")
+    return identifier.hex()
+
+
+def _format_block_id(block: str) -> str:
+    return base64.b64encode(bytes.fromhex(block)).decode()
+
+
+def _remove_abandoned_blocks(folder: Path) -> None:
+    """Delete the blocks of uploads whose link has expired."""
+    before = now().timestamp() - _ABANDONED_SECONDS
+    for blocks in folder.glob("*"):
+        if blocks.stat().st_mtime < before:
+            shutil.rmtree(blocks, ignore_errors=True)
+
+
+def _too_large_error(limit: int) -> WorkspaceError:
+    return WorkspaceError(
+        Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", f"The upload may have at most {MAX_BYTES} bytes.", maxBytes=limit
+    )
+
+
+def _disk_full_error() -> WorkspaceError:
+    detail = "The disk of the service has no space for this upload; free space, then continue the upload."
+    return WorkspaceError(Kind.STORAGE_FULL, "STORAGE_FULL", detail)

@@ -1,1 +1,0 @@
-"""Replay of CSV files as telemetry of a connection."""

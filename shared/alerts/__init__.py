@@ -1,0 +1,1 @@
+"""Alerts: evaluation of alert rules, the state of each alert, and acknowledgement by users."""

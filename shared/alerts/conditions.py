@@ -1,0 +1,169 @@
+"""Conditions of alert rules: splits a rule's data into groups, and finds the groups that meet the condition."""
+
+import json
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from shared.alerts.models import Number
+from shared.catalog.alert_rule_models import AlertCondition, AlertRule, Operator, Rows
+from shared.catalog.durations import parse_duration
+from shared.warm_queries.results import QueryResult
+
+type GroupKey = tuple[tuple[str, str | None], ...]
+"""Labels (names and values) that identify a group, as a sorted tuple."""
+
+MAX_LABELS: Final = 4_000
+"""Maximum total number of characters in the labels of a group, which are stored with each alert."""
+
+_COMPARISONS: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AlertGroup:
+    """Group of a rule's data, such as the rows of one device; each group has its own alert.
+
+    Attributes:
+        labels: values that identify the group within its rule; empty for a rule without groups.
+        value: compared value of the first matching row, else of the first row; or a number of rows or seconds.
+        matches: True if the group meets the rule's condition.
+        connection: lookup (id in URLs) of the connection that an absence rule watches; None for a threshold rule.
+    """
+
+    labels: Mapping[str, str | None]
+    value: Number | None
+    matches: bool
+    connection: str | None = None
+
+    @property
+    def key(self) -> GroupKey:
+        """Labels of the group in a form that can be a dictionary key."""
+        return to_group_key(self.labels)
+
+
+class EvaluationError(Exception):
+    """Raised if the condition of an alert rule cannot be evaluated; the message tells users the reason."""
+
+
+def to_group_key(labels: Mapping[str, str | None]) -> GroupKey:
+    """Convert the labels of a group to a dictionary key."""
+    return tuple(sorted(labels.items()))
+
+
+def find_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
+    """Split the rows of a threshold rule's query into groups, and evaluate the condition for each group.
+
+    Args:
+        rule: alert rule of the kind threshold.
+        result: result of the rule's query.
+
+    Raises:
+        EvaluationError: the result lacks a column of the rule, or has more rows than can be evaluated.
+    """
+    condition = rule.condition or AlertCondition(rows=Rows.ANY)
+    types = {column.name: column.type for column in result.columns}
+    for name in (*rule.group_by, *([condition.column] if condition.column else [])):
+        if name not in types:
+            raise EvaluationError(f"The query has no column {name!r}.")
+    if result.truncated and (condition.column is not None or rule.group_by):
+        raise EvaluationError(f"The query returns more than {len(result.rows)} rows; aggregate or filter its rows.")
+    if condition.rows is not None:
+        return _count_rows(rule, condition.rows, result.rows)
+    to_number = _decimal_to_number if types[str(condition.column)] == "decimal" else _to_number
+    return _compare_rows(rule, condition, result.rows, to_number)
+
+
+def _count_rows(rule: AlertRule, wanted: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
+    if not rule.group_by:
+        return [AlertGroup({}, len(rows), bool(rows) is (wanted is Rows.ANY))]
+    groups: dict[GroupKey, AlertGroup] = {}
+    for row in rows:
+        labels = _build_labels(rule.group_by, row)
+        key = to_group_key(labels)
+        found = groups.get(key)
+        groups[key] = AlertGroup(labels, 1 + int(found.value or 0) if found else 1, matches=True)
+    return list(groups.values())
+
+
+def _compare_rows(
+    rule: AlertRule,
+    condition: AlertCondition,
+    rows: Iterable[Mapping[str, Any]],
+    to_number: Callable[[Any], Number | None],
+) -> list[AlertGroup]:
+    compare = _COMPARISONS[condition.operator or Operator.GT]
+    groups: dict[GroupKey, AlertGroup] = {}
+    for row in rows:
+        labels = _build_labels(rule.group_by, row)
+        key = to_group_key(labels)
+        found = groups.get(key)
+        if found is not None and found.matches:
+            continue
+        value = to_number(row[str(condition.column)])
+        matches = value is not None and compare(value, condition.value)
+        if found is None or matches:
+            groups[key] = AlertGroup(labels, value, matches)
+    return list(groups.values())
+
+
+def _build_labels(columns: Iterable[str], row: Mapping[str, Any]) -> dict[str, str | None]:
+    labels = {name: _to_label(row[name]) for name in columns}
+    if sum(len(label or "") for label in labels.values()) > MAX_LABELS:
+        raise EvaluationError(f"The values of the columns in groupBy have more than {MAX_LABELS} characters.")
+    return labels
+
+
+def _to_label(value: Any) -> str | None:
+    """Convert a result cell to the text of a label; numbers and dynamic values become JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _to_number(value: Any) -> Number | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None
+
+
+def _decimal_to_number(value: Any) -> Number | None:
+    """Convert a result cell of the KQL type decimal, which the engine writes as text, to a number."""
+    try:
+        return _to_number(value if isinstance(value, int | float) else float(Decimal(str(value))))
+    except (InvalidOperation, OverflowError):
+        return None
+
+
+def find_connection_groups(
+    rule: AlertRule,
+    enabled: Iterable[str],
+    last_messages: Mapping[str, datetime | None],
+    created_at: datetime,
+    at: datetime,
+) -> list[AlertGroup]:
+    """Evaluate an absence rule: a group for each enabled connection, with the seconds since its last message.
+
+    Args:
+        rule: alert rule of the kind absence.
+        enabled: lookups (ids in URLs) of the enabled connections.
+        last_messages: arrival time of the last message, by connection.
+        created_at: creation time of the rule, which replaces the last message of a connection without a message.
+        at: the current time.
+    """
+    after = parse_duration(str(rule.after))
+    known = set(enabled)
+    groups = []
+    for connection in rule.connections:
+        if connection in known:
+            silence = max(at - (last_messages.get(connection) or created_at), timedelta(0))
+            seconds = round(silence.total_seconds(), 3)
+            groups.append(AlertGroup({"connection": connection}, seconds, silence >= after, connection))
+    return groups

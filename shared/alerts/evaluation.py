@@ -1,0 +1,105 @@
+"""Evaluation of alert rules: reads the data of a rule, and evaluates the condition for each group of the data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from shared.alerts.conditions import AlertGroup, EvaluationError, find_connection_groups, find_row_groups
+from shared.catalog.alert_rule_models import AlertRule, RuleKind
+from shared.catalog.durations import parse_duration
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.telemetry.ports import ConnectionStateStore
+from shared.warm_queries.results import QueryResult
+from shared.warm_queries.service import MAX_LIMIT, WarmQueries
+
+_CELL_SIZE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionData:
+    """Data for absence rules, which fire if a connection sends no messages: times of the last messages.
+
+    Attributes:
+        enabled: lookups (ids in URLs) of the enabled connections.
+        last_messages: arrival time of the last message, by connection.
+        at: time at which the data was read.
+    """
+
+    enabled: frozenset[str]
+    last_messages: Mapping[str, datetime | None]
+    at: datetime
+
+
+type RuleData = QueryResult | ConnectionData
+
+
+class RuleEvaluation:
+    """Evaluates the conditions of alert rules without changing any state.
+
+    Args:
+        queries: executes warm queries (saved KQL queries).
+        connection_states: statistics of connections.
+        runtime: clock and worker threads.
+    """
+
+    def __init__(
+        self, queries: WarmQueries, connection_states: ConnectionStateStore, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._queries = queries
+        self._connection_states = connection_states
+        self._runtime = runtime
+
+    async def read(self, rule: AlertRule, catalog: Catalog) -> RuleData:
+        """Read the data of a rule: query rows or connection states.
+
+        Rules that have the same query, parameters and time range can share the data. Only an approved query is
+        executed.
+
+        Raises:
+            EvaluationError: the query is missing, a draft, or fails; the statistics cannot be read.
+        """
+        try:
+            if rule.kind is RuleKind.ABSENCE:
+                return await self._read_connections(catalog)
+            return await self._read_rows(rule, catalog)
+        except WorkspaceError as error:
+            raise EvaluationError(_describe_error(rule, error)) from error
+
+    async def find_groups(self, entry: CatalogEntry[AlertRule], data: RuleData) -> list[AlertGroup]:
+        """Evaluate a rule's condition for each group of its data.
+
+        Args:
+            entry: alert rule with its creation time.
+            data: result of :meth:`read`.
+
+        Raises:
+            EvaluationError: the condition does not fit the data.
+        """
+        rule = entry.value
+        if isinstance(data, ConnectionData):
+            return find_connection_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
+        size = len(data.rows) * _CELL_SIZE
+        return await self._runtime.run_in_worker(size, find_row_groups, rule, data)
+
+    async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
+        if rule.query not in catalog.queries:
+            raise EvaluationError(f"The warm query {rule.query!r} does not exist.")
+        time_range = None if rule.time_range is None else parse_duration(rule.time_range)
+        return await self._queries.execute(
+            str(rule.query), time_range, MAX_LIMIT, rule.parameters, "parameters.{}".format, use_cache=False
+        )
+
+    async def _read_connections(self, catalog: Catalog) -> ConnectionData:
+        states = await self._connection_states.load_states()
+        enabled = frozenset(lookup for lookup, stored in catalog.connections.items() if stored.value.enabled)
+        last_messages = {lookup: state.last_message for lookup, state in states.items()}
+        return ConnectionData(enabled, last_messages, self._runtime.now())
+
+
+def _describe_error(rule: AlertRule, error: WorkspaceError) -> str:
+    if error.code == "QUERY_NOT_APPROVED":
+        return f"The warm query {rule.query!r} is a draft; it must be approved first."
+    return error.detail

@@ -1,0 +1,132 @@
+"""Models of alerts, and of the stored states of alert rules."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from shared.catalog.alert_rule_models import Severity
+
+type Labels = Mapping[str, str | None]
+"""Values of the groupBy columns of a threshold rule, or `connection` of an absence rule."""
+
+type Number = int | float
+
+
+class AlertState(StrEnum):
+    """State of an alert."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class RuleStatus(StrEnum):
+    """State of an alert rule, as callers see it."""
+
+    OK = "ok"
+    PENDING = "pending"
+    FIRING = "firing"
+    ERROR = "error"
+
+
+class Mark(StrEnum):
+    """Marker of work to do after an alert was stored; the work is repeated after a crash until the mark is removed."""
+
+    FIRING = "firing"
+    """Publish that the alert fires."""
+
+    RESOLVED = "resolved"
+    """Publish that the alert is resolved."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """Append the audit event of the acknowledgement."""
+
+
+class Alert(BaseModel):
+    """Alert for one group of a rule's data, from the time when the condition began to hold until it ended.
+
+    Attributes:
+        id: unique id; a condition that holds again has a new alert.
+        rule: lookup (id in URLs) of the alert rule.
+        name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are of the
+            same time.
+        value: group's value in the newest evaluation; for rules with many alerts, at the last change of state.
+        started_at: time at which the condition began to hold.
+        marks: steps that remain to be done since the alert was stored; see :class:`Mark`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    rule: str
+    name: str
+    severity: Severity
+    surface: str
+    runbook_url: str | None
+    labels: dict[str, str | None]
+    connection: str | None = None
+    state: AlertState
+    value: int | float | None
+    started_at: AwareDatetime
+    fired_at: AwareDatetime | None = None
+    resolved_at: AwareDatetime | None = None
+    acknowledged_by: str | None = None
+    acknowledged_at: AwareDatetime | None = None
+    comment: str | None = None
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def is_active(self) -> bool:
+        """True if the alert is pending or firing."""
+        return self.state is not AlertState.RESOLVED
+
+    def change(self, **changes: object) -> Self:
+        """Return the alert with changed attributes."""
+        return self.model_copy(update=changes)
+
+    def without_marks(self, *marks: Mark) -> Self:
+        """Return the alert without the given marks, because their work is done."""
+        return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
+
+
+class RuleState(BaseModel):
+    """Stored result of the newest evaluation of a rule.
+
+    Attributes:
+        rule: lookup (id in URLs) of the alert rule.
+        revision: revision of the definition that was evaluated.
+        due_at: time of the next evaluation.
+        error: reason why the newest evaluation failed; None if it succeeded.
+        error_alert: alert that notifies about the failure; not in the list of alerts.
+        firing: number of firing alerts.
+        pending: number of pending alerts.
+        has_marks: True if an alert of this rule has marks, so that work is not yet done.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rule: str
+    revision: str
+    evaluated_at: AwareDatetime | None = None
+    due_at: AwareDatetime
+    error: str | None = None
+    error_alert: Alert | None = None
+    firing: int = 0
+    pending: int = 0
+    has_marks: bool = False
+
+    @property
+    def status(self) -> RuleStatus:
+        """State of the rule, derived from its errors and alerts."""
+        if self.error is not None:
+            return RuleStatus.ERROR
+        if self.firing:
+            return RuleStatus.FIRING
+        return RuleStatus.PENDING if self.pending else RuleStatus.OK
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the rule has no active alert, no error and no unfinished work."""
+        return not (self.firing or self.pending or self.has_marks or self.error_alert or self.error)

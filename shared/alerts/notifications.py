@@ -1,0 +1,148 @@
+"""Notifications about alerts after they are stored: webhook events and audit events."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import batched
+from typing import Any, Final
+
+from shared.alerts.models import Alert, Mark
+from shared.alerts.ports import AlertStore, RuleRecord
+from shared.observability.logs import get_logger
+from shared.provenance.ports import AuditLog, Target
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
+from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
+
+SCOPE: Final = "alerts"
+"""Scope of the audit events about alerts."""
+
+MAX_PUBLISHED: Final = 100
+"""Alerts whose events are built and published together; more would block the event loop."""
+
+_ALERT_SIZE: Final = 500
+"""Characters that stand for the work on one alert; many alerts are processed in a worker thread."""
+
+_TYPES: Final = {Mark.FIRING: WebhookEventType.ALERT_FIRING, Mark.RESOLVED: WebhookEventType.ALERT_RESOLVED}
+_LOG = get_logger("alerts")
+
+
+class Notifications:
+    """Publishes the webhook events and audit events that the marks of stored alerts require, and removes the marks.
+
+    Every step can be repeated: the outbox and the audit log recognise the key of a step.
+
+    Args:
+        store: storage of the alerts.
+        outbox: publishes webhook events.
+        audit_log: appends audit events.
+        is_audited: returns whether the workspace has provenance (audit chains).
+        runtime: worker threads.
+    """
+
+    def __init__(
+        self,
+        store: AlertStore,
+        outbox: EventOutbox,
+        audit_log: AuditLog,
+        is_audited: Callable[[], Awaitable[bool]],
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._outbox = outbox
+        self._audit_log = audit_log
+        self._is_audited = is_audited
+        self._runtime = runtime
+
+    async def settle(self, record: RuleRecord) -> RuleRecord | None:
+        """Publish the events that the marks of a rule's alerts require; remove the marks, and return the new record.
+
+        Return None if the record was changed concurrently; the marks then stay, and the work is repeated.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the outbox, the audit log or the store does not respond; the marks stay.
+        """
+        error_alert = record.state.error_alert if record.state else None
+        marked = [alert for alert in record.alerts if alert.marks]
+        noted = [*marked, *([error_alert] if error_alert and error_alert.marks else [])]
+        if not noted or record.state is None:
+            return record
+        for part in batched(noted, MAX_PUBLISHED, strict=False):
+            if events := [event for alert in part for event in build_events(alert)]:
+                await self._outbox.publish(events)
+        for alert in marked:
+            if Mark.ACKNOWLEDGED in alert.marks:
+                await self._audit(alert)
+        puts, active = await self._runtime.run_in_worker(
+            len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
+        )
+        kept = error_alert.without_marks(*Mark) if error_alert and error_alert.is_active else None
+        state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
+        token = await self._store.save(record, state, puts)
+        if token is None:
+            return None
+        return RuleRecord(record.rule, state, active, token)
+
+    async def _audit(self, alert: Alert) -> None:
+        if await self._is_audited():
+            event = build_audit_event(alert)
+            user = str(alert.acknowledged_by)
+            await self._audit_log.append(
+                Target.DOMAIN_EVENTS, user, event, append_id=f"acknowledge-{alert.id}", scope_key=SCOPE
+            )
+        else:
+            _LOG.warning("provenance is not configured; the acknowledgement of an alert is not audited")
+
+
+def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
+    """Remove the notification marks of alerts; return the alerts that had marks, and the active alerts."""
+    puts = {alert.id: alert.without_marks(*Mark) for alert in alerts if alert.marks}
+    return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
+
+
+def build_events(alert: Alert) -> Iterator[WebhookEvent]:
+    """Yield the webhook events that must still be published for an alert (its marks), in the order of its changes."""
+    for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
+        if mark in alert.marks and at is not None:
+            yield WebhookEvent(
+                key=f"{_TYPES[mark]}/{alert.id}",
+                type=_TYPES[mark],
+                at=at,
+                data=_build_data(alert, mark),
+                surfaces=frozenset({alert.surface}),
+                connections=None if alert.connection is None else frozenset({alert.connection}),
+                severity=alert.severity,
+            )
+
+
+def _build_data(alert: Alert, mark: Mark) -> dict[str, Any]:
+    return {
+        "alertId": alert.id,
+        "rule": alert.rule,
+        "name": alert.name,
+        "severity": alert.severity.value,
+        "state": mark.value,
+        "labels": alert.labels,
+        "value": alert.value,
+        "startedAt": rfc3339(alert.started_at),
+        "surface": alert.surface,
+        "runbookUrl": alert.runbook_url,
+    }
+
+
+def build_audit_event(alert: Alert) -> dict[str, Any]:
+    """Build the audit event of an alert's acknowledgement."""
+    after = {
+        "rule": alert.rule,
+        "labels": alert.labels,
+        "severity": alert.severity.value,
+        "acknowledgedBy": alert.acknowledged_by,
+        "acknowledgedAt": None if alert.acknowledged_at is None else rfc3339(alert.acknowledged_at),
+        "comment": alert.comment,
+    }
+    return {
+        "ActionType": "Alert.Acknowledged",
+        "EntityType": "Alert",
+        "EntityID": alert.id,
+        "Name": alert.name,
+        "AfterState": after,
+    }

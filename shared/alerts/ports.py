@@ -1,0 +1,97 @@
+"""Storage port of alerts and of the states of alert rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from shared.alerts.models import Alert, AlertState, RuleState
+from shared.catalog.alert_rule_models import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecord:
+    """Stored state and open alerts of an alert rule.
+
+    Attributes:
+        rule: lookup (id in URLs) of the alert rule.
+        state: result of the newest evaluation; None before the first one.
+        alerts: the pending and firing alerts, and resolved alerts with marks.
+        token: opaque token of the stored version; empty if nothing is stored.
+    """
+
+    rule: str
+    state: RuleState | None = None
+    alerts: tuple[Alert, ...] = ()
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPlace:
+    """Position in the list of alerts, which is sorted by start, newest first, and then by id."""
+
+    started_at: str
+    alert_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFilter:
+    """Filter of the list of alerts; an attribute that is None does not restrict the list."""
+
+    state: AlertState | None = None
+    severity: Severity | None = None
+    surface: str | None = None
+
+
+class AlertStore(Protocol):
+    """Storage of alerts and of the states of alert rules, shared by all instances.
+
+    Every method raises WorkspaceError UNAVAILABLE ``ALERTS_UNAVAILABLE`` if the store does not respond.
+    """
+
+    async def list_states(self) -> Sequence[RuleState]:
+        """Return the states of all rules, in any order."""
+        ...
+
+    async def load(self, rule: str) -> RuleRecord:
+        """Return the state and the open alerts of a rule."""
+        ...
+
+    async def save(
+        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    ) -> str | None:
+        """Store the state of a rule, create or replace its alerts, and delete alerts.
+
+        Return the new token of the record, or None if the record has changed and nothing is stored.
+
+        The state is stored last. If the store cannot apply many changes in one transaction and the process ends in
+        between, some of the alerts are stored, the state is unchanged, and the caller repeats the evaluation.
+
+        Args:
+            record: the record that the changes are based on.
+            state: the new state; None deletes the state.
+            puts: alerts to create or replace.
+            deletes: ids of alerts to delete.
+        """
+        ...
+
+    async def find(self, alert_id: str) -> Alert | None:
+        """Return an alert; None if it does not exist."""
+        ...
+
+    async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
+        """Return a page of alerts, newest first.
+
+        Args:
+            wanted: conditions on the alerts.
+            after: return only alerts after this position; None begins with the newest alert.
+            limit: maximum number of alerts.
+        """
+        ...
+
+    async def delete_resolved(self, before: datetime) -> int:
+        """Delete alerts that were resolved before a time and whose events have all been published; return their number.
+
+        A store in which resolved alerts expire by themselves returns 0.
+        """
+        ...

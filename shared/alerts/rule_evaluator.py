@@ -1,0 +1,158 @@
+"""Evaluation of alert rules that read the same data, and storage of the results."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from shared.alerts.conditions import AlertGroup, EvaluationError
+from shared.alerts.due_times import compute_next_due, is_due
+from shared.alerts.evaluation import RuleData, RuleEvaluation
+from shared.alerts.models import RuleState
+from shared.alerts.notifications import Notifications
+from shared.alerts.ports import AlertStore, RuleRecord
+from shared.alerts.rule_results import apply_end, apply_error, apply_groups, build_revision
+from shared.alerts.state_machine import Transitions
+from shared.catalog.alert_rule_models import AlertRule
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.errors import WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+type Entry = CatalogEntry[AlertRule]
+type RuleStates = Mapping[str, RuleState | None]
+"""States of alert rules by lookup (id in URLs); None for a rule that no longer has a state."""
+
+_ATTEMPTS: Final = 3
+_GROUP_SIZE: Final = 500
+"""Assumed size of one group; decides whether groups are processed in a worker thread."""
+_LOG = get_logger("alerts")
+
+
+class RuleEvaluator:
+    """Evaluates alert rules that read the same data, and stores the results.
+
+    Args:
+        store: storage of the alerts.
+        evaluation: reads data and evaluates conditions.
+        notifications: publishes changes of alert states.
+        runtime: clock, ids and worker threads.
+    """
+
+    def __init__(
+        self,
+        store: AlertStore,
+        evaluation: RuleEvaluation,
+        notifications: Notifications,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._evaluation = evaluation
+        self._notifications = notifications
+        self._runtime = runtime
+
+    async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
+        """Evaluate rules that are due; end the alerts of disabled and deleted rules. Return the new rule states.
+
+        Args:
+            rules: lookups (ids in URLs) of rules that read the same data.
+            catalog: the current workspace catalog.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond.
+        """
+        states: dict[str, RuleState | None] = {}
+        due: list[tuple[Entry, RuleRecord]] = []
+        for lookup in rules:
+            record = await self._notifications.settle(await self._store.load(lookup))
+            if record is None:
+                continue
+            entry = catalog.alert_rules.get(lookup)
+            if entry is None or not entry.value.enabled:
+                states[lookup] = await self._end(record, is_deleted=entry is None)
+            elif self._is_due(entry, record, catalog):
+                due.append((entry, record))
+            else:
+                states[lookup] = record.state
+        if due:
+            at = self._runtime.now()
+            data = await self._read(due[0][0], catalog)
+            for entry, record in due:
+                states[record.rule] = await self._store_evaluation(entry, record, data, at)
+        return states
+
+    def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
+        if is_due(entry.value, build_revision(entry), record.state, self._runtime.now()):
+            return True
+        watched = (alert.connection for alert in record.alerts if alert.is_active and alert.connection is not None)
+        return any(
+            connection not in catalog.connections or not catalog.connections[connection].value.enabled
+            for connection in watched
+        )
+
+    async def _read(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
+        try:
+            return await self._evaluation.read(entry.value, catalog)
+        except EvaluationError as error:
+            return error
+
+    async def _find_groups(self, entry: Entry, data: RuleData | EvaluationError) -> list[AlertGroup] | EvaluationError:
+        if isinstance(data, EvaluationError):
+            return data
+        try:
+            return await self._evaluation.find_groups(entry, data)
+        except EvaluationError as error:
+            return error
+
+    async def _store_evaluation(
+        self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
+    ) -> RuleState | None:
+        """Store the result of an evaluation; return the new rule state, or that of a newer concurrent evaluation."""
+        groups = await self._find_groups(entry, data)
+        count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
+        for _ in range(_ATTEMPTS):
+            state, changes = await self._decide(entry, record, groups, at)
+            token = await self._store.save(record, state, changes.puts, changes.deletes)
+            if token is not None:
+                return await self._settle(RuleRecord(record.rule, state, tuple(changes.puts), token))
+            # An acknowledgement changes the record, too.
+            record = await self._store.load(record.rule)
+            if record.state is not None and record.state.due_at > at:
+                break
+        return record.state
+
+    async def _decide(
+        self, entry: Entry, record: RuleRecord, groups: list[AlertGroup] | EvaluationError, at: datetime
+    ) -> tuple[RuleState, Transitions]:
+        due_at = compute_next_due(entry.value, max(at, self._runtime.now()))
+        new_id = self._runtime.new_id
+        if isinstance(groups, EvaluationError):
+            return apply_error(entry, record, str(groups), at, due_at, new_id), Transitions()
+        size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
+        return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
+
+    async def _end(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
+        """End the alerts of a disabled or deleted rule; then remove the state of a deleted rule."""
+        if record.state is None:
+            return None
+        size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()
+        ended, changes = await self._runtime.run_in_worker(size, apply_end, record.state, record.alerts, at)
+        removed = is_deleted and ended.is_idle
+        state = None if removed else ended
+        if not removed and ended == record.state:
+            return state
+        token = await self._store.save(record, state, changes.puts, changes.deletes)
+        if token is None:
+            return record.state
+        return None if state is None else await self._settle(RuleRecord(record.rule, state, tuple(changes.puts), token))
+
+    async def _settle(self, record: RuleRecord) -> RuleState | None:
+        """Publish the changes of alert states that were just stored; if this fails, the scheduler repeats it."""
+        try:
+            settled = await self._notifications.settle(record)
+        except WorkspaceError as error:
+            count("workspace.alerts.failures")
+            _LOG.warning("transitions of alerts stay unpublished: %s", error, extra=fields(rule=record.rule))
+            return record.state
+        return record.state if settled is None else settled.state

@@ -1,0 +1,161 @@
+"""Computes the new state of an alert rule after an evaluation, a failed evaluation, or the end of the rule."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+from shared.alerts.conditions import AlertGroup
+from shared.alerts.models import Alert, AlertState, Mark, RuleState
+from shared.alerts.ports import RuleRecord
+from shared.alerts.state_machine import Transitions, advance_alerts, end_alert
+from shared.catalog.alert_rule_models import AlertRule, Severity
+from shared.catalog.snapshot import CatalogEntry
+from shared.timestamps import rfc3339
+
+MAX_ERROR: Final = 2_000
+"""Maximum number of characters of the stored reason of a failure."""
+
+
+def build_revision(entry: CatalogEntry[AlertRule]) -> str:
+    """Return a text that identifies the version of an alert rule: it changes with each edit of the rule."""
+    return f"{rfc3339(entry.created_at)}/{rfc3339(entry.updated_at)}"
+
+
+def apply_groups(
+    entry: CatalogEntry[AlertRule],
+    record: RuleRecord,
+    groups: Iterable[AlertGroup],
+    at: datetime,
+    due_at: datetime,
+    new_id: Callable[[], str],
+) -> tuple[RuleState, Transitions]:
+    """Return the new state of a rule, and the changes of its alerts, after a successful evaluation.
+
+    Args:
+        entry: alert rule with its creation time.
+        record: stored state and alerts of the rule.
+        groups: evaluated groups of the rule's data.
+        at: time of the evaluation.
+        due_at: time of the next evaluation.
+        new_id: returns a new id.
+    """
+    alerts = record.alerts
+    ended = Transitions()
+    if record.state is not None and not _is_same_rule(record.state, entry):
+        # The rule was deleted and created again; the new rule begins without alerts.
+        for alert in filter(_is_active, alerts):
+            end_alert(alert, at, ended)
+        alerts = ()
+    changes = advance_alerts(entry.value, alerts, groups, at, new_id)
+    changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
+    error_alert = _end_error(record.state, at)
+    state = RuleState(
+        rule=record.rule,
+        revision=build_revision(entry),
+        evaluated_at=at,
+        due_at=due_at,
+        error_alert=error_alert,
+        firing=sum(alert.state is AlertState.FIRING for alert in changes.active),
+        pending=sum(alert.state is AlertState.PENDING for alert in changes.active),
+        has_marks=_has_marks(changes.puts, error_alert),
+    )
+    return state, changes
+
+
+def apply_error(
+    entry: CatalogEntry[AlertRule],
+    record: RuleRecord,
+    reason: str,
+    at: datetime,
+    due_at: datetime,
+    new_id: Callable[[], str],
+) -> RuleState:
+    """Return the new state of a rule whose evaluation failed; its alerts do not change.
+
+    The first failure begins a notification of severity `warning`; further failures only replace the reason.
+
+    Args:
+        entry: alert rule with its creation time.
+        record: stored state and alerts of the rule.
+        reason: reason of the failure, for users.
+        at: time of the evaluation.
+        due_at: time of the next evaluation.
+        new_id: returns a new id.
+    """
+    before = record.state
+    error_alert = before.error_alert if before is not None else None
+    if error_alert is None or not error_alert.is_active:
+        error_alert = _begin_error(entry.value, reason, at, new_id())
+    return RuleState(
+        rule=record.rule,
+        revision=build_revision(entry),
+        evaluated_at=at,
+        due_at=due_at,
+        error=reason[:MAX_ERROR],
+        error_alert=error_alert,
+        firing=before.firing if before else 0,
+        pending=before.pending if before else 0,
+        has_marks=_has_marks((), error_alert),
+    )
+
+
+def apply_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[RuleState, Transitions]:
+    """Return the new state of a disabled or deleted rule, and the changes that end all its alerts.
+
+    Args:
+        state: stored state of the rule.
+        alerts: stored alerts of the rule.
+        at: the current time.
+    """
+    changes = Transitions()
+    for alert in filter(_is_active, alerts):
+        end_alert(alert, at, changes)
+    error_alert = _end_error(state, at)
+    ended = state.model_copy(
+        update={
+            "error": None,
+            "error_alert": error_alert,
+            "firing": 0,
+            "pending": 0,
+            "has_marks": _has_marks(changes.puts, error_alert),
+        }
+    )
+    return ended, changes
+
+
+def _is_active(alert: Alert) -> bool:
+    return alert.is_active
+
+
+def _is_same_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
+    return state.revision.startswith(f"{rfc3339(entry.created_at)}/")
+
+
+def _has_marks(alerts: Iterable[Alert], error_alert: Alert | None) -> bool:
+    return any(alert.marks for alert in alerts) or bool(error_alert and error_alert.marks)
+
+
+def _begin_error(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> Alert:
+    return Alert(
+        id=alert_id,
+        rule=rule.lookup,
+        name=rule.name,
+        severity=Severity.WARNING,
+        surface=rule.surface,
+        runbook_url=rule.runbook_url,
+        labels={"error": reason[:MAX_ERROR]},
+        state=AlertState.FIRING,
+        value=None,
+        started_at=at,
+        fired_at=at,
+        marks=(Mark.FIRING,),
+    )
+
+
+def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
+    """Resolve the alert about failed evaluations, because an evaluation succeeded; None if there is no such alert."""
+    alert = state.error_alert if state is not None else None
+    if alert is None or not alert.is_active:
+        return alert
+    resolved_at = max(at, alert.started_at)
+    return alert.change(state=AlertState.RESOLVED, resolved_at=resolved_at, marks=(*alert.marks, Mark.RESOLVED))

@@ -1,0 +1,154 @@
+"""Scheduler of alert rules: evaluates them when they are due.
+
+One instance runs the scheduler at a time, under the lease of a background job. The token of a rule's record rejects the
+result of an instance that has lost the lease, so each due time of a rule has one stored evaluation.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from shared.alerts.due_times import build_source_key, is_due
+from shared.alerts.models import RuleState
+from shared.alerts.ports import AlertStore
+from shared.alerts.rule_evaluator import RuleEvaluator
+from shared.alerts.rule_results import build_revision
+from shared.catalog.alert_rule_models import RuleKind
+from shared.catalog.snapshot import Catalog
+from shared.errors import WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+READS_AT_ONCE: Final = 4
+"""Maximum number of queries (data sources of rules) that are read at the same time."""
+
+REFRESH_SECONDS: Final = 60.0
+"""Maximum age in seconds of rule states in memory; another instance may have evaluated rules before."""
+
+RETRY_SECONDS: Final = 10.0
+"""Seconds after a failure of the stores before the rules of a data source are tried again."""
+
+HISTORY: Final = timedelta(days=90)
+"""Time for which resolved alerts are stored."""
+
+_LOOK_SECONDS: Final = 1.0
+_CLEANUP_SECONDS: Final = 3600.0
+_LOG = get_logger("alerts")
+
+
+class AlertScheduler:
+    """Evaluates the rules that are due, and resolves the alerts of disabled and deleted rules.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        store: storage of the alerts.
+        evaluator: evaluates rules with the same data source, and stores the results.
+        runtime: clock.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        store: AlertStore,
+        evaluator: RuleEvaluator,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._evaluator = evaluator
+        self._runtime = runtime
+        self._states: dict[str, RuleState] = {}
+        self._refresh_at = 0.0
+        self._cleanup_at = 0.0
+        self._version = -1
+        self._retry_at: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Evaluate all rules that are due. Return when no rule is due and no evaluation is running.
+
+        A slow query does not delay the rules that become due while it runs.
+        """
+        slots = asyncio.Semaphore(READS_AT_ONCE)
+        running: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                catalog = await self._catalog()
+                for source, rules in (await self._find_due(catalog)).items():
+                    if source not in running:
+                        running[source] = asyncio.create_task(self._evaluate(source, rules, catalog, slots))
+                if not running:
+                    break
+                await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
+                running = {source: task for source, task in running.items() if not task.done()}
+        finally:
+            for task in running.values():
+                task.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+        await self._clean_up()
+
+    async def _find_due(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
+        """Return the lookups (ids in URLs) of rules that must be evaluated or ended, by the key of the data source."""
+        if self._runtime.monotonic() >= self._refresh_at:
+            self._states = {state.rule: state for state in await self._store.list_states()}
+            self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
+        at, watched = self._runtime.now(), self._find_disconnected(catalog)
+        due: dict[str, list[str]] = {}
+        for lookup, entry in catalog.alert_rules.items():
+            state = self._states.get(lookup)
+            needs_settling = state is not None and state.has_marks
+            if entry.value.enabled and (
+                needs_settling or lookup in watched or is_due(entry.value, build_revision(entry), state, at)
+            ):
+                due.setdefault(build_source_key(entry.value), []).append(lookup)
+        for lookup, state in self._states.items():
+            stored = catalog.alert_rules.get(lookup)
+            if stored is None or (not stored.value.enabled and not state.is_idle):
+                due[f"ended {lookup}"] = [lookup]
+        now = self._runtime.monotonic()
+        return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
+
+    def _find_disconnected(self, catalog: Catalog) -> set[str]:
+        """Return the absence rules (alert rules for missing telemetry) that have to end alerts of disabled connections.
+
+        These rules have open alerts and a connection that is disabled or was removed. The result is empty if the
+        catalog has not changed since the last call.
+        """
+        if catalog.version == self._version:
+            return set()
+        self._version = catalog.version
+        enabled = {lookup for lookup, stored in catalog.connections.items() if stored.value.enabled}
+        return {
+            lookup
+            for lookup, entry in catalog.alert_rules.items()
+            if entry.value.kind is RuleKind.ABSENCE and not enabled.issuperset(entry.value.connections)
+            if (state := self._states.get(lookup)) is not None and (state.firing or state.pending)
+        }
+
+    async def _evaluate(self, source: str, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            try:
+                states = await self._evaluator.evaluate(rules, catalog)
+            except Exception as error:  # noqa: BLE001  the other rules must be evaluated whatever happens to these
+                self._retry_at[source] = self._runtime.monotonic() + RETRY_SECONDS
+                count("workspace.alerts.failures")
+                extra = fields(rules=list(rules[:10]))
+                if isinstance(error, WorkspaceError):
+                    _LOG.warning("alert rules could not be evaluated: %s", error, extra=extra)
+                else:
+                    _LOG.exception("alert rules could not be evaluated", extra=extra)
+                return
+        self._retry_at.pop(source, None)
+        for lookup, state in states.items():
+            if state is None:
+                self._states.pop(lookup, None)
+            else:
+                self._states[lookup] = state
+
+    async def _clean_up(self) -> None:
+        """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""
+        if self._runtime.monotonic() >= self._cleanup_at:
+            await self._store.delete_resolved(self._runtime.now() - HISTORY)
+            self._cleanup_at = self._runtime.monotonic() + _CLEANUP_SECONDS

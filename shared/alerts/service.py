@@ -1,0 +1,169 @@
+"""Alerts for API callers: rule states, trial evaluations, the list of alerts, and acknowledgement."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.alerts.conditions import EvaluationError, to_group_key
+from shared.alerts.evaluation import RuleEvaluation
+from shared.alerts.models import Alert, AlertState, Labels, Mark, Number, RuleState
+from shared.alerts.notifications import Notifications
+from shared.alerts.ports import AlertFilter, AlertPlace, AlertStore, RuleRecord
+from shared.alerts.state_machine import advance_alerts
+from shared.catalog.alert_rule_models import AlertRule
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.warm_queries.results import QueryResult
+
+_ATTEMPTS: Final = 10
+_GROUP_SIZE: Final = 500
+_LOG = get_logger("alerts")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """Group of the data in a trial evaluation of a rule.
+
+    Attributes:
+        labels: names and values that identify the group.
+        value: value of the group that the condition compares.
+        would_fire: True if the alert of the group would fire now.
+    """
+
+    labels: Labels
+    value: Number | None
+    would_fire: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Result of a trial evaluation of an alert rule.
+
+    Attributes:
+        alerts: groups of the rule's data, each of which would have its own alert.
+        rows: number of rows of the query, or of watched connections.
+        error: reason why the rule cannot be evaluated; None if it can.
+    """
+
+    alerts: Sequence[TrialGroup] = ()
+    rows: int = 0
+    error: str | None = None
+
+
+class Alerts:
+    """Service for API callers: lists and acknowledges alerts, and tries rules.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        store: storage of the alerts.
+        evaluation: evaluates conditions.
+        notifications: appends the audit events of acknowledgements.
+        runtime: clock, ids and worker threads.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        store: AlertStore,
+        evaluation: RuleEvaluation,
+        notifications: Notifications,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._evaluation = evaluation
+        self._notifications = notifications
+        self._runtime = runtime
+
+    async def load_states(self) -> Mapping[str, RuleState]:
+        """Return the stored states of alert rules, by the lookup (id in URLs) of the rule."""
+        return {state.rule: state for state in await self._store.list_states()}
+
+    async def find_state(self, rule: str) -> RuleState | None:
+        """Return the stored state of an alert rule; None before its first evaluation."""
+        return (await self._store.load(rule)).state
+
+    async def list_alerts(
+        self, wanted: AlertFilter, after: AlertPlace | None, limit: int
+    ) -> tuple[Sequence[Alert], bool]:
+        """Return a page of the alerts, newest first, and whether another page follows."""
+        found = await self._store.list_alerts(wanted, after, limit + 1)
+        return found[:limit], len(found) > limit
+
+    async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
+        """Evaluate an alert rule once, even if it is disabled, without a change of its state."""
+        record = await self._store.load(entry.value.lookup)
+        at = self._runtime.now()
+        try:
+            data = await self._evaluation.read(entry.value, await self._catalog())
+            groups = await self._evaluation.find_groups(entry, data)
+        except EvaluationError as error:
+            return Trial(error=str(error))
+        size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
+        changes = await self._runtime.run_in_worker(
+            size, advance_alerts, entry.value, record.alerts, groups, at, self._runtime.new_id
+        )
+        firing = {to_group_key(alert.labels) for alert in changes.active if alert.state is AlertState.FIRING}
+        alerts = [TrialGroup(group.labels, group.value, group.key in firing) for group in groups]
+        return Trial(alerts, len(data.rows) if isinstance(data, QueryResult) else len(groups))
+
+    async def acknowledge(self, alert_id: str, user_id: str, comment: str | None) -> Alert:
+        """Record that a person has seen an alert; an alert that is already acknowledged does not change.
+
+        The acknowledgement is stored together with a mark; the mark ensures that its audit event is appended.
+
+        Args:
+            alert_id: id of the alert.
+            user_id: member id of the person.
+            comment: comment of the person.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``ALERT_NOT_FOUND``; CONFLICT ``ALERT_RESOLVED``; CONFLICT ``ALERT_CHANGED`` if
+                concurrent changes prevent it; UNAVAILABLE if a store does not respond.
+        """
+        found = await self._store.find(alert_id)
+        if found is None:
+            raise alert_not_found()
+        for _ in range(_ATTEMPTS):
+            record = await self._store.load(found.rule)
+            alert = next((one for one in record.alerts if one.id == alert_id), None)
+            if alert is None or not alert.is_active or record.state is None:
+                raise await self._build_ended_error(alert_id)
+            if alert.acknowledged_by is not None:
+                return alert
+            acknowledged = alert.change(
+                acknowledged_by=user_id,
+                acknowledged_at=self._runtime.now(),
+                comment=comment,
+                marks=(*alert.marks, Mark.ACKNOWLEDGED),
+            )
+            state = record.state.model_copy(update={"has_marks": True})
+            token = await self._store.save(record, state, [acknowledged])
+            if token is not None:
+                alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
+                await self._settle(RuleRecord(record.rule, state, alerts, token))
+                return acknowledged
+        detail = "The alert was changed concurrently; try again."
+        raise WorkspaceError(Kind.CONFLICT, "ALERT_CHANGED", detail)
+
+    async def _build_ended_error(self, alert_id: str) -> WorkspaceError:
+        """Return the error for an alert that is not active: resolved, or not found because it ended while pending."""
+        if await self._store.find(alert_id) is None:
+            return alert_not_found()
+        detail = "The alert is resolved; only pending and firing alerts can be acknowledged."
+        return WorkspaceError(Kind.CONFLICT, "ALERT_RESOLVED", detail)
+
+    async def _settle(self, record: RuleRecord) -> None:
+        try:
+            await self._notifications.settle(record)
+        except WorkspaceError as error:
+            # The mark is stored, so the background job appends the event.
+            _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=record.rule))
+
+
+def alert_not_found() -> WorkspaceError:
+    """Return the error for an unknown alert id."""
+    return WorkspaceError(Kind.NOT_FOUND, "ALERT_NOT_FOUND", "No alert has this id.")

@@ -1,0 +1,101 @@
+"""State machine of alerts: pending, firing, resolved."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from shared.alerts.conditions import AlertGroup, GroupKey, to_group_key
+from shared.alerts.models import Alert, AlertState, Mark
+from shared.catalog.alert_rule_models import AlertRule
+
+MAX_REFRESHED: Final = 100
+"""Number of alerts above which a rule stores values only at a change of state, because each value costs a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Changes to the alerts of a rule after an evaluation.
+
+    Attributes:
+        puts: alerts to create or replace.
+        deletes: ids of pending alerts that end without having fired.
+        active: pending and firing alerts after the changes.
+    """
+
+    puts: list[Alert] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
+    active: list[Alert] = field(default_factory=list)
+
+
+def advance_alerts(
+    rule: AlertRule, alerts: Sequence[Alert], groups: Iterable[AlertGroup], at: datetime, new_id: Callable[[], str]
+) -> Transitions:
+    """Return the changes to a rule's alerts after an evaluation.
+
+    Args:
+        rule: rule that was evaluated.
+        alerts: stored alerts of the rule; resolved ones are ignored.
+        groups: evaluated groups of the rule's data.
+        at: time of the evaluation; an alert never gets a time before its start, even if the clock was set back.
+        new_id: returns a new id.
+    """
+    matching = {group.key: group for group in groups if group.matches}
+    active: Mapping[GroupKey, Alert] = {to_group_key(alert.labels): alert for alert in alerts if alert.is_active}
+    refreshes = len(active) <= MAX_REFRESHED
+    changes = Transitions()
+    for key, alert in active.items():
+        if key in matching:
+            after = _continue_alert(rule, alert, matching[key], at, refreshes=refreshes)
+            changes.active.append(after)
+            if after != alert:
+                changes.puts.append(after)
+        else:
+            end_alert(alert, at, changes)
+    for key, group in matching.items():
+        if key not in active:
+            begun = _begin_alert(rule, group, at, new_id())
+            changes.puts.append(begun)
+            changes.active.append(begun)
+    return changes
+
+
+def end_alert(alert: Alert, at: datetime, changes: Transitions) -> None:
+    """Add the end of an active alert to ``changes``: resolve a firing or acknowledged alert, delete any other."""
+    if alert.state is AlertState.PENDING and alert.acknowledged_by is None:
+        changes.deletes.append(alert.id)
+        return
+    marks = (*alert.marks, Mark.RESOLVED) if alert.state is AlertState.FIRING else alert.marks
+    latest = max(at, alert.fired_at or alert.started_at)
+    changes.puts.append(alert.change(state=AlertState.RESOLVED, resolved_at=latest, marks=marks))
+
+
+def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str) -> Alert:
+    pending = Alert(
+        id=alert_id,
+        rule=rule.lookup,
+        name=rule.name,
+        severity=rule.severity,
+        surface=rule.surface,
+        runbook_url=rule.runbook_url,
+        labels=dict(group.labels),
+        connection=group.connection,
+        state=AlertState.PENDING,
+        value=group.value,
+        started_at=at,
+    )
+    return pending if rule.hold_duration else _fire_alert(pending, at)
+
+
+def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes: bool) -> Alert:
+    if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
+        renamed = alert.change(
+            name=rule.name, severity=rule.severity, surface=rule.surface, runbook_url=rule.runbook_url
+        )
+        return _fire_alert(renamed.change(value=group.value), at)
+    return alert.change(value=group.value) if refreshes else alert
+
+
+def _fire_alert(alert: Alert, at: datetime) -> Alert:
+    marks = (*alert.marks, Mark.FIRING)
+    return alert.change(state=AlertState.FIRING, fired_at=max(at, alert.started_at), marks=marks)

@@ -1,0 +1,240 @@
+"""Files of one chain in an audit bundle: its records, its signed checkpoint and its proofs."""
+
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from shared.audit_bundles.bundle_file import BundleFile
+from shared.audit_bundles.chain_receipts import ChainReceipts
+from shared.downloads.models import BundledChain, BundleRequest
+from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.provenance.chain_trees import MerkleInclusionProof
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.hash_rule import compute_digest
+from shared.provenance.inclusion_proofs import InclusionProofs
+from shared.provenance.notes import NoteError
+from shared.provenance.overview_ports import ChainOverview
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
+from shared.provenance.queries import build_result, iterate_pages
+from shared.provenance.records import record_to_json
+from shared.provenance.signed_roots import SignedRoots
+from shared.provenance.verifier import ChainVerdict, ChainVerifier
+from shared.runtime import Runtime
+
+STEP_RECORDS: Final = 131_072
+"""Number of records that are verified before the job's state is checked again, because it may be cancelled."""
+PROOFS_PER_PART: Final = 100
+_LOG = logs.get_logger("bundles")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSources:
+    """Stores and services from which an audit bundle reads chains.
+
+    Attributes:
+        store: store of the chains.
+        checkpoints: creates and reads signed checkpoints.
+        verifier: verifies chains.
+        roots: loads the signatures over the Merkle roots, for receipts.
+        overview: results of the last verifications of the chains.
+        runtime: clock, randomness and threads.
+    """
+
+    store: ChainStore
+    checkpoints: Checkpoints
+    verifier: ChainVerifier
+    roots: SignedRoots
+    overview: ChainOverview
+    runtime: Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class _SignedState:
+    """State of a chain that a bundle contains: its size, and its newest checkpoint.
+
+    Attributes:
+        size: number of records in the chain when it was signed for the bundle.
+        note: text of the newest signed checkpoint; None if the chain has none.
+        tree_size: number of records that the checkpoint covers; 0 if there is no trusted checkpoint.
+    """
+
+    size: int
+    note: bytes | None
+    tree_size: int
+
+
+class ChainSection:
+    """Writes the files of one chain into a bundle.
+
+    Args:
+        sources: stores and services from which the chain is read.
+        chain: key of the chain; a chain that was never written to has no records.
+        filters: conditions on the records that the bundle contains.
+        number: number of the chain in the bundle, from 1.
+        check: raises an error if the job was cancelled or the disk is full; called between steps.
+        with_receipts: True if the bundle contains a receipt of each record.
+    """
+
+    def __init__(
+        self,
+        sources: ChainSources,
+        chain: ChainKey,
+        filters: Filters,
+        number: int,
+        check: Callable[[], Awaitable[None]],
+        *,
+        with_receipts: bool = False,
+    ) -> None:
+        self._sources = sources
+        self._chain = chain
+        self._filters = filters
+        self._number = number
+        self._check = check
+        self._with_receipts = with_receipts
+        self._sequences: list[int] = []
+        self._is_damaged = False
+
+    async def write(self, file: BundleFile) -> dict[str, Any]:
+        """Write the chain's files, and return the chain's entry for the manifest.
+
+        Raises:
+            JobEndedError: the job was cancelled.
+            WorkspaceError: UNAVAILABLE if a store does not respond.
+        """
+        state = await self._sign_chain()
+        name = f"chains/{self._number}.json"
+        await file.write_parts(name, self._read_records(state))
+        complete = not _has_conditions(self._filters) or len(self._sequences) == state.size
+        verdict = await self._verify_chain() if complete else None
+        if self._with_receipts and state.tree_size and await self._is_valid(verdict):
+            await self._write_receipts(file, state.tree_size)
+        return {
+            "target": str(self._chain.target),
+            "scopeKey": self._chain.scope_key or None,
+            "file": name,
+            "records": len(self._sequences),
+            "complete": complete,
+            "checkpoint": await self._write_checkpoint(file, state),
+            "proof": await self._write_proof(file, state, complete=complete),
+            "verdict": None if verdict is None else verdict.to_reply(self._chain),
+        }
+
+    async def _sign_chain(self) -> _SignedState:
+        """Sign the chain as it is now, so that a checkpoint covers all records of the bundle.
+
+        A broken chain is not signed. Its bundle contains all records and its last checkpoint.
+        """
+        checkpoints, chain = self._sources.checkpoints, self._chain
+        try:
+            await checkpoints.create(chain)
+            current = await checkpoints.load_current(chain)
+        except NoteError as error:
+            reason = str(error)
+        except WorkspaceError as error:
+            if error.kind not in {Kind.CONFLICT, Kind.NOT_FOUND}:
+                raise
+            reason = error.detail
+        else:
+            return _SignedState(current.checkpoint.size, current.stored.note, current.checkpoint.size)
+        tip = await self._sources.store.read_tip(chain)
+        newest = await checkpoints.find_newest(chain)
+        if tip.sequence:
+            _LOG.warning("a chain of a bundle was not signed", extra=logs.fields(target=chain.target, cause=reason))
+        return _SignedState(tip.sequence, None if newest is None else newest.note, 0)
+
+    async def _read_records(self, state: _SignedState) -> AsyncIterator[bytes]:
+        """Yield the matching records as the parts of a JSON array, oldest first."""
+        yield b"["
+        window = Filters(
+            equal=self._filters.equal, start=self._filters.start, end=self._filters.end, to_sequence=state.size
+        )
+        separator = b""
+        async for page, _, _ in iterate_pages(self._sources.store, self._chain, window, newest_first=False):
+            await self._check()
+            if not page:
+                continue
+            result = await build_result(page, len(page), has_more=False, runtime=self._sources.runtime)
+            self._sequences += [record.sequence for record in page]
+            self._is_damaged |= self._with_receipts and await self._sources.runtime.run_in_thread(_has_damage, page)
+            yield separator + b",".join(map(record_to_json, result.records))
+            separator = b","
+        yield b"]"
+
+    async def _verify_chain(self) -> ChainVerdict:
+        verifier = self._sources.verifier
+        run = await verifier.start(self._chain)
+        while not await verifier.advance(run, STEP_RECORDS):
+            await self._check()
+        return await verifier.finish(run)
+
+    async def _is_valid(self, verdict: ChainVerdict | None) -> bool:
+        """Return whether the chain is valid, as far as its records were read and verified."""
+        if verdict is not None:
+            return verdict.chain_valid
+        if self._is_damaged:
+            return False
+        last = await self._sources.overview.find_verdict(self._chain)
+        return last is None or last.is_valid
+
+    async def _write_receipts(self, file: BundleFile, size: int) -> None:
+        sources = self._sources
+        receipts = ChainReceipts(sources.roots, self._chain, self._open_proofs, self._check, sources.runtime)
+        await receipts.write(file, f"receipts/{self._number}/", self._sequences, size)
+
+    def _open_proofs(self, size: int) -> InclusionProofs:
+        return InclusionProofs(self._sources.store, self._sources.checkpoints.trees, self._chain, size)
+
+    async def _write_checkpoint(self, file: BundleFile, state: _SignedState) -> str | None:
+        if state.note is None:
+            return None
+        name = f"checkpoints/{self._number}.txt"
+        await file.write(name, state.note)
+        return name
+
+    async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
+        """Write the inclusion proof of the last record; write one proof for each record if filters select records."""
+        if not state.tree_size:
+            return None
+        name = f"proofs/{self._number}.json"
+        proofs = self._open_proofs(state.tree_size)
+        if complete:
+            await file.write(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))
+        else:
+            await file.write_parts(name, self._stream_inclusion_proofs(proofs))
+        return name
+
+    async def _stream_inclusion_proofs(self, proofs: InclusionProofs) -> AsyncIterator[bytes]:
+        yield b"["
+        for start in range(0, len(self._sequences), PROOFS_PER_PART):
+            await self._check()
+            found = [await proofs.prove(one) for one in self._sequences[start : start + PROOFS_PER_PART]]
+            yield (b"," if start else b"") + b",".join(orjson.dumps(_proof_to_json(one)) for one in found)
+        yield b"]"
+
+
+def get_chain(each: BundledChain) -> ChainKey:
+    """Return the key of a chain that a bundle request lists."""
+    return ChainKey(Target(each.target), each.scope_key)
+
+
+def build_filters(bundle: BundleRequest) -> Filters:
+    """Return the filters that select the records of a bundle."""
+    equal = {"EntityID": bundle.entity_id} if bundle.entity_id else {}
+    return Filters(equal=equal, start=bundle.start_date, end=bundle.end_date)
+
+
+def _has_damage(records: Sequence[ChainRecord]) -> bool:
+    return any(compute_digest(record.canonical) != record.hash for record in records)
+
+
+def _has_conditions(filters: Filters) -> bool:
+    return bool(filters.equal or filters.start or filters.end)
+
+
+def _proof_to_json(proof: MerkleInclusionProof) -> dict[str, Any]:
+    hashes = [base64.b64encode(one).decode() for one in proof.hashes]
+    return {"leafIndex": proof.leaf_index, "size": proof.size, "hashes": hashes}

@@ -1,0 +1,217 @@
+"""Build of an audit bundle: reads the chains, signs them, creates proofs, and stores the zip file."""
+
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, VERIFIER_KEY, BundleFile
+from shared.audit_bundles.bundle_report import build_readme, render_bundle_report
+from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain
+from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import require_space
+from shared.downloads.expiry import build_job_prefix, remove_files
+from shared.downloads.fair_scheduler import FairScheduler
+from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
+from shared.downloads.ports import JobStore
+from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.provenance.canonical import encode_jcs
+from shared.provenance.cose import encode_key_set
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
+
+CONCURRENT_BUNDLES: Final = 1
+MAX_WAITING: Final = 3
+"""Maximum number of waiting bundles of one principal in a process; the builds of further bundles are retried later."""
+CHECK_SECONDS: Final = 0.5
+FAILURE_MESSAGE: Final = "The bundle failed after retries; the service log contains the reason."
+_LOG = logs.get_logger("bundles")
+
+
+class BundleRunner:
+    """Builds audit bundles. A repeated build gives the same result, except for records that were added meanwhile.
+
+    Args:
+        jobs: store of the jobs.
+        sources: stores and services from which the chains are read.
+        blobs: store of the finished zip files.
+        scratch: folder of temporary files.
+        quota: limits on the number of each principal's jobs and on the size of their files.
+        workspace: returns the id of the workspace.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        sources: ChainSources,
+        blobs: BlobStore,
+        scratch: Path,
+        quota: JobQuota,
+        workspace: Callable[[], Awaitable[str]],
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._jobs = jobs
+        self._sources = sources
+        self._blobs = blobs
+        self._scratch = scratch
+        self._quota = quota
+        self._workspace = workspace
+        self._runtime = runtime
+        self._lane = FairScheduler(CONCURRENT_BUNDLES, CONCURRENT_BUNDLES + MAX_WAITING)
+
+    async def build(self, job_id: str) -> bool:
+        """Build and store the bundle of a job, and end the job.
+
+        Returns:
+            False if too many bundles of the same principal are waiting in this process; retry later.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; retry.
+        """
+        job = await self._jobs.get(job_id)
+        if job is None or job.bundle is None or not job.unfinished:
+            return True
+        if not self._lane.has_room(job.owner):
+            return False
+        async with self._lane.turn(job.owner):
+            try:
+                await self._build_in_turn(job, job.bundle)
+            except JobEndedError:
+                await remove_files(self._blobs, job_id)
+            except WorkspaceError as error:
+                if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
+                    raise
+                await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
+        return True
+
+    async def fail(self, job_id: str) -> None:
+        """Mark the job of a bundle as failed."""
+        await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
+
+    async def _build_in_turn(self, job: Job, bundle: BundleRequest) -> None:
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder) / "bundle.zip"
+            records = await self._write_file(job, bundle, path)
+            digest = await self._runtime.run_in_thread(_compute_file_digest, path)
+            file = StoredFile(
+                blob=f"{build_job_prefix(job.id)}audit-bundle.zip",
+                rows=records,
+                size=path.stat().st_size,
+                sha256=digest,
+            )
+            await self._quota.reserve_bytes(job, file.size)
+            await self._blobs.upload(file.blob, path)
+        after = await self._jobs.change(job.id, lambda current: current.add_bundle_file(file))
+        if after is None or not after.unfinished:
+            raise JobEndedError
+        await self._end_job(job.id, JobStatus.COMPLETED)
+
+    async def _write_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
+        """Write the zip file of a bundle; return the number of records in the file."""
+        watch = _JobWatch(self._jobs, job.id, self._scratch, self._runtime)
+        entries: list[dict[str, Any]] = []
+        with BundleFile(path, self._runtime) as file:
+            for number, each in enumerate(bundle.chains, start=1):
+                section = ChainSection(
+                    self._sources,
+                    get_chain(each),
+                    build_filters(bundle),
+                    number,
+                    watch.check,
+                    with_receipts=bundle.receipts,
+                )
+                entries.append(await section.write(file))
+                await watch.report(number, sum(entry["records"] for entry in entries))
+            manifest = {
+                "workspace": await self._workspace(),
+                "createdAt": rfc3339(job.created_at),
+                "createdBy": job.owner,
+                "filters": _describe_filters(bundle),
+                "chains": entries,
+            }
+            await file.write(MANIFEST, encode_jcs(manifest))
+            await self._write_keys(file, bundle)
+            selections = [(get_chain(each), build_filters(bundle)) for each in bundle.chains]
+            report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
+            await file.write_parts(REPORT, report)
+            await file.write(README, build_readme(manifest, file.digests))
+        return sum(entry["records"] for entry in entries)
+
+    async def _write_keys(self, file: BundleFile, bundle: BundleRequest) -> None:
+        key = await self._sources.checkpoints.load_verifier_key()
+        await file.write(VERIFIER_KEY, f"{key}\n".encode())
+        if bundle.receipts:
+            await file.write(KEY_SET, encode_key_set(await self._sources.checkpoints.keys.load_trusted_keys()))
+
+    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+        job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
+        if job is None:
+            return
+        _LOG.info("audit bundle ended", extra=logs.fields(job=job_id, status=job.status))
+        if job.status is JobStatus.COMPLETED:
+            await self._quota.release_completed_job(job)
+        else:
+            await remove_files(self._blobs, job_id)
+            await self._quota.release_job(job.owner, job_id)
+
+
+class _JobWatch:
+    """Observer of a job during the build of its bundle: detects its cancellation, and stores its progress.
+
+    Args:
+        jobs: store of the jobs.
+        job_id: id of the job.
+        scratch: folder of temporary files, which must not become full.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(self, jobs: JobStore, job_id: str, scratch: Path, runtime: Runtime) -> None:
+        self._jobs = jobs
+        self._job_id = job_id
+        self._scratch = scratch
+        self._runtime = runtime
+        self._checked_at = 0.0
+
+    async def check(self) -> None:
+        """Check, at most twice a second, that the job has not ended and that the disk has free space.
+
+        Raises:
+            JobEndedError: the job has ended or was deleted.
+            WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
+        """
+        if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
+            return
+        self._checked_at = self._runtime.monotonic()
+        require_space(self._scratch, 0)
+        job = await self._jobs.get(self._job_id)
+        if job is None or not job.unfinished:
+            raise JobEndedError
+
+    async def report(self, chains_done: int, records: int) -> None:
+        """Store the progress of the job.
+
+        Raises:
+            JobEndedError: the job has ended or was deleted.
+        """
+        job = await self._jobs.change(self._job_id, lambda current: current.add_bundle_progress(chains_done, records))
+        if job is None or not job.unfinished:
+            raise JobEndedError
+
+
+def _describe_filters(bundle: BundleRequest) -> dict[str, str | None]:
+    return {
+        "startDate": bundle.start_date or None,
+        "endDate": bundle.end_date or None,
+        "entityId": bundle.entity_id or None,
+    }
+
+
+def _compute_file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,96 @@
+"""People behind a credential: those who created the API key for which a token was issued.
+
+A token may also be issued for another token. It then descends, through these tokens, from one API key.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shared.auth.older_keys import OlderKeyCreators
+from shared.auth.ports import ApiKey, CredentialStore, Directory
+from shared.auth.principals import Principal
+from shared.errors import Kind, WorkspaceError
+
+MAX_TOKENS: Final = 50
+"""Maximum number of tokens between a token and its API key; each costs one read of the store."""
+
+
+class CredentialLineage:
+    """Finds the people in the chain of credentials that led to the caller's credential.
+
+    Args:
+        store: storage of API keys and issued tokens.
+        find_grant_parent: function from the id of an OAuth grant to the id of the credential with which a member
+            consented to the grant; empty text for an unknown grant. None if OAuth grants are not supported.
+        older_keys: finds the creators of API keys of earlier versions; None if they are not needed.
+    """
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        find_grant_parent: Callable[[str], Awaitable[str]] | None = None,
+        older_keys: OlderKeyCreators | None = None,
+    ) -> None:
+        self._store = store
+        self._find_grant_parent = find_grant_parent
+        self._older_keys = older_keys
+
+    async def find_creators(self, caller: Principal) -> frozenset[str]:
+        """Return the members, other than the caller, who created the API key from which the caller's token descends.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
+                token and the API key; UNAVAILABLE if the store does not respond.
+        """
+        key = await self.find_key(caller)
+        if key is None:
+            return frozenset()
+        creators = key.creators if self._older_keys is None else await self._older_keys.find(key)
+        return frozenset(creators or ()) - {caller.member_id}
+
+    async def find_decider_identities(self, caller: Principal, directory: Directory) -> frozenset[str]:
+        """Return the team members whose changes the caller must not approve, because the caller may have made them.
+
+        They are the creators of the caller's credential, and every service with an API key that the caller or one of
+        these creators made: otherwise, a person could make changes with that key and approve them.
+
+        Args:
+            caller: person who approves or rejects a change.
+            directory: source of the current team. A removed member counts as a service.
+
+        Raises:
+            WorkspaceError: as :meth:`find_creators`.
+        """
+        creators = await self.find_creators(caller)
+        persons = {each.casefold() for each in (caller.member_id, *creators)}
+        members = (await directory.get_team()).members
+        keys = (await self._store.load()).keys.values()
+        services = {
+            key.principal
+            for key in keys
+            if not persons.isdisjoint(creator.casefold() for creator in key.creators or ())
+            and ((owner := members.get(key.principal)) is None or owner.service)
+        }
+        return creators | services
+
+    async def find_key(self, caller: Principal) -> ApiKey | None:
+        """Return the API key from which the caller's credential descends; None if it descends from no API key.
+
+        Raises:
+            WorkspaceError: as :meth:`find_creators`.
+        """
+        # The cached keys can lack a key that another process has just created.
+        keys = (await self._store.load()).keys
+        credential_id = caller.credential_id
+        for _ in range(MAX_TOKENS):
+            if not credential_id or credential_id in keys:
+                return keys.get(credential_id)
+            credential_id = await self._find_parent(credential_id)
+        detail = "The token descends from its API key through too many tokens; request a token with the API key."
+        raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
+
+    async def _find_parent(self, credential_id: str) -> str:
+        token = await self._store.find_token(credential_id)
+        if token is not None:
+            return token.parent
+        return "" if self._find_grant_parent is None else await self._find_grant_parent(credential_id)

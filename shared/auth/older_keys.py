@@ -1,0 +1,82 @@
+"""Search in audit events for the creators of API keys that earlier versions issued without storing the creators."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from shared.auth.ports import ApiKey
+from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+MAX_EVENTS: Final = 50
+"""Maximum number of credentials between a key and the first credential from which it descends."""
+
+RETRY_SECONDS: Final = 15.0
+"""Time for which creators stay unknown after the audit log did not respond, so that its outage delays few requests."""
+
+_COMMAND: Final = "command"
+_KEYS: Final = frozenset({"apiKey", "clientCredentials"})
+
+type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
+"""Function from the append id of an event in the chain AccessControl to the event; None if it does not exist."""
+
+
+class OlderKeyCreators:
+    """Finds the creators of API keys that earlier versions created.
+
+    The audit event of a key states the member and the credential that created the key. The event of that credential
+    states the next one.
+
+    Args:
+        find_event: finds an audit event about a credential.
+        runtime: clock of the service.
+    """
+
+    def __init__(self, find_event: FindEvent, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._find_event = find_event
+        self._runtime = runtime
+        self._found: dict[str, tuple[str, ...] | None] = {}
+        self._retry_at = float("-inf")
+
+    async def find(self, key: ApiKey) -> tuple[str, ...] | None:
+        """Return the members, other than the key's principal, who created the key or a credential that led to it.
+
+        Returns:
+            The members; empty if the principal or the deployment's own command created the key; None if they are
+            unknown.
+        """
+        if key.creators is not None:
+            return key.creators
+        if key.key_id not in self._found and self._runtime.monotonic() >= self._retry_at:
+            try:
+                self._found[key.key_id] = await self._trace(key)
+            except WorkspaceError:
+                self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
+        return self._found.get(key.key_id)
+
+    async def _trace(self, key: ApiKey) -> tuple[str, ...] | None:
+        creators, append_id = set[str](), f"key-created-{key.key_id}"
+        for _ in range(MAX_EVENTS):
+            event = await self._find_event(append_id)
+            if event is None:
+                return None
+            via, credential_id = _read_credential(event)
+            if via != _COMMAND:
+                creators.add(str(event.get("UserID")))
+            if via == _COMMAND or not credential_id:
+                return tuple(sorted(creators - {key.principal}))
+            append_id = f"{'key-created' if via in _KEYS else 'token-issued'}-{credential_id}"
+        return None
+
+
+def _read_credential(event: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind and the id of the API key or token with which a credential was created; both can be empty."""
+    after = event.get("AfterState")
+    made_with = after.get("madeWith") if isinstance(after, Mapping) else None
+    if isinstance(made_with, str):
+        via, _, credential_id = made_with.partition(" ")
+    elif isinstance(made_with, Mapping):
+        via, credential_id = str(made_with.get("via") or ""), str(made_with.get("credentialId") or "")
+    else:
+        return "", ""
+    # An Entra ID token has no event of its own.
+    return via, credential_id if via in {*_KEYS, "jwt"} else ""

@@ -1,0 +1,100 @@
+"""Binding of an API key and its tokens: they can only send telemetry of certain data connections and devices."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from shared.errors import Kind, WorkspaceError
+
+CONNECTIONS: Final = "Connections"
+"""Claim of a token with the lookups (ids in URLs) of the connections to which the token is bound."""
+
+DEVICES: Final = "Devices"
+"""Claim of a token with the patterns of the device ids to which the token is bound."""
+
+DEFAULT_DEVICE: Final = " (the connection's lookup, because the message has no device id)"
+"""Text after a device id in an error message, if the caller's telemetry message has no device id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryBinding:
+    """Restriction of a credential to the telemetry of some connections and devices.
+
+    Attributes:
+        connections: short names in URLs (lookups) of the allowed connections, at least one.
+        devices: shell-style patterns (``*``, ``?``, ``[abc]``) of the allowed device ids; None for all devices.
+    """
+
+    connections: tuple[str, ...]
+    devices: tuple[str, ...] | None = None
+
+    def check_connection(self, lookup: str) -> None:
+        """Check that the credential may send telemetry to a connection; the connection need not exist.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``CONNECTION_NOT_ALLOWED``.
+        """
+        if lookup not in self.connections:
+            allowed = ", ".join(self.connections)
+            detail = f"The credential is bound to other connections: {allowed}."
+            raise WorkspaceError(Kind.FORBIDDEN, "CONNECTION_NOT_ALLOWED", detail)
+
+    def check_devices(self, devices: Iterable[tuple[str, str | None]], default: str) -> None:
+        """Check that the credential may send telemetry of these devices.
+
+        Args:
+            devices: for each message, its place in the request (such as ``[3]``) and its device id, which is None if
+                the message has none.
+            default: device id that is assumed for messages without a device id.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``, with the place of the first message whose device is not
+                allowed.
+        """
+        if self.devices is None:
+            return
+        checked = dict[str, bool]()
+        for place, sent in devices:
+            device = default if sent is None else sent
+            if device not in checked:
+                checked[device] = any(fnmatchcase(device, pattern) for pattern in self.devices)
+            if not checked[device]:
+                origin = DEFAULT_DEVICE if sent is None else ""
+                detail = f"{place or 'The message'}: the credential is not bound to device {device[:256]!r}{origin}."
+                raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=place or "body")
+
+    def to_claims(self) -> dict[str, list[str]]:
+        """Return the binding as claims of a token."""
+        devices = {} if self.devices is None else {DEVICES: list(self.devices)}
+        return {CONNECTIONS: list(self.connections), **devices}
+
+    def to_json(self) -> dict[str, list[str] | None]:
+        """Return the binding as JSON properties for stored keys, replies and audit events."""
+        return {"connections": list(self.connections), "devices": None if self.devices is None else list(self.devices)}
+
+
+def binding_from_claims(payload: Mapping[str, Any]) -> TelemetryBinding | None:
+    """Parse the binding in the claims of a token; return None if the token is not bound.
+
+    Raises:
+        ValueError: if a claim is not a list of strings; such a token must not be treated as unbound.
+    """
+    if CONNECTIONS not in payload and DEVICES not in payload:
+        return None
+    devices = _parse_texts(payload[DEVICES]) if DEVICES in payload else None
+    return TelemetryBinding(_parse_texts(payload.get(CONNECTIONS)), devices)
+
+
+def binding_from_json(stored: Mapping[str, Any] | None) -> TelemetryBinding | None:
+    """Parse a stored binding, the result of :meth:`TelemetryBinding.to_json`; return None for None."""
+    if stored is None:
+        return None
+    devices = stored["devices"]
+    return TelemetryBinding(tuple(stored["connections"]), None if devices is None else tuple(devices))
+
+
+def _parse_texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError("a claim of the token about connections or devices is not a list of strings")
+    return tuple(value)

@@ -1,0 +1,159 @@
+"""Alerts and the states of alert rules in Cosmos DB.
+
+A partition contains the alerts of one rule and the rule's state item. Every change of the alerts replaces the state
+item under If-Match in the same transaction. If the alerts do not fit into one transaction, several transactions store
+them, and the last one changes the state.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from shared.alerts.models import Alert, RuleState
+from shared.alerts.ports import AlertFilter, AlertPlace, RuleRecord
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import ALERTS
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_requests import Operation
+from shared.timestamps import rfc3339
+
+MAX_BATCH_CHARACTERS: Final = 400_000
+"""Maximum number of characters of the alerts in one transaction; Cosmos DB limits a transaction to 2 MB."""
+
+_STATE: Final = "state"
+"""Id of a rule's state item; it differs from all ids of alerts, because they are hexadecimal."""
+
+_HISTORY_SECONDS: Final = 90 * 24 * 3600
+"""Time in seconds after which Cosmos DB deletes a resolved alert."""
+
+_LAST: Final = "~"
+"""Text that is greater than every sort key."""
+
+
+class CosmosAlertStore:
+    """Implementation of AlertStore: stores alerts and the states of alert rules in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._items = CosmosItemStore(account, ALERTS, "ALERTS_UNAVAILABLE", "the store of alerts")
+
+    async def list_states(self) -> Sequence[RuleState]:
+        found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=_STATE)
+        return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
+
+    async def load(self, rule: str) -> RuleRecord:
+        # The state is read first, so that a change between the two reads makes the token invalid.
+        item = await self._items.read(_STATE, rule)
+        if item is None:
+            return RuleRecord(rule)
+        found = await self._items.find("SELECT * FROM c WHERE c.open = true", rule)
+        alerts = sorted((_alert_from_item(one) for one in found), key=lambda alert: alert.id)
+        state = RuleState.model_validate_json(item["content"]) if item["content"] else None
+        return RuleRecord(rule, state, tuple(alerts), _build_token(item))
+
+    async def save(
+        self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
+    ) -> str | None:
+        current = _item_from_token(record)
+        *earlier, last = _split_operations(puts, deletes)
+        before = {"id": _STATE, "rule": record.rule, "content": _serialize_state(record.state)}
+        for operations in earlier:
+            current = await self._items.put(current, before, operations)
+            if current is None:
+                return None
+        if state is None:
+            return "" if await self._delete_state(record.rule, current, last) else None
+        stored = await self._items.put(current, {**before, "content": _serialize_state(state)}, last)
+        return None if stored is None else _build_token(stored)
+
+    async def find(self, alert_id: str) -> Alert | None:
+        found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=alert_id)
+        return next((_alert_from_item(item) for item in found if "alert" in item), None)
+
+    async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
+        values = {"after": _LAST if after is None else _build_sort_key(after.started_at, after.alert_id)}
+        conditions = ["c.sort < @after"]
+        for name, value in (("state", wanted.state), ("severity", wanted.severity), ("surface", wanted.surface)):
+            if value is not None:
+                conditions.append(f"c.{name} = @{name}")
+                values[name] = str(value)
+        where = " AND ".join(conditions)
+        text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
+        return [_alert_from_item(item) for item in await self._items.find(text, **values)]
+
+    async def delete_resolved(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
+        return 0
+
+    async def _delete_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:
+        if current is None:
+            return not operations
+        deletion: Operation = ("delete", (_STATE,), {"if_match_etag": current["_etag"]})
+        results, uncertain = await self._items.commit(rule, [deletion, *operations])
+        if results is not None:
+            return True
+        return uncertain and await self._items.read(_STATE, rule) is None
+
+
+def _split_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> list[list[Operation]]:
+    """Split the changes of alerts into the operations of each transaction; the last transaction may be empty."""
+    batches: list[list[Operation]] = [[]]
+    size = 0
+    for operation, length in _iter_operations(puts, deletes):
+        # One more operation replaces the state.
+        if len(batches[-1]) + 1 >= MAX_OPERATIONS or size + length > MAX_BATCH_CHARACTERS:
+            batches.append([])
+            size = 0
+        batches[-1].append(operation)
+        size += length
+    return batches
+
+
+def _iter_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> Iterator[tuple[Operation, int]]:
+    for alert in puts:
+        item = _alert_to_item(alert)
+        yield ("upsert", (item,), {}), len(item["alert"])
+    for alert_id in deletes:
+        yield ("delete", (alert_id,), {}), 0
+
+
+def _alert_to_item(alert: Alert) -> dict[str, Any]:
+    is_open = alert.is_active or bool(alert.marks)
+    return {
+        "id": alert.id,
+        "rule": alert.rule,
+        "open": is_open,
+        "state": alert.state.value,
+        "severity": alert.severity.value,
+        "surface": alert.surface,
+        "sort": _build_sort_key(rfc3339(alert.started_at), alert.id),
+        "alert": alert.model_dump_json(),
+        **({} if is_open else {"ttl": _HISTORY_SECONDS}),
+    }
+
+
+def _alert_from_item(item: Item) -> Alert:
+    return Alert.model_validate_json(item["alert"])
+
+
+def _build_sort_key(started_at: str, alert_id: str) -> str:
+    return f"{started_at}/{alert_id}"
+
+
+def _serialize_state(state: RuleState | None) -> str | None:
+    return None if state is None else state.model_dump_json()
+
+
+def _build_token(item: Item) -> str:
+    return json.dumps([item["_etag"], item.get("writes", [])])
+
+
+def _item_from_token(record: RuleRecord) -> Item | None:
+    """Parse the token of a rule's state: the stored item's properties for a replacement; None without a stored item."""
+    if not record.token:
+        return None
+    etag, writes = json.loads(record.token)
+    return {"id": _STATE, "rule": record.rule, "_etag": etag, "writes": writes}

@@ -1,0 +1,348 @@
+"""Summaries of all audit chains and the index of pending amendments, in Cosmos DB.
+
+The head item of a chain contains the chain's counts. A separate status item contains the size of the newest checkpoint
+and the last verification, so that storing these values never delays an append.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from itertools import groupby
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+
+from shared.backends.azure import cosmos_chain_items as items
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead
+from shared.backends.azure.cosmos_containers import DEFINITIONS
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.backends.azure.cosmos_queries import query_items
+from shared.backends.azure.cosmos_requests import Operation, ReadRetries, unavailable_error
+from shared.provenance.hash_rule import format_record_id
+from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, OutcomeUnknownError, Target, TipMovedError
+
+READS_AT_ONCE: Final = 16
+COUNTED_AT_ONCE: Final = 100
+CHANGE_SECONDS: Final = 30.0
+_PAGE: Final = 1_000
+_BYTES: Final = 8_000_000
+_LONGEST_WAIT_SECONDS: Final = 0.05
+_IS_PENDING: Final = "c.p.Status = 'pending' AND NOT IS_DEFINED(c.p.AmendmentID)"
+_SUMMARIES: Final = "SELECT * FROM c WHERE c.scope {comparison} @after ORDER BY c.scope"
+_BROKEN: Final = "SELECT * FROM c WHERE c.verdict.valid = false AND c.scope {comparison} @after ORDER BY c.scope"
+_UNCOUNTED: Final = "SELECT * FROM c WHERE c.id = 'head' AND (NOT IS_DEFINED(c.counts['from']) OR c.counts['from'] > 0)"
+_PENDING: Final = "SELECT * FROM c WHERE c.pendingAt >= @from ORDER BY c.pendingAt"
+
+
+class CosmosChainOverview:
+    """Implementation of ChainOverview: stores the summaries of audit chains in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+        store: store of the audit chains in the same account.
+    """
+
+    def __init__(self, account: CosmosAccount, store: CosmosChainStore) -> None:
+        self._account = account
+        self._store = store
+        self._items = {
+            target: CosmosItemStore(account, DEFINITIONS[target], "PROVENANCE_UNAVAILABLE", "The audit log")
+            for target in Target
+        }
+
+    async def list_chains(
+        self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
+    ) -> Sequence[ChainSummary]:
+        found: list[ChainSummary] = []
+        list_target = self._list_broken if broken_only else self._list_target
+        for one in sorted(Target):
+            if target not in (None, one) or (after is not None and one < after.target):
+                continue
+            last = after.scope_key if after is not None and one == after.target else None
+            found += await list_target(one, last, limit - len(found))
+            if len(found) >= limit:
+                break
+        return found
+
+    async def find_verdict(self, chain: ChainKey) -> StoredVerdict | None:
+        status = await self._items[chain.target].read(items.STATUS_ID, items.compute_partition_key(chain, 1))
+        return None if status is None else _verdict_from_properties(status.get("verdict"))
+
+    async def count_pending(self, chain: ChainKey) -> int:
+        stored = await self._store.count(chain, (_IS_PENDING,))
+        return stored - await self._store.count(chain, ("IS_DEFINED(c.p.AmendmentID)",))
+
+    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+        found: dict[ChainKey, None] = {}
+        for target in sorted(Target):
+            for item in await self._query_items(target, _UNCOUNTED, {}, lambda _: False):
+                chain = items.chain_from_item(target, item)
+                # The head item of a full segment keeps its counts; only those of the newest segment matter.
+                if chain is not None and chain not in found and not await self._is_counted(chain):
+                    found[chain] = None
+                if len(found) >= limit:
+                    return list(found)
+        return list(found)
+
+    async def complete_counts(self, chain: ChainKey) -> None:
+        head = await self._store.read_newest_head(chain)
+        if head is None or (head.counts is not None and head.counts.are_complete):
+            return
+        uncounted = head.tip.sequence if head.counts is None else head.counts.counted_from
+        first_at = await self._read_first_time(chain)
+        pending = 0
+        if chain.target is Target.DOMAIN_AMENDMENTS:
+            pending = await self._index_amendments(chain, uncounted)
+        await self._add_counts(chain, uncounted, first_at, pending)
+
+    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+        minimum = ("", "", 0) if after is None else _to_sort_key(after)
+        entries: dict[PendingPlace, PendingEntry] = {}
+        newest = ""
+
+        def add_entries(item: Item) -> bool:
+            nonlocal newest
+            # Items with the same time arrive in any order, so all of them are read.
+            if len(entries) >= limit and item["pendingAt"] > newest:
+                return True
+            newest = item["pendingAt"]
+            for entry in _entries_from_item(item):
+                if _to_sort_key(entry.place) > minimum:
+                    entries.setdefault(entry.place, entry)
+            return False
+
+        await self._query_items(Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries)
+        places = sorted(entries, key=_to_sort_key)[:limit]
+        return await self._read_amendments([entries[place] for place in places], max_bytes)
+
+    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+        removed: dict[tuple[ChainKey, str], int] = {}
+        for entry in entries:
+            name = (entry.place.chain, entry.token)
+            removed[name] = removed.get(name, 0) + 1
+        for (chain, token), count in removed.items():
+            partition, item_id, size = token.split("|")
+            if count == int(size):
+                await self._items[chain.target].delete(item_id, partition)
+
+    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+        for chain, size in sizes.items():
+            await self._change_status(chain, _build_size_change(size))
+
+    async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
+        members: Item = {"at": verdict.verified_at, "records": verdict.records, "valid": verdict.is_valid}
+        members |= {"brokenAt": verdict.broken_at, "reason": verdict.reason}
+
+        def store_verdict(item: Item) -> Item | None:
+            is_outdated = verdict.is_valid and item.get("verdict", {}).get("at", "") > started_at
+            return None if is_outdated else {**item, "verdict": members}
+
+        await self._change_status(chain, store_verdict)
+
+    async def close(self) -> None:
+        """Do nothing: the owner of the account closes the account."""
+
+    async def _list_target(self, target: Target, last: str | None, limit: int) -> list[ChainSummary]:
+        found: list[ChainSummary] = []
+        more = True
+        while more and len(found) < limit:
+            rows, more = await self._read_scopes(target, last, limit - len(found))
+            for scope, group in groupby(rows, key=lambda item: item["scope"]):
+                last = scope
+                summary = _summary_from_items(target, list(group))
+                # A forged head item is not in the partition of its scope, and has no summary.
+                if summary is not None:
+                    found.append(summary)
+        return found
+
+    async def _list_broken(self, target: Target, last: str | None, limit: int) -> list[ChainSummary]:
+        text = _BROKEN.format(comparison=">=" if last is None else ">")
+        found: list[ChainSummary] = []
+        for status in await self._query_items(target, text, {"@after": last or ""}, lambda _: False):
+            chain = ChainKey(target, status["scope"])
+            head = await self._store.read_newest_head(chain)
+            if head is not None and status["chain"] == items.compute_partition_key(chain, 1):
+                found.append(_build_summary(chain, head, status))
+            if len(found) >= limit:
+                break
+        return found
+
+    async def _read_scopes(self, target: Target, last: str | None, limit: int) -> tuple[list[Item], bool]:
+        """Return the head and status items of the next chains in order of scope, and whether more chains follow."""
+        scopes: set[str] = set()
+
+        def is_enough(item: Item) -> bool:
+            scopes.add(item["scope"])
+            return len(scopes) > limit
+
+        text = _SUMMARIES.format(comparison=">=" if last is None else ">")
+        rows = await self._query_items(target, text, {"@after": last or ""}, is_enough)
+        return rows, len(scopes) > limit
+
+    async def _query_items(
+        self, target: Target, text: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
+    ) -> list[Item]:
+        """Return the items of a query over all partitions, up to the first item for which ``is_enough`` is True."""
+        usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
+        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
+        while True:
+            found: list[Item] = []
+            try:
+                container = await self._account.open_container(target)
+                rows = query_items(
+                    container, text, parameters=parameters, max_item_count=_PAGE, response_hook=usage.count_reply
+                )
+                async with aclosing(rows):
+                    async for item in rows:
+                        if is_enough(item):
+                            break
+                        found.append(item)
+            except (AzureError, OSError, TimeoutError) as error:
+                await retries.wait(error)
+            else:
+                return found
+
+    async def _is_counted(self, chain: ChainKey) -> bool:
+        head = await self._store.read_newest_head(chain)
+        return head is None or (head.counts is not None and head.counts.are_complete)
+
+    async def _read_first_time(self, chain: ChainKey) -> str:
+        page = await self._store.read(chain, 0, limit=1, max_bytes=1)
+        return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
+
+    async def _index_amendments(self, chain: ChainKey, last: int) -> int:
+        """Add pending amendments among a chain's first records, up to record ``last``, to the index.
+
+        Return the number of amendments minus the number of decisions, both counted in these records.
+        """
+        pending, low, more = 0, 1, True
+        while more:
+            filters = Filters(equal={"Status": "pending"}, absent=("AmendmentID",), from_sequence=low, to_sequence=last)
+            page = await self._store.scan(chain, filters, newest_first=False, limit=COUNTED_AT_ONCE, max_bytes=_BYTES)
+            more = page.more
+            if not page.records:
+                break
+            low = page.records[-1].sequence + 1
+            pending += await self._index_page(chain, page.records, last)
+        return pending
+
+    async def _index_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
+        names = {format_record_id(record.sequence): record for record in records}
+        decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, list(names))
+        decided = {decision.projection["AmendmentID"] for decision in decisions}
+        operations: list[Operation] = [
+            ("upsert", (items.pending_to_item(chain, 1, record.projection["Timestamp"], [record.sequence]),), {})
+            for name, record in names.items()
+            if name not in decided
+        ]
+        if operations:
+            await self._items[chain.target].commit(items.compute_partition_key(chain, 1), operations)
+        return len(records) - sum(decision.sequence <= last for decision in decisions)
+
+    async def _add_counts(self, chain: ChainKey, uncounted: int, first_at: str, pending: int) -> None:
+        """Add the counts of a chain's first records to the chain's head item; retry after concurrent appends.
+
+        Do nothing if another process has added these counts, or has counted up to another record.
+        """
+        runtime = self._account.runtime
+        deadline = runtime.monotonic() + CHANGE_SECONDS
+        while runtime.monotonic() < deadline:
+            head = await self._store.read_newest_head(chain)
+            if head is None:
+                return
+            counts = head.counts or HeadCounts("", head.tip.sequence, 0)
+            if counts.counted_from != uncounted or counts.are_complete:
+                return
+            try:
+                await self._store.replace_counts(chain, head, HeadCounts(first_at, 0, counts.pending + pending))
+            except (TipMovedError, OutcomeUnknownError):
+                await runtime.sleep(runtime.uniform(0, _LONGEST_WAIT_SECONDS))
+            else:
+                return
+        raise unavailable_error()
+
+    async def _read_amendments(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
+        found: list[PendingEntry] = []
+        size = 0
+        for start in range(0, len(entries), READS_AT_ONCE):
+            batch = entries[start : start + READS_AT_ONCE]
+            records = await asyncio.gather(*(self._read_record(entry.place) for entry in batch))
+            for entry, record in zip(batch, records, strict=True):
+                size += len(record.canonical) if record else 0
+                if found and size > max_bytes:
+                    return found
+                found.append(PendingEntry(entry.place, record, entry.token))
+        return found
+
+    async def _read_record(self, place: PendingPlace) -> ChainRecord | None:
+        page = await self._store.read(place.chain, place.sequence - 1, limit=1, max_bytes=1)
+        return next((record for record in page.records if record.sequence == place.sequence), None)
+
+    async def _change_status(self, chain: ChainKey, change: Callable[[Item], Item | None]) -> None:
+        key = items.compute_partition_key(chain, 1)
+        first = {"id": items.STATUS_ID, "chain": key, "append": items.STATUS_ID, "scope": chain.scope_key}
+        await self._items[chain.target].change(items.STATUS_ID, key, lambda item: change(item or first))
+
+
+def _build_size_change(size: int) -> Callable[[Item], Item | None]:
+    """Return a function that changes a status item: it raises the size of the newest checkpoint.
+
+    The function returns None if the stored size is not lower.
+    """
+    return lambda item: {**item, "checkpointSize": size} if item.get("checkpointSize", -1) < size else None
+
+
+def _to_sort_key(place: PendingPlace) -> tuple[str, str, int]:
+    return place.timestamp, items.compute_partition_key(place.chain, 1), place.sequence
+
+
+def _entries_from_item(item: Item) -> list[PendingEntry]:
+    sequences = item.get("sequences", [])
+    token = f"{item['chain']}|{item['id']}|{len(sequences)}"
+    scope = str(item.get("scopeKey", ""))
+    return [PendingEntry(PendingPlace(item["pendingAt"], scope, sequence), None, token) for sequence in sequences]
+
+
+def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary | None:
+    """Build the summary of a chain from its head items and its status item; None if there is no valid head item."""
+    heads = [item for item in group if item["id"] == items.HEAD_ID]
+    found = [(SegmentHead.from_item(item), items.chain_from_item(target, item)) for item in heads]
+    valid = [(head, chain) for head, chain in found if chain is not None and head.tip.sequence]
+    if not valid:
+        return None
+    head, chain = max(valid, key=lambda pair: pair[0].segment)
+    return _build_summary(chain, head, next((item for item in group if item["id"] == items.STATUS_ID), {}))
+
+
+def _build_summary(chain: ChainKey, head: SegmentHead, status: Item) -> ChainSummary:
+    """Build the summary of a chain from the head of its newest segment and its status item."""
+    counts = head.counts
+    pending: int | None = None
+    if chain.target is not Target.DOMAIN_AMENDMENTS:
+        pending = 0
+    elif counts is not None and counts.counted_from == 0:
+        pending = max(counts.pending, 0)
+    return ChainSummary(
+        chain,
+        head.tip.sequence,
+        head.tip.timestamp,
+        counts.first_at if counts else "",
+        pending,
+        status.get("checkpointSize"),
+        _verdict_from_properties(status.get("verdict")),
+    )
+
+
+def _verdict_from_properties(properties: Mapping[str, Any] | None) -> StoredVerdict | None:
+    if properties is None:
+        return None
+    return StoredVerdict(
+        properties["at"],
+        properties["records"],
+        properties["valid"] is True,
+        properties["brokenAt"],
+        properties["reason"],
+    )

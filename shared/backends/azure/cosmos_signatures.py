@@ -1,0 +1,143 @@
+"""Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
+
+The attempts of a member and the use of a sign-in are items in a partition of their own. All signatures, and the
+progress of their index, are in one partition.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import SIGNATURES
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_requests import Operation
+from shared.provenance.ports import ChainKey
+from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
+
+_SIGN_IN_SECONDS: Final = 24 * 3600
+"""Seconds after which Cosmos DB deletes the use of a sign-in."""
+
+_INDEX: Final = "index"
+_COMPLETE_TO: Final = "completeTo"
+_LAST: Final = "~"
+"""Text that is greater than every place of the index."""
+
+
+class CosmosSignatureStore:
+    """Implementation of SignatureStore: stores refused attempts to sign and the uses of sign-ins in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._items = _create_item_store(account)
+
+    async def read_attempts(self, member: str) -> Value | None:
+        place = f"attempts-{_hash_text(member)}"
+        return _parse_content(await self._items.read(place, place))
+
+    async def change_attempts(self, member: str, change: Change) -> Value | None:
+        place = f"attempts-{_hash_text(member)}"
+
+        def change_item(before: Item | None) -> Item | None:
+            after = change(_parse_content(before))
+            if after is None:
+                return None
+            item = {"id": place, "place": place, "pending": bool(after["pending"]), "content": json.dumps(after)}
+            return {**(before or {}), **item}
+
+        return _parse_content(await self._items.change(place, place, change_item))
+
+    async def list_pending(self) -> Sequence[Value]:
+        found = await self._items.find("SELECT * FROM c WHERE c.pending = true")
+        return [json.loads(item["content"]) for item in found]
+
+    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:  # noqa: ARG002  uses expire by their ttl
+        place = f"sign-in-{name}"
+
+        def change_item(before: Item | None) -> Item | None:
+            after = change(_parse_content(before))
+            if after is None:
+                return None
+            item = {"id": place, "place": place, "content": json.dumps(after), "ttl": _SIGN_IN_SECONDS}
+            return {**(before or {}), **item}
+
+        return _parse_content(await self._items.change(place, place, change_item))
+
+
+class CosmosSignatureIndex:
+    """Implementation of SignatureIndex: stores the index of all signatures in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._items = _create_item_store(account)
+
+    async def read_complete_to(self) -> str:
+        item = await self._items.read(_COMPLETE_TO, _INDEX)
+        return "" if item is None else str(item["time"])
+
+    async def save_complete_to(self, time: str) -> None:
+        def change_item(before: Item | None) -> Item | None:
+            if before is not None and before["time"] >= time:
+                return None
+            return {**(before or {}), "id": _COMPLETE_TO, "place": _INDEX, "time": time}
+
+        await self._items.change(_COMPLETE_TO, _INDEX, change_item)
+
+    async def read_progress(self, chain: ChainKey) -> int:
+        item = await self._items.read(_build_progress_id(chain), _INDEX)
+        return 0 if item is None else int(item["sequence"])
+
+    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+        operations: list[Operation] = [("upsert", (_signature_to_item(one),), {}) for one in signatures]
+        for start in range(0, len(operations), MAX_OPERATIONS):
+            await self._items.commit(_INDEX, operations[start : start + MAX_OPERATIONS])
+        item_id = _build_progress_id(chain)
+
+        def change_item(before: Item | None) -> Item | None:
+            if before is not None and before["sequence"] >= progress:
+                return None
+            return {**(before or {}), "id": item_id, "place": _INDEX, "sequence": progress}
+
+        await self._items.change(item_id, _INDEX, change_item)
+
+    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+        conditions = ["c.sort >= @start", "c.sort < @end"]
+        values = {"start": wanted.start, "end": min(wanted.end or _LAST, after or _LAST)}
+        if wanted.user_id is not None:
+            conditions.append("c.userId = @userId")
+            values["userId"] = wanted.user_id
+        where = " AND ".join(conditions)
+        text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
+        found = await self._items.find(text, _INDEX, **values)
+        return [IndexedSignature(item["sort"], item["userId"], json.loads(item["content"])) for item in found]
+
+
+def _create_item_store(account: CosmosAccount) -> CosmosItemStore:
+    return CosmosItemStore(account, SIGNATURES, "SIGNATURES_UNAVAILABLE", "the store of signatures")
+
+
+def _parse_content(item: Item | None) -> Value | None:
+    value: Value | None = None if item is None else json.loads(item["content"])
+    return value
+
+
+def _signature_to_item(one: IndexedSignature) -> Item:
+    content = json.dumps(dict(one.content))
+    return {"id": one.place, "place": _INDEX, "sort": one.place, "userId": one.user_id, "content": content}
+
+
+def _build_progress_id(chain: ChainKey) -> str:
+    return f"progress-{_hash_text(f'{chain.target}/{chain.scope_key}')}"
+
+
+def _hash_text(text: str) -> str:
+    """Return the SHA-256 of a text, because ids of items may not contain all characters."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

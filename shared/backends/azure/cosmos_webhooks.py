@@ -1,0 +1,141 @@
+"""Webhook endpoints and deliveries in Cosmos DB.
+
+The deliveries of an endpoint are one logical partition. Each item is replaced under If-Match, so two workers never
+claim the same delivery.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Final
+
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import WEBHOOKS
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.timestamps import rfc3339
+from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.ports import DeliveryPlace
+
+_DOCUMENTS: Final = "documents"
+"""Partition key of the endpoints' documents; it differs from all ids of endpoints, because they are longer."""
+_WRITES_AT_ONCE: Final = 16
+
+
+class CosmosWebhookStore:
+    """Implementation of WebhookStore: stores webhook endpoints and deliveries in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._items = CosmosItemStore(account, WEBHOOKS, "WEBHOOKS_UNAVAILABLE", "the store of webhooks")
+
+    async def read_document(self, name: str) -> str | None:
+        item = await self._items.read(name, _DOCUMENTS)
+        return None if item is None else str(item["content"])
+
+    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+        def change_item(before: Item | None) -> Item | None:
+            after = change(None if before is None else str(before["content"]))
+            return None if after is None else {"id": name, "endpoint": _DOCUMENTS, "content": after}
+
+        item = await self._items.change(name, _DOCUMENTS, change_item)
+        return None if item is None else str(item["content"])
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        places = asyncio.Semaphore(_WRITES_AT_ONCE)
+
+        async def add_one(delivery: Delivery) -> None:
+            def build_missing_item(before: Item | None) -> Item | None:
+                return None if before is not None else _delivery_to_item(delivery)
+
+            async with places:
+                await self._items.change(delivery.id, delivery.endpoint, build_missing_item)
+
+        await asyncio.gather(*map(add_one, deliveries))
+
+    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+        names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
+        condition = f" AND NOT c.endpoint IN ({', '.join(f'@{name}' for name in names)})" if names else ""
+        text = f"SELECT TOP 1 c.endpoint FROM c WHERE c.dueAt <= @at{condition}"  # noqa: S608  parameter names
+        found = await self._items.find(text, at=rfc3339(at), **names)
+        return str(found[0]["endpoint"]) if found else None
+
+    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+        text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
+        found = await self._items.find(text, endpoint, endpoint=endpoint, at=rfc3339(at))
+
+        async def claim_one(item: Item) -> Delivery | None:
+            claimed = _delivery_from_item(item).model_copy(update={"lease": lease})
+            after = _delivery_to_item(claimed) | {"dueAt": rfc3339(until)}
+            return None if await self._items.put(item, after) is None else claimed
+
+        claims = await asyncio.gather(*map(claim_one, found))
+        return [each for each in claims if each is not None]
+
+    async def save(self, delivery: Delivery, lease: str) -> bool:
+        saved: list[bool] = []
+
+        def change_item(before: Item | None) -> Item | None:
+            saved[:] = [before is not None and before["lease"] == lease]
+            return _delivery_to_item(delivery) if saved[0] else None
+
+        await self._items.change(delivery.id, delivery.endpoint, change_item)
+        return saved[0]
+
+    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+        item = await self._items.read(delivery_id, endpoint)
+        return None if item is None else _delivery_from_item(item)
+
+    async def change(
+        self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
+    ) -> Delivery | None:
+        def change_item(before: Item | None) -> Item | None:
+            after = None if before is None else change(_delivery_from_item(before))
+            return None if after is None else _delivery_to_item(after)
+
+        item = await self._items.change(delivery_id, endpoint, change_item)
+        return None if item is None else _delivery_from_item(item)
+
+    async def list_deliveries(
+        self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+    ) -> Sequence[Delivery]:
+        values = {"endpoint": endpoint, "after": "~" if after is None else _build_sort_key(*after)}
+        condition = ""
+        if status is not None:
+            condition, values["status"] = " AND c.status = @status", status.value
+        text = (
+            f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.place < @after{condition} "  # noqa: S608  fixed texts
+            "ORDER BY c.place DESC"
+        )
+        return [_delivery_from_item(item) for item in await self._items.find(text, endpoint, **values)]
+
+    async def expire(self, at: datetime, limit: int) -> int:
+        text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
+        found = await self._items.find(text, at=rfc3339(at))
+        for item in found:
+            await self._items.delete(item["id"], item["endpoint"])
+        return len(found)
+
+
+def _build_sort_key(created_at: str, delivery_id: str) -> str:
+    return f"{created_at}/{delivery_id}"
+
+
+def _delivery_to_item(delivery: Delivery) -> Item:
+    item = {
+        "id": delivery.id,
+        "endpoint": delivery.endpoint,
+        "status": delivery.status.value,
+        "place": _build_sort_key(rfc3339(delivery.created_at), delivery.id),
+        "lease": delivery.lease,
+        "expiresAt": rfc3339(delivery.expires_at),
+        "content": delivery.model_dump_json(),
+    }
+    due = delivery.next_attempt_at
+    return item if due is None else item | {"dueAt": rfc3339(due)}
+
+
+def _delivery_from_item(item: Item) -> Delivery:
+    return Delivery.model_validate_json(item["content"])

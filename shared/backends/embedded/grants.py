@@ -1,0 +1,109 @@
+"""OAuth grants (rights that a team member delegated to an OAuth client) in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any, Final
+
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.oauth.grants import Grant, StoredGrant, grant_from_json, grant_to_json
+from shared.timestamps import rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS oauth_grants (
+  grant_id TEXT PRIMARY KEY, member_id TEXT NOT NULL, token_id TEXT NOT NULL, api_key_id TEXT NOT NULL,
+  expires_at TEXT NOT NULL, unrecorded INTEGER NOT NULL, version INTEGER NOT NULL, content TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS oauth_grants_by_member ON oauth_grants (member_id);
+CREATE INDEX IF NOT EXISTS oauth_grants_unrecorded ON oauth_grants (unrecorded) WHERE unrecorded = 1;
+CREATE INDEX IF NOT EXISTS oauth_grants_by_expiry ON oauth_grants (expires_at);
+"""
+
+_RETAINED: Final = timedelta(days=1)
+"""Time for which an expired grant is stored, so that a late use of its authorization code is still recognised."""
+
+_FOR_MEMBER: Final = "SELECT content FROM oauth_grants WHERE member_id = ? AND expires_at > ? ORDER BY grant_id"
+_FOR_ALL: Final = "SELECT content FROM oauth_grants WHERE expires_at > ? ORDER BY grant_id"
+_FOR_ANCESTOR: Final = """
+SELECT content FROM oauth_grants WHERE (token_id = ? OR api_key_id = ?) AND expires_at > ? ORDER BY grant_id
+"""
+_UNRECORDED: Final = "SELECT content, version FROM oauth_grants WHERE unrecorded = 1 ORDER BY grant_id"
+
+
+class SqliteGrantStore:
+    """Implementation of GrantStore: stores OAuth grants in SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def add(self, grant: Grant) -> None:
+        oldest = rfc3339(self._database.runtime.now() - _RETAINED)
+
+        def insert_grant(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM oauth_grants WHERE expires_at < ?", (oldest,))
+            row = (
+                *(grant.grant_id, grant.member_id, grant.token_id, grant.api_key_id, rfc3339(grant.expires_at)),
+                *(_is_unrecorded(grant), _grant_to_text(grant)),
+            )
+            connection.execute("INSERT INTO oauth_grants VALUES (?,?,?,?,?,?,1,?)", row)
+
+        with _convert_errors():
+            await self._database.write(insert_grant)
+
+    async def find(self, grant_id: str) -> StoredGrant | None:
+        sql = "SELECT content, version FROM oauth_grants WHERE grant_id = ?"
+        with _convert_errors():
+            row = await self._database.read(lambda connection: connection.execute(sql, (grant_id,)).fetchone())
+        return None if row is None else StoredGrant(grant_from_json(json.loads(row[0])), str(row[1]))
+
+    async def replace(self, before: StoredGrant, after: Grant) -> bool:
+        sql = (
+            "UPDATE oauth_grants SET version = version + 1, expires_at = ?, unrecorded = ?, content = ? "
+            "WHERE grant_id = ? AND version = ?"
+        )
+        arguments = (
+            rfc3339(after.expires_at),
+            _is_unrecorded(after),
+            _grant_to_text(after),
+            after.grant_id,
+            int(before.version),
+        )
+        with _convert_errors():
+            changed: int = await self._database.write(lambda connection: connection.execute(sql, arguments).rowcount)
+        return changed == 1
+
+    async def list_active(self, member_id: str | None = None) -> Sequence[Grant]:
+        at = self._database.runtime.now()
+        query = (_FOR_ALL, (rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, rfc3339(at)))
+        with _convert_errors():
+            rows = await self._database.read(lambda connection: connection.execute(*query).fetchall())
+        return [grant for grant in map(_grant_from_row, rows) if grant.is_active(at)]
+
+    async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
+        arguments = (credential_id, credential_id, rfc3339(self._database.runtime.now()))
+        with _convert_errors():
+            rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
+        return [grant for grant in map(_grant_from_row, rows) if grant.end is None]
+
+    async def list_unrecorded(self) -> Sequence[StoredGrant]:
+        with _convert_errors():
+            rows = await self._database.read(lambda connection: connection.execute(_UNRECORDED).fetchall())
+        return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]
+
+
+def _grant_to_text(grant: Grant) -> str:
+    return json.dumps(grant_to_json(grant), ensure_ascii=False)
+
+
+def _is_unrecorded(grant: Grant) -> bool:
+    return grant.end is not None and not grant.end.is_recorded
+
+
+def _grant_from_row(row: tuple[Any, ...]) -> Grant:
+    return grant_from_json(json.loads(row[0]))
+
+
+def _convert_errors() -> AbstractContextManager[None]:
+    return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")

@@ -1,0 +1,103 @@
+"""Deletion of old events from the embedded event hub, without blocking senders for long.
+
+Separate from the hub's reader and writer, because it also returns the space of deleted events to the file system.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from shared.backends.embedded.hub import HubReader
+from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id, to_microseconds
+from shared.backends.embedded.sqlite_space import convert_to_incremental_vacuum, release_free_pages
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+_CHUNK = 5_000
+
+
+class HubTrimmer:
+    """Deletes old events from the file of an embedded event hub. Only one thread may use it at a time.
+
+    Several processes may trim one file at the same time.
+
+    Args:
+        path: file of the hub.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._connection = open_hub(path, runtime)
+        try:
+            # No fsync is needed: the next run repeats a deletion that a power cut undoes.
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._offsets = HubReader(path, runtime=runtime)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._runtime = runtime
+
+    def trim(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
+        """Delete old events that all consumer groups have read; return the number of deleted events.
+
+        The space of the deleted events is returned to the file system.
+
+        Args:
+            older_than: only events enqueued before this time are deleted.
+            groups: name of each hub, and the consumer groups that must have read an event before it is deleted. Events
+                of hubs that are not listed are never deleted.
+
+        Raises:
+            sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
+        """
+        deleted = sum(
+            self._trim_partition(hub, str(partition), older_than, names)
+            for hub, names in groups.items()
+            for partition in range(PARTITIONS)
+        )
+        convert_to_incremental_vacuum(self._connection)
+        release_free_pages(self._connection, self._yield_after)
+        return deleted
+
+    def close(self) -> None:
+        """Close the file."""
+        self._offsets.close()
+        self._connection.close()
+
+    def _trim_partition(self, hub: str, partition: str, older_than: datetime, groups: Collection[str]) -> int:
+        row = self._connection.execute(
+            "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
+        ).fetchone()
+        if row is None:
+            return 0
+        first, last = to_event_id(row[0], 0), to_event_id(row[0] + 1, 0) - 1
+        if groups:
+            last = to_event_id(row[0], min(self._offsets.read_offset(hub, group, partition) for group in groups))
+        newer = self._connection.execute(
+            "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
+            (first, last, to_microseconds(older_than)),
+        ).fetchone()
+        return self._delete_range(first, newer[0] - 1 if newer else last)
+
+    def _delete_range(self, first: int, last: int) -> int:
+        """Delete the events of a range of ids in chunks, so that senders do not wait long for the file."""
+        deleted, count = 0, _CHUNK
+        while count == _CHUNK:
+            count = self._yield_after(lambda: self._delete_chunk(first, last))
+            deleted += count
+        return deleted
+
+    def _delete_chunk(self, first: int, last: int) -> int:
+        return self._connection.execute(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
+            (first, last, _CHUNK),
+        ).rowcount
+
+    def _yield_after[T](self, write: Callable[[], T]) -> T:
+        """Call a function that writes, then pause for as long as it took, so that other writers get the file.
+
+        SQLite's lock is not fair: without the pause, a sender could wait until its timeout.
+        """
+        began = self._runtime.monotonic()
+        result = write()
+        self._runtime.block(self._runtime.monotonic() - began)
+        return result

@@ -1,0 +1,254 @@
+"""Summaries of all audit chains and the index of pending amendments, in the SQLite file of the chains."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from shared.backends.embedded.provenance_schema import (
+    IN_PLACE,
+    RECORD_COLUMNS,
+    SCHEMA,
+    decode_leniently,
+    find_chain_number,
+    record_from_row,
+    tip_from_row,
+)
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
+from shared.provenance.ports import ChainKey, Target
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+COUNTED_AT_ONCE: Final = 1_000
+"""Number of amendments that one transaction counts; appends to the file wait for this transaction."""
+
+_IS_UNDECIDED: Final = (
+    "status = 'pending' AND amendment_id IS NULL AND NOT EXISTS (SELECT 1 FROM records AS decision "
+    "WHERE decision.chain = records.chain AND decision.amendment_id = printf('%012d', records.sequence))"
+)
+_SUMMARIES: Final = f"""
+SELECT target, scope, chains.sequence, chains.hash, chains.timestamp,
+  coalesce(first_at, (SELECT timestamp FROM records WHERE records.chain = chains.chain AND records.sequence = 1)),
+  iif(target <> '{Target.DOMAIN_AMENDMENTS}', 0, iif(counted_to = chains.sequence, pending, NULL)),
+  checkpoint_size, verified_at, verified_records, is_valid, broken_at, reason
+FROM chains LEFT JOIN chain_summaries USING (chain) WHERE
+"""  # noqa: S608  names
+_IS_BROKEN: Final = "chains.chain IN (SELECT chain FROM chain_summaries WHERE is_valid = 0)"
+_UNCOUNTED: Final = f"""
+SELECT scope FROM chains LEFT JOIN chain_summaries USING (chain)
+WHERE target = '{Target.DOMAIN_AMENDMENTS}' AND counted_to IS NOT sequence LIMIT ?
+"""  # noqa: S608  names
+_NEXT_AMENDMENTS: Final = (
+    "SELECT sequence FROM records WHERE chain = ? AND status = 'pending' AND sequence > ? AND sequence <= ? "
+    "ORDER BY sequence LIMIT ?"
+)
+_ADD_UNDECIDED: Final = f"""
+INSERT OR IGNORE INTO pending_amendments (timestamp, chain, sequence)
+SELECT CAST(coalesce(timestamp, '') AS TEXT), chain, sequence FROM records
+WHERE chain = ? AND sequence > ? AND sequence <= ? AND {IN_PLACE} AND {_IS_UNDECIDED}
+"""  # noqa: S608  names
+_REMOVE_DECIDED: Final = """
+DELETE FROM pending_amendments WHERE chain = ?
+  AND EXISTS (SELECT 1 FROM records AS decision WHERE decision.chain = pending_amendments.chain
+    AND decision.amendment_id = printf('%012d', pending_amendments.sequence))
+"""
+_SAVE_COUNT: Final = (
+    "UPDATE chain_summaries SET counted_to = :to, "
+    "pending = (SELECT count(*) FROM pending_amendments WHERE chain = :chain) WHERE chain = :chain"
+)
+_NEW_SUMMARY: Final = "INSERT OR IGNORE INTO chain_summaries (chain) VALUES (?)"
+_SAVE_SIZE: Final = "UPDATE chain_summaries SET checkpoint_size = max(coalesce(checkpoint_size, 0), ?) WHERE chain = ?"
+_VERDICT: Final = (
+    "SELECT verified_at, verified_records, is_valid, broken_at, reason FROM chain_summaries "
+    "JOIN chains ON chains.chain = chain_summaries.chain WHERE target = ? AND scope = ?"
+)
+_SAVE_VERDICT: Final = (
+    "UPDATE chain_summaries SET verified_at = :at, verified_records = :records, is_valid = :valid, "
+    "broken_at = :brokenAt, reason = :reason "
+    "WHERE chain = :chain AND (NOT :valid OR coalesce(verified_at, '') <= :startedAt)"
+)
+
+
+class SqliteChainOverview:
+    """Implementation of ChainOverview: stores the summaries of audit chains in the SQLite file of the chains.
+
+    Args:
+        path: the SQLite file, created on first use.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._database = SqliteDatabase(path, SCHEMA, runtime=runtime)
+
+    async def list_chains(
+        self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
+    ) -> Sequence[ChainSummary]:
+        targets = [one for one in sorted(Target) if target in (None, one) and (after is None or one >= after.target)]
+
+        def select_summaries(connection: sqlite3.Connection) -> list[ChainSummary]:
+            found: list[ChainSummary] = []
+            for one in targets:
+                last = after.scope_key if after is not None and one == after.target else None
+                condition = "target = ?" if last is None else "target = ? AND scope > ?"
+                values = (one,) if last is None else (one, last)
+                # The plus sign prevents SQLite from searching all chains of the target.
+                condition = f"+{condition} AND {_IS_BROKEN}" if broken_only else condition
+                sql = f"{_SUMMARIES} {condition} ORDER BY scope LIMIT ?"
+                found += map(_summary_from_row, connection.execute(sql, (*values, limit - len(found))))
+                if len(found) >= limit:
+                    break
+            return found
+
+        return await self._run_read(select_summaries)
+
+    async def find_verdict(self, chain: ChainKey) -> StoredVerdict | None:
+        def select_verdict(connection: sqlite3.Connection) -> StoredVerdict | None:
+            row = connection.execute(_VERDICT, (chain.target, chain.scope_key)).fetchone()
+            return None if row is None else _verdict_from_columns(*row)
+
+        return await self._run_read(select_verdict)
+
+    async def count_pending(self, chain: ChainKey) -> int:
+        sql = f"SELECT count(*) FROM records WHERE chain = ? AND {_IS_UNDECIDED}"  # noqa: S608  names
+
+        def select_count(connection: sqlite3.Connection) -> int:
+            return int(connection.execute(sql, (find_chain_number(connection, chain),)).fetchone()[0])
+
+        return await self._run_read(select_count)
+
+    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+        def select_uncounted(connection: sqlite3.Connection) -> list[ChainKey]:
+            return [ChainKey(Target.DOMAIN_AMENDMENTS, row[0]) for row in connection.execute(_UNCOUNTED, (limit,))]
+
+        return await self._run_read(select_uncounted)
+
+    async def complete_counts(self, chain: ChainKey) -> None:
+        while not await self._run_write(lambda connection: _count_next(connection, chain)):
+            pass
+
+    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+        def select_pending(connection: sqlite3.Connection) -> list[PendingEntry]:
+            return _list_pending(connection, after, limit, max_bytes)
+
+        return await self._run_read(select_pending)
+
+    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+        places = [entry.place for entry in entries]
+
+        def delete_pending(connection: sqlite3.Connection) -> None:
+            for place in places:
+                number = find_chain_number(connection, place.chain)
+                sql = "DELETE FROM pending_amendments WHERE chain = ? AND sequence = ?"
+                removed = connection.execute(sql, (number, place.sequence)).rowcount
+                sql = "UPDATE chain_summaries SET pending = pending - ? WHERE chain = ?"
+                connection.execute(sql, (removed, number))
+
+        if places:
+            await self._run_write(delete_pending)
+
+    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+        def update_sizes(connection: sqlite3.Connection) -> None:
+            for chain, size in sizes.items():
+                number = _ensure_summary(connection, chain)
+                connection.execute(_SAVE_SIZE, (size, number))
+
+        if sizes:
+            await self._run_write(update_sizes)
+
+    async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
+        names = {
+            "at": verdict.verified_at,
+            "records": verdict.records,
+            "valid": verdict.is_valid,
+            "brokenAt": verdict.broken_at,
+            "reason": verdict.reason,
+            "startedAt": started_at,
+        }
+
+        def update_verdict(connection: sqlite3.Connection) -> None:
+            connection.execute(_SAVE_VERDICT, {**names, "chain": _ensure_summary(connection, chain)})
+
+        await self._run_write(update_verdict)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with unavailable_on_failure("PROVENANCE_UNAVAILABLE", "the audit log"):
+            return await self._database.read(decode_leniently(work))
+
+    async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with unavailable_on_failure("PROVENANCE_UNAVAILABLE", "the audit log"):
+            return await self._database.write(work)
+
+
+def _ensure_summary(connection: sqlite3.Connection, chain: ChainKey) -> int:
+    """Create a chain's summary row if it is missing; return the chain's number, or 0 if the chain has no head row."""
+    number = find_chain_number(connection, chain)
+    if number:
+        connection.execute(_NEW_SUMMARY, (number,))
+    return number
+
+
+def _count_next(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+    """Count the next pending amendments of a chain in one transaction; return whether the whole chain is counted."""
+    number = _ensure_summary(connection, chain)
+    row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()
+    if row is None:
+        return True
+    last = tip_from_row(row).sequence
+    sql = "SELECT counted_to FROM chain_summaries WHERE chain = ?"
+    counted_to = int(connection.execute(sql, (number,)).fetchone()[0])
+    rows = connection.execute(_NEXT_AMENDMENTS, (number, counted_to, last, COUNTED_AT_ONCE)).fetchall()
+    end = rows[-1][0] if len(rows) == COUNTED_AT_ONCE else last
+    connection.execute(_ADD_UNDECIDED, (number, counted_to, end))
+    if end == last:
+        # An earlier version that ran after this one appends decisions without removing entries of the index.
+        connection.execute(_REMOVE_DECIDED, (number,))
+    connection.execute(_SAVE_COUNT, {"to": end, "chain": number})
+    return bool(end == last)
+
+
+def _list_pending(
+    connection: sqlite3.Connection, after: PendingPlace | None, limit: int, max_bytes: int
+) -> list[PendingEntry]:
+    place = (
+        ("", 0, 0) if after is None else (after.timestamp, find_chain_number(connection, after.chain), after.sequence)
+    )
+    sql = (
+        "SELECT entry.timestamp, entry.chain, entry.sequence, scope FROM pending_amendments AS entry "
+        "CROSS JOIN chains ON chains.chain = entry.chain "
+        "WHERE (entry.timestamp, entry.chain, entry.sequence) > (?, ?, ?) "
+        "ORDER BY entry.timestamp, entry.chain, entry.sequence LIMIT ?"
+    )
+    record = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence = ?"  # noqa: S608  names
+    found: list[PendingEntry] = []
+    size = 0
+    for timestamp, number, sequence, scope in connection.execute(sql, (*place, limit)).fetchall():
+        row = connection.execute(record, (number, sequence)).fetchone()
+        entry = PendingEntry(PendingPlace(timestamp, scope, sequence), None if row is None else record_from_row(row))
+        size += len(entry.record.canonical) if entry.record else 0
+        if found and size > max_bytes:
+            break
+        found.append(entry)
+    return found
+
+
+def _summary_from_row(row: Sequence[Any]) -> ChainSummary:
+    target, scope, *tip, first_at, pending, checkpoint_size, verified_at, records, is_valid, broken_at, reason = row
+    read = tip_from_row(tip)
+    return ChainSummary(
+        ChainKey(Target(target), scope),
+        read.sequence,
+        read.timestamp,
+        first_at if isinstance(first_at, str) else "",
+        pending,
+        checkpoint_size,
+        _verdict_from_columns(verified_at, records, is_valid, broken_at, reason),
+    )
+
+
+def _verdict_from_columns(
+    verified_at: str | None, records: int, is_valid: int, broken_at: str, reason: str
+) -> StoredVerdict | None:
+    return None if verified_at is None else StoredVerdict(verified_at, records, bool(is_valid), broken_at, reason)

@@ -1,0 +1,153 @@
+"""Refused attempts to sign, used sign-ins and the index of signatures in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.provenance.ports import ChainKey
+from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
+from shared.timestamps import rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS signature_attempts (
+  member TEXT PRIMARY KEY, has_pending INTEGER NOT NULL, content TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS pending_signature_attempts ON signature_attempts (member) WHERE has_pending;
+CREATE TABLE IF NOT EXISTS signature_sign_ins (
+  name TEXT PRIMARY KEY, changed_at TEXT NOT NULL, content TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS signature_sign_ins_by_age ON signature_sign_ins (changed_at);
+CREATE TABLE IF NOT EXISTS signatures (
+  place TEXT PRIMARY KEY, user_id TEXT NOT NULL, content TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS signatures_by_user ON signatures (user_id, place);
+CREATE TABLE IF NOT EXISTS signature_progress (
+  target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (target, scope)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS signature_index (id INTEGER PRIMARY KEY CHECK (id = 1), complete_to TEXT NOT NULL);
+"""
+_RETENTION: Final = timedelta(days=1)
+"""Time for which the use of a sign-in is stored; a sign-in that may sign once is at most minutes old."""
+
+
+class SqliteSignatureStore:
+    """Implementation of SignatureStore: stores refused attempts to sign and the uses of sign-ins in SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def read_attempts(self, member: str) -> Value | None:
+        with _convert_errors():
+            return await self._database.read(lambda connection: _select_attempts(connection, member))
+
+    async def change_attempts(self, member: str, change: Change) -> Value | None:
+        def change_row(connection: sqlite3.Connection) -> Value | None:
+            before = _select_attempts(connection, member)
+            after = change(before)
+            if after is None:
+                return before
+            row = (member, int(bool(after["pending"])), json.dumps(after))
+            connection.execute("INSERT OR REPLACE INTO signature_attempts VALUES (?, ?, ?)", row)
+            return after
+
+        with _convert_errors():
+            return await self._database.write(change_row)
+
+    async def list_pending(self) -> Sequence[Value]:
+        sql = "SELECT content FROM signature_attempts WHERE has_pending"
+        with _convert_errors():
+            return await self._database.read(
+                lambda connection: [json.loads(content) for (content,) in connection.execute(sql)]
+            )
+
+    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
+        def change_row(connection: sqlite3.Connection) -> Value | None:
+            connection.execute("DELETE FROM signature_sign_ins WHERE changed_at < ?", (rfc3339(at - _RETENTION),))
+            row = connection.execute("SELECT content FROM signature_sign_ins WHERE name = ?", (name,)).fetchone()
+            before = None if row is None else json.loads(row[0])
+            after = change(before)
+            if after is None:
+                return before
+            values = (name, rfc3339(at), json.dumps(after))
+            connection.execute("INSERT OR REPLACE INTO signature_sign_ins VALUES (?, ?, ?)", values)
+            return after
+
+        with _convert_errors():
+            return await self._database.write(change_row)
+
+
+class SqliteSignatureIndex:
+    """Implementation of SignatureIndex: stores the index of all signatures in SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def read_complete_to(self) -> str:
+        def select_time(connection: sqlite3.Connection) -> str:
+            row = connection.execute("SELECT complete_to FROM signature_index").fetchone()
+            return "" if row is None else str(row[0])
+
+        with _convert_errors():
+            return await self._database.read(select_time)
+
+    async def save_complete_to(self, time: str) -> None:
+        sql = (
+            "INSERT INTO signature_index VALUES (1, ?) "
+            "ON CONFLICT (id) DO UPDATE SET complete_to = max(complete_to, excluded.complete_to)"
+        )
+        with _convert_errors():
+            await self._database.write(lambda connection: connection.execute(sql, (time,)))
+
+    async def read_progress(self, chain: ChainKey) -> int:
+        def select_sequence(connection: sqlite3.Connection) -> int:
+            sql = "SELECT sequence FROM signature_progress WHERE target = ? AND scope = ?"
+            row = connection.execute(sql, chain).fetchone()
+            return 0 if row is None else int(row[0])
+
+        with _convert_errors():
+            return await self._database.read(select_sequence)
+
+    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+        rows = [(one.place, one.user_id, json.dumps(dict(one.content))) for one in signatures]
+        sql = (
+            "INSERT INTO signature_progress VALUES (?, ?, ?) "
+            "ON CONFLICT (target, scope) DO UPDATE SET sequence = max(sequence, excluded.sequence)"
+        )
+
+        def insert_rows(connection: sqlite3.Connection) -> None:
+            connection.executemany("INSERT OR REPLACE INTO signatures VALUES (?, ?, ?)", rows)
+            connection.execute(sql, (*chain, progress))
+
+        with _convert_errors():
+            await self._database.write(insert_rows)
+
+    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+        conditions = ["place >= ?"]
+        values: list[str | int] = [wanted.start]
+        for condition, value in (("place < ?", wanted.end), ("place < ?", after), ("user_id = ?", wanted.user_id)):
+            if value is not None and (value or condition == "user_id = ?"):
+                conditions.append(condition)
+                values.append(value)
+        where = " AND ".join(conditions)
+        sql = f"SELECT place, user_id, content FROM signatures WHERE {where} ORDER BY place DESC LIMIT ?"  # noqa: S608  our own names
+
+        def select_rows(connection: sqlite3.Connection) -> list[IndexedSignature]:
+            rows = connection.execute(sql, (*values, limit))
+            return [IndexedSignature(place, user_id, json.loads(content)) for place, user_id, content in rows]
+
+        with _convert_errors():
+            return await self._database.read(select_rows)
+
+
+def _select_attempts(connection: sqlite3.Connection, member: str) -> Value | None:
+    row = connection.execute("SELECT content FROM signature_attempts WHERE member = ?", (member,)).fetchone()
+    value: Value | None = None if row is None else json.loads(row[0])
+    return value
+
+
+def _convert_errors() -> AbstractContextManager[None]:
+    return unavailable_on_failure("SIGNATURES_UNAVAILABLE", "the store of signatures")

@@ -1,0 +1,172 @@
+"""Webhook endpoints and deliveries in SQLite."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.timestamps import rfc3339
+from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.ports import DeliveryPlace
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS webhook_documents (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS webhook_deliveries (
+  endpoint TEXT NOT NULL, id TEXT NOT NULL, status TEXT NOT NULL, created_at TEXT NOT NULL, due_at TEXT,
+  lease TEXT NOT NULL, expires_at TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (endpoint, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS webhook_deliveries_by_due ON webhook_deliveries (endpoint, due_at)
+  WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS webhook_deliveries_by_creation ON webhook_deliveries (endpoint, created_at, id);
+CREATE INDEX IF NOT EXISTS webhook_deliveries_by_end ON webhook_deliveries (expires_at);
+"""
+_INSERT = "INSERT OR IGNORE INTO webhook_deliveries VALUES (?,?,?,?,?,?,?,?)"
+_UPDATE = (
+    "UPDATE webhook_deliveries SET status = ?, created_at = ?, due_at = ?, lease = ?, expires_at = ?, content = ? "
+    "WHERE endpoint = ? AND id = ?"
+)
+
+
+class SqliteWebhookStore:
+    """Implementation of WebhookStore: stores webhook endpoints and deliveries in SQLite.
+
+    Args:
+        database: open database whose schema statements include :data:`SCHEMA`.
+    """
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def read_document(self, name: str) -> str | None:
+        return await self._run_read(lambda connection: _read_document(connection, name))
+
+    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+        def replace_document(connection: sqlite3.Connection) -> str | None:
+            before = _read_document(connection, name)
+            after = change(before)
+            if after is None:
+                return before
+            connection.execute("INSERT OR REPLACE INTO webhook_documents VALUES (?, ?)", (name, after))
+            return after
+
+        return await self._run_write(replace_document)
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        def insert_deliveries(connection: sqlite3.Connection) -> None:
+            connection.executemany(_INSERT, ((each.endpoint, each.id, *_to_columns(each)) for each in deliveries))
+
+        await self._run_write(insert_deliveries)
+
+    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+        marks = ",".join("?" * len(excluded))
+        sql = f"SELECT endpoint FROM webhook_deliveries WHERE due_at <= ? AND endpoint NOT IN ({marks}) LIMIT 1"  # noqa: S608  marks
+
+        def select_due_endpoint(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(sql, (rfc3339(at), *excluded)).fetchone()
+            return None if row is None else str(row[0])
+
+        return await self._run_read(select_due_endpoint)
+
+    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+        sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
+        values = (endpoint, rfc3339(at), limit)
+
+        def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
+            found = [Delivery.model_validate_json(row[0]) for row in connection.execute(sql, values).fetchall()]
+            claimed = [each.model_copy(update={"lease": lease}) for each in found]
+            for each in claimed:
+                _update_delivery(connection, each, rfc3339(until))
+            return claimed
+
+        return await self._run_write(claim_deliveries)
+
+    async def save(self, delivery: Delivery, lease: str) -> bool:
+        def save_delivery(connection: sqlite3.Connection) -> bool:
+            sql = "SELECT lease FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
+            row = connection.execute(sql, (delivery.endpoint, delivery.id)).fetchone()
+            if row is None or row[0] != lease:
+                return False
+            _update_delivery(connection, delivery, _to_due_at(delivery))
+            return True
+
+        return await self._run_write(save_delivery)
+
+    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+        return await self._run_read(lambda connection: _read_delivery(connection, endpoint, delivery_id))
+
+    async def change(
+        self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
+    ) -> Delivery | None:
+        def change_delivery(connection: sqlite3.Connection) -> Delivery | None:
+            before = _read_delivery(connection, endpoint, delivery_id)
+            after = None if before is None else change(before)
+            if after is None:
+                return before
+            _update_delivery(connection, after, _to_due_at(after))
+            return after
+
+        return await self._run_write(change_delivery)
+
+    async def list_deliveries(
+        self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+    ) -> Sequence[Delivery]:
+        conditions, values = ["endpoint = ?"], [endpoint]
+        if status is not None:
+            conditions, values = [*conditions, "status = ?"], [*values, status.value]
+        if after is not None:
+            conditions, values = [*conditions, "(created_at, id) < (?, ?)"], [*values, *after]
+        sql = (
+            f"SELECT content FROM webhook_deliveries WHERE {' AND '.join(conditions)} "  # noqa: S608  fixed texts
+            "ORDER BY created_at DESC, id DESC LIMIT ?"
+        )
+
+        def select_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
+            rows = connection.execute(sql, (*values, limit)).fetchall()
+            return [Delivery.model_validate_json(row[0]) for row in rows]
+
+        return await self._run_read(select_deliveries)
+
+    async def expire(self, at: datetime, limit: int) -> int:
+        sql = (
+            "DELETE FROM webhook_deliveries WHERE (endpoint, id) IN "
+            "(SELECT endpoint, id FROM webhook_deliveries WHERE expires_at <= ? LIMIT ?)"
+        )
+        return await self._run_write(lambda connection: connection.execute(sql, (rfc3339(at), limit)).rowcount)
+
+    async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with _convert_errors():
+            return await self._database.read(work)
+
+    async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with _convert_errors():
+            return await self._database.write(work)
+
+
+def _convert_errors() -> AbstractContextManager[None]:
+    return unavailable_on_failure("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
+
+
+def _read_document(connection: sqlite3.Connection, name: str) -> str | None:
+    row = connection.execute("SELECT content FROM webhook_documents WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _read_delivery(connection: sqlite3.Connection, endpoint: str, delivery_id: str) -> Delivery | None:
+    sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
+    row = connection.execute(sql, (endpoint, delivery_id)).fetchone()
+    return None if row is None else Delivery.model_validate_json(row[0])
+
+
+def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at: str | None) -> None:
+    status, created_at, _, *others = _to_columns(delivery)
+    connection.execute(_UPDATE, (status, created_at, due_at, *others, delivery.endpoint, delivery.id))
+
+
+def _to_columns(delivery: Delivery) -> tuple[str | None, ...]:
+    times = rfc3339(delivery.created_at), _to_due_at(delivery)
+    return delivery.status, *times, delivery.lease, rfc3339(delivery.expires_at), delivery.model_dump_json()
+
+
+def _to_due_at(delivery: Delivery) -> str | None:
+    return None if delivery.next_attempt_at is None else rfc3339(delivery.next_attempt_at)

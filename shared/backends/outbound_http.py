@@ -1,0 +1,236 @@
+"""HTTP client for addresses that users chose: resolves names, checks each address, and connects to it."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from shared.outbound.addresses import AddressRefusedError, AddressRules, OutboundUrl, parse_addresses
+from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+RESOLVE_SECONDS: Final = 5.0
+RESOLVER_THREADS: Final = 16
+MAX_CONNECTIONS: Final = 512
+BODY_SECONDS: Final = 1.0
+"""Time limit in seconds for reading a reply body that may be truncated."""
+KEEPALIVE_SECONDS: Final = 4.0
+"""Time in seconds for which an idle connection is reused. Many servers close such a connection after five seconds."""
+_IPV4: Final = 4
+
+type Lookup = Callable[[str], Sequence[str]]
+
+
+def look_up(host: str) -> Sequence[str]:
+    """Return the IP addresses of a host name; blocks the thread.
+
+    Raises:
+        OSError: the name does not resolve.
+    """
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return [str(entry[4][0]) for entry in found]
+
+
+class CheckedHttp:
+    """Implementation of OutboundHttp: sends HTTP requests with aiohttp.
+
+    Args:
+        rules: decides which IP addresses are allowed.
+        look_up: returns the IP addresses of a host name.
+        tls: TLS configuration; None for Python's default with the system's certificates.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        rules: AddressRules,
+        *,
+        look_up: Lookup = look_up,
+        tls: ssl.SSLContext | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._rules = rules
+        self._names = _NameLookups(look_up, runtime)
+        self._tls = tls
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+        try:
+            addresses = [str(url.literal)] if url.literal else await self._names.resolve(url.host)
+        except OutboundFailedError as error:
+            raise AddressRefusedError(error.reason) from error
+        self._rules.check(url, parse_addresses(addresses), https_only=https_only)
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        if request.url.literal is not None or request.https_only:
+            # Other addresses are checked by the resolver of the connection, which aiohttp calls for host names only.
+            await self.check(request.url, https_only=request.https_only)
+        try:
+            async with asyncio.timeout(request.seconds) as limit:
+                response = await self._get_session(request.url.scheme).request(
+                    request.method,
+                    URL(request.url.text, encoded=True),
+                    headers=request.headers,
+                    data=request.body or None,
+                    allow_redirects=False,
+                )
+                if request.truncate:
+                    limit.reschedule(None)
+                return await _read_reply(request, response)
+        except TimeoutError:
+            raise OutboundFailedError(f"No complete reply within {request.seconds:g} seconds.") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise OutboundFailedError(_describe_error(error)) from error
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            await session.close()
+        self._names.close()
+
+    def _get_session(self, scheme: str) -> aiohttp.ClientSession:
+        if scheme not in self._sessions:
+            connector = aiohttp.TCPConnector(
+                resolver=_CheckingResolver(self._rules, self._names, scheme),
+                use_dns_cache=False,
+                limit=MAX_CONNECTIONS,
+                keepalive_timeout=KEEPALIVE_SECONDS,
+                ssl=self._tls or True,
+            )
+            self._sessions[scheme] = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                auto_decompress=False,
+                trust_env=False,
+                skip_auto_headers=("Accept-Encoding", "Accept"),
+            )
+        return self._sessions[scheme]
+
+
+class _NameLookups:
+    """Looks up host names in separate threads; simultaneous look-ups of one name share one thread.
+
+    A slow name server therefore occupies one thread for each name, and none of the threads for other work.
+    """
+
+    def __init__(self, look_up: Lookup, runtime: Runtime) -> None:
+        self._look_up = look_up
+        self._runtime = runtime
+        self._running: dict[str, asyncio.Task[Sequence[str]]] = {}
+        self._pool: Executor | None = None
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """Return the IP addresses of a host name.
+
+        Raises:
+            OutboundFailedError: the name does not resolve in time.
+        """
+        if host not in self._running:
+            self._pool = self._pool or self._runtime.open_pool(RESOLVER_THREADS, "outbound names")
+            threads = replace(self._runtime, threads=self._pool)
+            self._running[host] = asyncio.create_task(threads.run_in_thread(self._look_up, host))
+            self._running[host].add_done_callback(partial(self._forget_lookup, host))
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                return await asyncio.shield(self._running[host])
+        except (OSError, UnicodeError) as error:
+            raise OutboundFailedError(f"The host name `{host}` does not resolve.") from error
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _forget_lookup(self, host: str, task: asyncio.Task[Sequence[str]]) -> None:
+        del self._running[host]
+        if not task.cancelled():
+            task.exception()  # every caller may have given up; asyncio would log the exception
+
+
+class _CheckingResolver(AbstractResolver):
+    """Resolver of aiohttp connections that rejects host names with an IP address that the rules forbid.
+
+    aiohttp connects to the returned addresses, so a second answer of the name server cannot replace a checked address.
+    """
+
+    def __init__(self, rules: AddressRules, names: _NameLookups, scheme: str) -> None:
+        self._rules = rules
+        self._names = names
+        self._scheme = scheme
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  both families are returned
+    ) -> list[ResolveResult]:
+        """Return the IP addresses of a host.
+
+        Raises:
+            AddressRefusedError: the rules forbid an address.
+            OutboundFailedError: the name does not resolve.
+        """
+        addresses = parse_addresses(await self._names.resolve(host))
+        self._rules.check(OutboundUrl("", self._scheme, host.lower(), port), addresses)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET if address.version == _IPV4 else socket.AF_INET6,
+                proto=0,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Do nothing: :class:`CheckedHttp` owns the threads for DNS look-ups and closes them."""
+
+
+async def _read_reply(request: OutboundRequest, response: aiohttp.ClientResponse) -> OutboundReply:
+    """Read the reply with its body up to the request's limit. A connection with unread bytes is closed."""
+    content = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS if request.truncate else None):
+            async for part in response.content.iter_any():
+                content += part
+                if len(content) > request.max_bytes:
+                    break
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        if not request.truncate:
+            raise
+    finally:
+        if response.content.at_eof():
+            response.release()
+        else:
+            response.close()
+    if len(content) > request.max_bytes and not request.truncate:
+        raise OutboundFailedError(f"The reply is larger than {request.max_bytes} bytes.")
+    headers = {name.lower(): value for name, value in reversed(list(response.headers.items()))}
+    return OutboundReply(response.status, headers, bytes(content[: request.max_bytes]))
+
+
+def _describe_error(error: Exception) -> str:
+    """Describe the failure of a request in one sentence that contains no part of the URL except the host."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        verification = error.certificate_error
+        detail = getattr(verification, "verify_message", "") or "unknown reason"
+        return f"The TLS certificate is not valid: {detail}."
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "The TLS handshake failed."
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"The connection failed: {error.os_error.strerror or 'no reason given'}."
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionError):
+        return "The server closed the connection without a reply."
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "The reply is not valid HTTP."
+    return f"The request failed ({type(error).__name__})."

@@ -1,0 +1,190 @@
+"""Administration over HTTPS of single catalog items, such as members, connections and containers.
+
+Every change follows the rules of ``change_rules``, can have an If-Match precondition, and produces an audit event.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shared.catalog.change_rules import Caller, check_changes
+from shared.catalog.diff import ItemChange, add_defaults
+from shared.catalog.etags import compute_definition_etag
+from shared.catalog.items import SINGLETON_KEY, ItemKind, to_definition
+from shared.catalog.models import Model
+from shared.catalog.ports import CatalogItem, StoredCatalog
+from shared.catalog.service import CatalogService
+from shared.conditional_requests import Condition, item_missing_error
+from shared.errors import Kind, WorkspaceError
+
+type Definition = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedItem:
+    """Catalog item after a PUT request.
+
+    Attributes:
+        item: the stored item.
+        is_new: True if the request created the item.
+    """
+
+    item: CatalogItem
+    is_new: bool
+
+
+class Administration:
+    """Service that replaces and removes single catalog items.
+
+    Args:
+        catalog: commits changes to the catalog.
+    """
+
+    def __init__(self, catalog: CatalogService) -> None:
+        self._catalog = catalog
+
+    async def find(self, kind: ItemKind, key: str) -> CatalogItem | None:
+        """Return a stored catalog item; None if it does not exist.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store cannot be reached.
+        """
+        return find_item(await self._catalog.load(), kind, key)
+
+    async def put(
+        self,
+        caller: Caller,
+        kind: ItemKind,
+        key: str,
+        build: Callable[[Definition | None], Model],
+        condition: Condition,
+    ) -> ReplacedItem:
+        """Create or replace a catalog item; an unchanged definition is neither stored nor audited.
+
+        Args:
+            caller: the caller of the request.
+            kind: kind of the catalog item, such as ``connection``.
+            key: id within the kind, such as the lookup (id in URLs) of a connection.
+            build: builds the new item from the stored definition, which is None for a new item; called again after a
+                concurrent change. Its exceptions are raised to the caller, and nothing is changed.
+            condition: If-Match or If-None-Match precondition on the stored definition.
+
+        Raises:
+            WorkspaceError: as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED; and the errors of
+                ``CatalogService.change``.
+        """
+
+        def build_put_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+            item = find_item(stored, kind, key)
+            before = None if item is None else item.definition
+            change = ItemChange(kind, key, before, to_definition(build(before)))
+            check_changes(stored, [change], caller)
+            condition.check_write(None if before is None else compute_definition_etag(before))
+            # A definition that an earlier version stored lacks the properties that are new in this version.
+            return [] if item is not None and add_defaults(item) == change.after else [change]
+
+        outcome = await self._catalog.change(build_put_changes, caller.user_id)
+        item = find_item(outcome.catalog, kind, key)
+        assert item is not None  # noqa: S101  the change stored it
+        return ReplacedItem(item, any(change.before is None for change in outcome.plan.changes))
+
+    async def delete(self, caller: Caller, kind: ItemKind, key: str, condition: Condition) -> None:
+        """Remove a catalog item.
+
+        Raises:
+            WorkspaceError: NOT_FOUND if the item does not exist and the request has no If-Match; PRECONDITION_FAILED;
+                otherwise as :meth:`put`.
+        """
+
+        def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+            item = find_item(stored, kind, key)
+            if item is None:
+                raise item_missing_error() if condition.match is not None else NOT_FOUND[kind]()
+            change = ItemChange(kind, key, item.definition, None)
+            check_changes(stored, [change], caller)
+            condition.check_write(compute_definition_etag(item.definition))
+            return [change]
+
+        await self._catalog.change(build_removal_changes, caller.user_id)
+
+    async def put_workspace(
+        self,
+        caller: Caller,
+        build: Callable[[Definition, Definition], tuple[Model, Model]],
+        condition: Condition,
+    ) -> StoredCatalog:
+        """Replace the name, the description and the policies of the workspace; return the catalog after the change.
+
+        Args:
+            caller: the caller of the request.
+            build: builds the new workspace and settings from their stored definitions; called again after a concurrent
+                change.
+            condition: If-Match precondition on both definitions together.
+
+        Raises:
+            WorkspaceError: as :meth:`put`; UNAVAILABLE ``WORKSPACE_NOT_DECLARED``.
+        """
+
+        def build_workspace_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
+            before = get_workspace_definitions(stored)
+            after = [to_definition(model) for model in build(*before)]
+            changes = [
+                ItemChange(kind, SINGLETON_KEY, old, new)
+                for kind, old, new in zip(_WORKSPACE_KINDS, before, after, strict=True)
+                if old != new
+            ]
+            check_changes(stored, changes, caller)
+            condition.check_write(compute_definition_etag(*before))
+            return changes
+
+        return (await self._catalog.change(build_workspace_changes, caller.user_id)).catalog
+
+
+_WORKSPACE_KINDS: Final = (ItemKind.WORKSPACE, ItemKind.SETTINGS)
+
+
+def get_workspace_definitions(stored: StoredCatalog) -> tuple[Definition, Definition]:
+    """Return the stored definitions of the workspace and of its settings.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``WORKSPACE_NOT_DECLARED`` before the first workspace document is applied.
+    """
+    workspace, settings = (find_item(stored, kind, SINGLETON_KEY) for kind in _WORKSPACE_KINDS)
+    if workspace is None or settings is None:
+        detail = "No workspace document has been applied yet."
+        raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", detail)
+    return workspace.definition, settings.definition
+
+
+def find_item(stored: StoredCatalog, kind: ItemKind, key: str) -> CatalogItem | None:
+    """Return the catalog item with a kind and key; None if it does not exist."""
+    return next((item for item in stored.items if item.kind == kind and item.key == key), None)
+
+
+def build_member_not_found_error() -> WorkspaceError:
+    """Return the error for an unknown id of a team member."""
+    return WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", "The team has no member with this id.")
+
+
+def build_connection_not_found_error() -> WorkspaceError:
+    """Return the error for an unknown lookup (id in URLs) of a connection."""
+    return WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "No connection has this lookup (short name in URLs).")
+
+
+def build_surface_not_found_error() -> WorkspaceError:
+    """Return the error for an unknown lookup (id in URLs) of a surface, a group of connections."""
+    return WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "No surface has this lookup (short name in URLs).")
+
+
+def build_alert_rule_not_found_error() -> WorkspaceError:
+    """Return the error for an unknown lookup (id in URLs) of an alert rule."""
+    return WorkspaceError(Kind.NOT_FOUND, "ALERT_RULE_NOT_FOUND", "No alert rule has this lookup (short name in URLs).")
+
+
+NOT_FOUND: Final[Mapping[ItemKind, Callable[[], WorkspaceError]]] = {
+    ItemKind.MEMBER: build_member_not_found_error,
+    ItemKind.CONNECTION: build_connection_not_found_error,
+    ItemKind.SURFACE: build_surface_not_found_error,
+    ItemKind.ALERT_RULE: build_alert_rule_not_found_error,
+}
+"""Builders of the errors for unknown items, by kind."""

@@ -1,0 +1,226 @@
+"""Models of alert rules in the workspace document, and the checks between the fields of one rule."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    WithJsonSchema,
+    model_serializer,
+)
+
+from shared.catalog import durations
+from shared.catalog.fields import Lookup, Model, Name
+
+MAX_TIME: Final = timedelta(days=366)
+MIN_INTERVAL: Final = timedelta(seconds=15)
+MAX_INTERVAL: Final = timedelta(days=1)
+_MAX_NUMBER: Final = 1.7976931348623157e308
+"""Largest finite number of 64 bits."""
+_URL: Final = re.compile(r"https?://[!-~]+")
+_DURATION: Final = WithJsonSchema(
+    {"type": "string", "pattern": f"^{durations.DURATION_PATTERN}$", "maxLength": durations.MAX_DURATION}
+)
+
+
+def _check_interval(text: str) -> str:
+    if not MIN_INTERVAL <= durations.parse_duration(text) <= MAX_INTERVAL:
+        raise ValueError("must be a duration from PT15S to P1D")
+    return text
+
+
+def _check_hold_time(text: str) -> str:
+    if not timedelta(0) <= durations.parse_duration(text) <= MAX_TIME:
+        raise ValueError("must be a duration from PT0S to P366D")
+    return text
+
+
+def _check_positive_time(text: str) -> str:
+    if not timedelta(0) < durations.parse_duration(text) <= MAX_TIME:
+        raise ValueError("must be a positive duration of at most 366 days")
+    return text
+
+
+def _check_runbook_url(text: str) -> str:
+    if not _URL.fullmatch(text):
+        raise ValueError("must be an http or https URL without spaces")
+    if "@" in urlsplit(text).netloc:
+        raise ValueError("must not contain a user name or a password")
+    return text
+
+
+def _check_number(value: Any) -> Any:
+    # A union of types would report an error for each type, with the names of the types in the field.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")  # noqa: TRY004  pydantic converts only this error
+    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
+        raise ValueError("must be a finite number of 64 bits")
+    return value
+
+
+Interval = Annotated[str, AfterValidator(_check_interval), _DURATION]
+HoldTime = Annotated[str, AfterValidator(_check_hold_time), _DURATION]
+PositiveTime = Annotated[str, AfterValidator(_check_positive_time), _DURATION]
+RunbookUrl = Annotated[str, StringConstraints(max_length=2048), AfterValidator(_check_runbook_url)]
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Number = Annotated[
+    int | float,
+    BeforeValidator(_check_number),
+    WithJsonSchema({"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}),
+]
+GroupBy = Annotated[tuple[ColumnName, ...], Field(max_length=16)]
+WatchedConnections = Annotated[tuple[Lookup, ...], Field(max_length=1000)]
+
+
+@lru_cache(maxsize=1024)
+def _parse_rule_duration(text: str) -> timedelta:
+    """Parse a duration of an alert rule; cached, because the durations of many rules are read every second."""
+    return durations.parse_duration(text)
+
+
+class Severity(StrEnum):
+    """Severity of an alert."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class RuleKind(StrEnum):
+    """Kind of an alert rule."""
+
+    THRESHOLD = "threshold"
+    ABSENCE = "absence"
+
+
+class Operator(StrEnum):
+    """Comparison of a column's value with a limit."""
+
+    GT = "gt"
+    GE = "ge"
+    LT = "lt"
+    LE = "le"
+    EQ = "eq"
+    NE = "ne"
+
+
+class Rows(StrEnum):
+    """Condition on the number of rows of a query."""
+
+    ANY = "any"
+    NONE = "none"
+
+
+class AlertCondition(Model):
+    """Condition of a threshold rule: a comparison of a column with a value, or `rows` alone."""
+
+    column: ColumnName | None = Field(None, description="Column of the query's result.")
+    operator: Operator | None = None
+    value: Number | None = None
+    rows: Rows | None = Field(None, description="`any`: the query returns rows; `none`: it returns no row.")
+
+    @model_serializer(mode="wrap")
+    def _omit_null_properties(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialize(self).items() if value is not None}
+
+
+class AlertRuleFields(Model):
+    """Fields of an alert rule except its id (`lookup`)."""
+
+    name: Name
+    description: str | None = None
+    severity: Severity
+    enabled: bool = True
+    surface: Lookup
+    kind: RuleKind
+    every: Interval = Field(description="Time between two evaluations, from PT15S to P1D.")
+    hold_time: HoldTime = Field(
+        "PT0S", alias="for", description="Time for which the condition must hold before the alert fires."
+    )
+    runbook_url: RunbookUrl | None = Field(None, alias="runbookUrl", description="Instructions for this alert.")
+    query: Lookup | None = Field(None, description="Threshold: lookup of the warm query.")
+    parameters: dict[str, Any] = Field({}, description="Threshold: values of the query's parameters.")
+    time_range: PositiveTime | None = Field(
+        None, alias="timeRange", description="Threshold: duration before the evaluation whose rows the query reads."
+    )
+    condition: AlertCondition | None = Field(None, description="Threshold: the condition of the alert.")
+    group_by: GroupBy = Field(
+        (), alias="groupBy", description="Threshold: columns; each combination of their values has its own alert."
+    )
+    connections: WatchedConnections = Field((), description="Absence: lookups of the watched connections.")
+    after: PositiveTime | None = Field(
+        None, description="Absence: time without a message after which the alert of a connection begins."
+    )
+
+
+class AlertRule(AlertRuleFields):
+    """Alert rule: fires alerts while the rows of a query meet a condition, or while connections send no message."""
+
+    lookup: Lookup
+
+    @property
+    def interval(self) -> timedelta:
+        """Time between two evaluations."""
+        return _parse_rule_duration(self.every)
+
+    @property
+    def hold_duration(self) -> timedelta:
+        """Time for which the condition must hold before the alert fires."""
+        return _parse_rule_duration(self.hold_time)
+
+    @model_serializer(mode="wrap")
+    def _omit_properties_of_other_kind(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        others = KIND_MEMBERS[RuleKind.ABSENCE if self.kind is RuleKind.THRESHOLD else RuleKind.THRESHOLD]
+        members = {name: value for name, value in serialize(self).items() if name not in others}
+        return {"lookup": members.pop("lookup"), **members}
+
+
+KIND_MEMBERS: Final = {
+    RuleKind.THRESHOLD: ("query", "parameters", "timeRange", "condition", "groupBy", "time_range", "group_by"),
+    RuleKind.ABSENCE: ("connections", "after"),
+}
+"""Properties that only one kind of alert rule has, with their names in documents and in code."""
+
+_REQUIRED: Final = {RuleKind.THRESHOLD: ("query", "condition"), RuleKind.ABSENCE: ("connections", "after")}
+
+type Finding = tuple[tuple[str | int, ...], str]
+
+
+def find_rule_errors(rule: AlertRule) -> Iterator[Finding]:
+    """Yield contradictions between the fields of an alert rule, each with the path of the invalid field."""
+    for kind, names in KIND_MEMBERS.items():
+        for field, info in AlertRule.model_fields.items():
+            name, is_set = info.alias or field, bool(getattr(rule, field))
+            if name in names and kind is not rule.kind and is_set:
+                yield (name,), f"is allowed only with kind {kind}"
+            if name in _REQUIRED[kind] and kind is rule.kind and not is_set:
+                yield (name,), f"is required with kind {kind}"
+    if rule.condition is not None:
+        yield from ((("condition", *path), message) for path, message in _find_condition_errors(rule.condition))
+        if rule.condition.rows is Rows.NONE and rule.group_by:
+            yield ("groupBy",), "is not allowed with `rows: none`, because groups consist of rows"
+    yield from _find_repeated_values("groupBy", rule.group_by)
+    yield from _find_repeated_values("connections", rule.connections)
+
+
+def _find_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
+    for name, value in (("column", condition.column), ("operator", condition.operator), ("value", condition.value)):
+        if condition.rows is None and value is None:
+            yield (name,), "is required unless `rows` is set"
+        if condition.rows is not None and value is not None:
+            yield (name,), "is not allowed together with `rows`"
+
+
+def _find_repeated_values(name: str, values: Sequence[str]) -> Iterator[Finding]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield (name, index), "occurs more than once in this list"

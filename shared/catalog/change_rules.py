@@ -1,0 +1,338 @@
+"""Rules for changes that callers request over HTTPS: rights, references, administrators and read-only settings.
+
+Single items and workspace documents follow the same rules. The rules read the stored catalog, so they must be checked
+inside the ``decide`` function of ``CatalogService.change``, which runs again after a concurrent change.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from shared.auth.principals import Principal
+from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+from shared.catalog.container_rules import check_partition_key_paths
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import SINGLETON_KEY, ItemId, ItemKind
+from shared.catalog.member_states import find_retired_ids
+from shared.catalog.ports import StoredCatalog
+from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.validation.names import to_identity_key
+
+type Definition = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Team member who requests catalog changes, with the rights of the credential.
+
+    Attributes:
+        user_id: id of the member.
+        rights: rights of the credential, which can be fewer than those of the member.
+    """
+
+    user_id: str
+    rights: frozenset[AccessRight]
+
+    @classmethod
+    def from_principal(cls, principal: Principal) -> "Caller":
+        """Build the caller from the authenticated principal of a request."""
+        return cls(principal.member_id, principal.rights)
+
+
+def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: Caller) -> None:
+    """Check all rules for a set of catalog changes that is committed together.
+
+    Rules of one item alone, such as its field types, are not checked here.
+
+    Args:
+        stored: the catalog before the changes.
+        changes: additions, changes and removals; each item at most once.
+        caller: the caller of the request.
+
+    Raises:
+        WorkspaceError: in this order: INVALID naming the fields of unknown references and of read-only settings;
+            FORBIDDEN ``ACCESS_RIGHT_MISSING`` or ``RIGHT_NOT_HELD``; CONFLICT ``SELF_LOCKOUT``, ``LAST_ADMINISTRATOR``,
+            ``MEMBER_ID_RETIRED``, ``MEMBER_ID_TAKEN``, ``MEMBER_OID_TAKEN``, ``CONNECTION_IN_USE``, ``SURFACE_IN_USE``,
+            ``MEMBER_IN_USE``, ``PROVENANCE_REQUIRED`` or ``PARTITION_KEY_IMMUTABLE``.
+    """
+    step = _Step(stored, changes)
+    caller = _restrict_to_current_rights(caller, step)
+    errors = [*_find_unknown_references(step), *_find_read_only_settings(step)]
+    if errors:
+        raise invalid_fields(errors)
+    for rule in RULES:
+        rule(step, caller)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Definitions of the catalog's items before and after a set of changes."""
+
+    stored: StoredCatalog
+    changes: Sequence[ItemChange]
+
+    @cached_property
+    def before(self) -> Mapping[ItemId, Definition]:
+        """Definitions before the changes, by kind and key of the item."""
+        return {(item.kind, item.key): item.definition for item in self.stored.items}
+
+    @cached_property
+    def after(self) -> Mapping[ItemId, Definition]:
+        """Definitions after the changes, by kind and key of the item."""
+        changed = {(change.kind, change.key): change.after for change in self.changes}
+        definitions = {**self.before, **changed}
+        return {item: definition for item, definition in definitions.items() if definition is not None}
+
+    @cached_property
+    def changed(self) -> frozenset[ItemId]:
+        """Kinds and keys of the items that the changes add or replace."""
+        return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
+
+    def list_after(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
+        """Yield the keys and definitions of all catalog items of a kind, as of after the changes."""
+        return ((key, definition) for (found, key), definition in self.after.items() if found == kind)
+
+    def list_changes(self, kind: ItemKind) -> list[ItemChange]:
+        """Return the changes to catalog items of a kind."""
+        return [change for change in self.changes if change.kind == kind]
+
+
+def _find_unknown_references(step: _Step) -> Iterator[FieldError]:
+    """Yield an error for each reference to an item that exists neither before nor after the changes.
+
+    A reference to an item that the changes remove is a conflict instead.
+    """
+    for kind, key in step.changed:
+        definition = step.after[kind, key]
+        if kind == ItemKind.SURFACE:
+            for index, lookup in enumerate(definition["connections"]):
+                if not _is_known_item(step, ItemKind.CONNECTION, lookup):
+                    yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
+        if kind == ItemKind.WARM_QUERY and not _is_known_item(step, ItemKind.SURFACE, definition["surface"]):
+            yield FieldError("surface", "is not a surface of this workspace")
+        if kind == ItemKind.ALERT_RULE:
+            yield from _find_unknown_references_of_rule(step, definition)
+
+
+def _find_unknown_references_of_rule(step: _Step, rule: Definition) -> Iterator[FieldError]:
+    if not _is_known_item(step, ItemKind.SURFACE, rule["surface"]):
+        yield FieldError("surface", "is not a surface of this workspace")
+    if rule.get("query") is not None and not _is_known_item(step, ItemKind.WARM_QUERY, rule["query"]):
+        yield FieldError("query", "is not a warm query of this workspace")
+    for index, lookup in enumerate(rule.get("connections", ())):
+        if not _is_known_item(step, ItemKind.CONNECTION, lookup):
+            yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
+
+
+def _is_known_item(step: _Step, kind: ItemKind, key: str) -> bool:
+    return (kind, key) in step.after or (kind, key) in step.before
+
+
+def _find_read_only_settings(step: _Step) -> Iterator[FieldError]:
+    for change in step.list_changes(ItemKind.SETTINGS):
+        before, after = change.before or {}, change.after or {}
+        for name in ("tier", "limits"):
+            if change.before is not None and before.get(name) != after.get(name):
+                yield FieldError(name, "is read-only; omit it or send the stored value")
+
+
+def _restrict_to_current_rights(caller: Caller, step: _Step) -> Caller:
+    """Return the caller without the rights that the member lost after authentication."""
+    member = step.before.get((ItemKind.MEMBER, caller.user_id))
+    current = _list_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
+    return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
+
+
+def _check_kind_rights(step: _Step, caller: Caller) -> None:
+    """Check that the caller may change each kind of item."""
+    needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if step.list_changes(kind))
+    missing = sorted(right for right in needed if right not in caller.rights)
+    if missing:
+        detail = f"The changes require access rights that the caller lacks: {', '.join(missing)}."
+        raise WorkspaceError(
+            Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=missing[0], accessRights=missing
+        )
+
+
+def _check_held_rights(step: _Step, caller: Caller) -> None:
+    """Reject a change to a team member who has, before or after the change, a right that the caller lacks."""
+    affected = {
+        right
+        for change in step.list_changes(ItemKind.MEMBER)
+        for definition in (change.before, change.after)
+        if definition is not None
+        for right in _list_rights(definition)
+    }
+    missing = sorted(affected - caller.rights)
+    if missing:
+        detail = f"Only a caller with all rights of the member can change the member; missing: {', '.join(missing)}."
+        raise WorkspaceError(Kind.FORBIDDEN, "RIGHT_NOT_HELD", detail, accessRights=missing)
+
+
+def _list_rights(member: Definition) -> frozenset[str]:
+    """Return the rights of a team member.
+
+    An unknown role, written by a newer version of the service, is returned as a right that no caller has. Therefore no
+    caller can change this member.
+    """
+    role, own = str(member["role"]), frozenset(map(str, member.get("rights", ())))
+    known = frozenset(map(str, ROLE_RIGHTS[Role(role)])) if role in set(Role) else frozenset({role})
+    return known | own
+
+
+def _check_self_lockout(step: _Step, caller: Caller) -> None:
+    for change in step.list_changes(ItemKind.MEMBER):
+        if change.key != caller.user_id or change.before is None:
+            continue
+        if change.after is None or not change.after["enabled"]:
+            raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", "Members cannot disable or remove themselves.")
+        lost = _list_rights(change.before) - _list_rights(change.after)
+        if AccessRight.TEAM_MANAGE in lost:
+            detail = f"Members cannot remove their own right {AccessRight.TEAM_MANAGE}."
+            raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", detail)
+
+
+def _check_last_administrator(step: _Step, _: Caller) -> None:
+    if _has_administrator(step.before) and not _has_administrator(step.after):
+        detail = "At least one enabled person must have the role Admin; give it to another person first."
+        raise WorkspaceError(Kind.CONFLICT, "LAST_ADMINISTRATOR", detail)
+
+
+def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
+    return any(
+        member["role"] == Role.ADMIN and member.get("enabled", True) and not member.get("service", False)
+        for (kind, _), member in definitions.items()
+        if kind == ItemKind.MEMBER
+    )
+
+
+def _check_new_team_members(step: _Step, _: Caller) -> None:
+    """Reject a new member id that was removed before, or that looks like the id of another team member."""
+    added = [change.key for change in step.list_changes(ItemKind.MEMBER) if change.before is None]
+    if not added:
+        return
+    retired = {to_identity_key(key) for key in find_retired_ids(step.stored)}
+    owners = _group_by_name((to_identity_key(key), key) for key, _ in step.list_after(ItemKind.MEMBER))
+    for key in added:
+        if to_identity_key(key) in retired:
+            detail = f"The id {key} belonged to a removed member and cannot be used again."
+            raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_RETIRED", detail)
+        others = [owner for owner in owners[to_identity_key(key)] if owner != key]
+        if others:
+            detail = f"The id {key} looks like the id of another member: {others[0]}."
+            raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
+
+
+def _check_object_ids(step: _Step, _: Caller) -> None:
+    members = [(key, member.get("oid")) for key, member in step.list_after(ItemKind.MEMBER)]
+    for oid, owners in _group_by_name((str(oid).casefold(), key) for key, oid in members if oid).items():
+        changed = [key for key in owners if (ItemKind.MEMBER, key) in step.changed]
+        if len(owners) > 1 and changed:
+            others = [key for key in sorted(owners) if key != changed[0]]
+            detail = (
+                f"Field `oid` of {changed[0]} must be unique; {oid} is already the object id of {', '.join(others)}."
+            )
+            raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
+
+
+def _check_connections_in_use(step: _Step, _: Caller) -> None:
+    users = (
+        (lookup, key)
+        for key, surface in step.list_after(ItemKind.SURFACE)
+        for lookup in dict.fromkeys(surface["connections"])
+    )
+    if used_by := _find_users_of_removed(step, ItemKind.CONNECTION, users):
+        detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from them first."
+        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
+    watchers = (
+        (lookup, key) for key, rule in step.list_after(ItemKind.ALERT_RULE) for lookup in rule.get("connections", ())
+    )
+    if used_by := _find_users_of_removed(step, ItemKind.CONNECTION, watchers):
+        detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from them first."
+        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
+
+
+def _check_surfaces_in_use(step: _Step, _: Caller) -> None:
+    users = ((str(query["surface"]), key) for key, query in step.list_after(ItemKind.WARM_QUERY))
+    if used_by := _find_users_of_removed(step, ItemKind.SURFACE, users):
+        detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
+        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
+    rules = ((str(rule["surface"]), key) for key, rule in step.list_after(ItemKind.ALERT_RULE))
+    if used_by := _find_users_of_removed(step, ItemKind.SURFACE, rules):
+        detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
+        raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
+
+
+def _check_members_in_use(step: _Step, _: Caller) -> None:
+    users = (
+        (str(query["approval"]["approvedBy"]), key)
+        for key, query in step.list_after(ItemKind.WARM_QUERY)
+        if query.get("approval")
+    )
+    if used_by := _find_users_of_removed(step, ItemKind.MEMBER, users):
+        detail = f"The member approved warm queries: {', '.join(used_by)}. Disable the member instead."
+        raise WorkspaceError(Kind.CONFLICT, "MEMBER_IN_USE", detail, usedBy=used_by)
+
+
+def _find_users_of_removed(step: _Step, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the sorted keys of the items that use removed items of a kind.
+
+    Args:
+        step: the catalog before and after the changes.
+        kind: kind of the used items.
+        users: pairs of the key of a used item and the key of the item that uses it.
+    """
+    removed = {change.key for change in step.list_changes(kind) if change.after is None}
+    return sorted({user for used, user in users if used in removed})
+
+
+def _check_provenance_retained(step: _Step, _: Caller) -> None:
+    item = (ItemKind.SETTINGS, SINGLETON_KEY)
+    if _has_provenance(step.before.get(item)) and not _has_provenance(step.after.get(item)):
+        detail = "Provenance cannot be switched off over HTTPS; keep `policies.provenance`."
+        raise WorkspaceError(Kind.CONFLICT, "PROVENANCE_REQUIRED", detail)
+
+
+def _check_container_changes(step: _Step, _: Caller) -> None:
+    check_partition_key_paths(step.list_changes(ItemKind.CONTAINER))
+
+
+def _has_provenance(settings: Definition | None) -> bool:
+    return settings is not None and settings["policies"].get("provenance") is not None
+
+
+def _group_by_name(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name, value in pairs:
+        groups.setdefault(name, []).append(value)
+    return groups
+
+
+KIND_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
+    ItemKind.WORKSPACE: AccessRight.POLICY_MANAGE,
+    ItemKind.SETTINGS: AccessRight.POLICY_MANAGE,
+    ItemKind.MEMBER: AccessRight.TEAM_MANAGE,
+    ItemKind.CONNECTION: AccessRight.CATALOG_MANAGE,
+    ItemKind.SURFACE: AccessRight.CATALOG_MANAGE,
+    ItemKind.WARM_QUERY: AccessRight.WARM_QUERY_MANAGE,
+    ItemKind.DATA_STORE: AccessRight.DATA_STORE_MANAGE,
+    ItemKind.CONTAINER: AccessRight.DATA_STORE_MANAGE,
+    ItemKind.ALERT_RULE: AccessRight.ALERT_MANAGE,
+    ItemKind.OAUTH_CLIENT: AccessRight.TEAM_MANAGE,
+}
+"""Access right that a change of an item requires, by kind of the item."""
+
+RULES: Final[tuple[Callable[[_Step, Caller], None], ...]] = (
+    _check_kind_rights,
+    _check_held_rights,
+    _check_self_lockout,
+    _check_last_administrator,
+    _check_new_team_members,
+    _check_object_ids,
+    _check_connections_in_use,
+    _check_surfaces_in_use,
+    _check_members_in_use,
+    _check_provenance_retained,
+    _check_container_changes,
+)

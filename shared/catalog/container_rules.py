@@ -1,0 +1,53 @@
+"""Rules for Cosmos DB containers in the catalog: a fixed partition key path, no change to data class ``evidence``."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemId, ItemKind, build_container_key
+from shared.catalog.models import DataClass, WorkspaceDocument
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.problems import Path
+from shared.errors import Kind, WorkspaceError
+
+DATA_CLASS_REFUSED: Final = "DATA_CLASS_REFUSED"
+EVIDENCE_REASON: Final = (
+    "Evidence belongs in the audit chains: a container's documents can be replaced and deleted without a trace."
+)
+
+
+def becomes_evidence(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
+    """Return whether a change gives a container the data class ``evidence``, which it does not have yet.
+
+    Args:
+        before: stored definition of the container; None if it does not exist.
+        data_class: the requested class; None keeps the class.
+    """
+    return data_class is DataClass.EVIDENCE and (before is None or before.get("dataClass") != DataClass.EVIDENCE)
+
+
+def find_new_evidence(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[Path]:
+    """Yield the path of each ``dataClass`` that a document would change to ``evidence``."""
+    definitions: dict[ItemId, Mapping[str, Any]] = {(item.kind, item.key): item.definition for item in stored.items}
+    for index, store in enumerate(document.data_stores):
+        for place, database in enumerate(store.databases):
+            for number, container in enumerate(database.containers):
+                before = definitions.get((ItemKind.CONTAINER, build_container_key(database.lookup, container.name)))
+                if becomes_evidence(before, container.data_class):
+                    yield "dataStores", index, "databases", place, "containers", number, "dataClass"
+
+
+def check_partition_key_paths(changes: Iterable[ItemChange]) -> None:
+    """Check that no catalog change gives a container another partition key path.
+
+    Raises:
+        WorkspaceError: CONFLICT ``PARTITION_KEY_IMMUTABLE``.
+    """
+    for change in changes:
+        if change.before is None or change.after is None:
+            continue
+        path = change.before.get("partitionKeyPath")
+        if path != change.after["partitionKeyPath"]:
+            name = change.key.rpartition("/")[2]
+            detail = f"The partition key path {path} of the container {name} cannot be changed."
+            raise WorkspaceError(Kind.CONFLICT, "PARTITION_KEY_IMMUTABLE", detail)

@@ -1,0 +1,212 @@
+"""Plans of the workspace documents that callers send over HTTPS, and the rules that apply only to these documents."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from shared.catalog.change_rules import Caller, check_changes
+from shared.catalog.diff import CatalogPlan, RetainedItem, add_defaults, plan_items
+from shared.catalog.items import ItemId, ItemKind, items_from_document
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.signature_models import SignatureRequirement
+from shared.conditional_requests import Condition
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import rfc3339
+
+_WITHDRAWN: Final = (
+    "the declared approval does not count over HTTPS, because the stored query does not have the same text and the "
+    "same approval; the query is a draft until it is approved"
+)
+
+
+_UNSIGNED: Final = (
+    "a document cannot sign, so the declared approval does not count if it states a signature, or if the approvals of "
+    "queries must be signed; the query is a draft until a person approves it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """Author and time of the last change of a stored catalog item."""
+
+    changed_by: str
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlan:
+    """Changes that applying a workspace document would make.
+
+    Attributes:
+        plan: the changes, and the items that they do not affect.
+        last_changes: last change of each stored item that the plan changes or removes.
+        tag: quoted strong entity tag that identifies the document's content and the state of the workspace.
+    """
+
+    plan: CatalogPlan
+    last_changes: Mapping[ItemId, LastChange]
+    tag: str
+
+
+def plan_document(
+    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing: Collection[str] = ()
+) -> DocumentPlan:
+    """Compare a workspace document with the stored catalog, and check that the caller may make the changes.
+
+    Args:
+        document: the workspace document to apply.
+        stored: catalog before the changes.
+        caller: the caller of the request.
+        existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
+
+    Raises:
+        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID for another tier or other limits; the errors of
+            :func:`shared.catalog.change_rules.check_changes`.
+    """
+    declared = items_from_document(document)
+    tag = _compute_plan_tag(declared, stored, existing)
+    stored_items = {(item.kind, item.key): item for item in stored.items}
+    _restore_signatures(declared, stored_items)
+    drafts = _withdraw_approvals(declared, _list_new_approvals(declared, stored_items))
+    plan = plan_items(declared, stored, drafts, existing)
+    check_changes(stored, plan.changes, caller)
+    notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
+    last_changes = {
+        (change.kind, change.key): LastChange(item.edited_by, item.updated_at)
+        for change in plan.changes
+        if (item := stored_items.get((change.kind, change.key))) is not None
+    }
+    return DocumentPlan(CatalogPlan(plan.changes, (*plan.retained, *notes)), last_changes, tag)
+
+
+def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
+    """Compare a workspace document with the stored catalog, for the command with access to the stores.
+
+    The command may approve queries. If decisions about queries need a signature, or if an approval states a signature,
+    a new approval makes a draft, because a document cannot sign.
+
+    Raises:
+        WorkspaceError: as :func:`shared.catalog.diff.plan_changes`.
+    """
+    declared = items_from_document(document)
+    must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED
+    stored_items = {(item.kind, item.key): item for item in stored.items}
+    _restore_signatures(declared, stored_items)
+    new = _list_new_approvals(declared, stored_items)
+    withdrawn = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
+    drafts = _withdraw_approvals(declared, withdrawn)
+    plan = plan_items(declared, stored, drafts)
+    notes = [RetainedItem(ItemKind.WARM_QUERY, key, _UNSIGNED, conflict=True) for key in sorted(drafts)]
+    return CatalogPlan(plan.changes, (*plan.retained, *notes))
+
+
+def _restore_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
+    """Add the stored signature to each declared approval that is stored, but is declared without its signature.
+
+    A document that omits the signature would otherwise remove it, or make the query a draft.
+    """
+    for key in _list_approved_queries(declared):
+        definition, item = declared[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
+        before = {} if item is None else add_defaults(item)
+        stored = before.get("approval") or {}
+        unsigned = {name: value for name, value in stored.items() if name != "signature"}
+        is_same_text = all(definition[name] == before.get(name) for name in ("kql", "parameters"))
+        if is_same_text and definition["approval"] == unsigned:
+            declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": stored}
+
+
+def _list_new_approvals(
+    declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+) -> list[str]:
+    """Return the lookups (ids in URLs) of queries whose declared approval is not stored."""
+    return [key for key in _list_approved_queries(declared) if not _is_approval_stored(declared, stored_items, key)]
+
+
+def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection[str]) -> frozenset[str]:
+    """Remove the approvals of queries from the declared definitions; return the lookups of these queries."""
+    for key in keys:
+        definition = declared[ItemKind.WARM_QUERY, key]
+        declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": None}
+    return frozenset(keys)
+
+
+def check_plan_condition(condition: Condition, tag: str) -> None:
+    """Check that the If-Match header of a request contains the entity tag of the current plan.
+
+    Raises:
+        WorkspaceError: PRECONDITION_REQUIRED ``PRECONDITION_REQUIRED`` without an entity tag; PRECONDITION_FAILED if
+            the plan has another tag.
+    """
+    if condition.match is None or condition.match.every:
+        detail = "Send the `planTag` of a plan in the header If-Match."
+        raise WorkspaceError(Kind.PRECONDITION_REQUIRED, "PRECONDITION_REQUIRED", detail)
+    if not condition.is_satisfied_by(tag):
+        detail = "The workspace or the document has changed since the plan; request a new plan."
+        raise WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
+
+
+def find_undeclared_containers(
+    document: WorkspaceDocument, stored: StoredCatalog
+) -> Mapping[tuple[str, str], Collection[str]]:
+    """Return the containers in the catalog that a workspace document no longer declares.
+
+    Returns:
+        Names of containers, by the lookups (ids in URLs) of their data store and database.
+    """
+    declared = items_from_document(document).keys()
+    stores = [item for item in stored.items if item.kind == ItemKind.DATA_STORE]
+    owners = {database["lookup"]: store.key for store in stores for database in store.definition["databases"]}
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in stored.items:
+        database, _, name = item.key.partition("/")
+        is_removed = item.kind == ItemKind.CONTAINER and item.origin is ItemOrigin.DECLARED
+        if is_removed and (item.kind, item.key) not in declared and database in owners:
+            found.setdefault((owners[database], database), []).append(name)
+    return found
+
+
+def find_stored_approvals(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
+    """Return the lookups (ids in URLs) of approved queries whose text and approval are already stored unchanged."""
+    declared = items_from_document(document)
+    stored_items = {(item.kind, item.key): item for item in stored.items}
+    return frozenset(
+        key for key in _list_approved_queries(declared) if _is_approval_stored(declared, stored_items, key)
+    )
+
+
+def _list_approved_queries(declared: Mapping[ItemId, Mapping[str, Any]]) -> list[str]:
+    return [
+        key
+        for (kind, key), definition in declared.items()
+        if kind == ItemKind.WARM_QUERY and definition["approval"] is not None
+    ]
+
+
+def _is_approval_stored(
+    declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem], key: str
+) -> bool:
+    """Return whether a stored query has the declared text and approval, or was created through the API."""
+    item = stored_items.get((ItemKind.WARM_QUERY, key))
+    if item is None or item.origin is ItemOrigin.API:
+        return item is not None
+    definition, before = declared[ItemKind.WARM_QUERY, key], add_defaults(item)
+    # The declared parameters are part of what runs, as the text is.
+    return all(definition[name] == before.get(name) for name in ("kql", "parameters", "approval"))
+
+
+def _compute_plan_tag(
+    declared: Mapping[ItemId, Mapping[str, Any]], stored: StoredCatalog, existing: Collection[str]
+) -> str:
+    digest = hashlib.sha256(f"{stored.version}\n".encode())
+    if existing:
+        digest.update(json.dumps(sorted(existing)).encode())
+    for (kind, key), definition in sorted(declared.items(), key=lambda entry: entry[0]):
+        digest.update(json.dumps([kind, key, definition], sort_keys=True).encode())
+    for item in stored.items:
+        state = [item.kind, item.key, item.origin, rfc3339(item.updated_at), item.edited_by]
+        digest.update(json.dumps(state).encode())
+    return f'"{digest.hexdigest()}"'

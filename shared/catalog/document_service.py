@@ -1,0 +1,127 @@
+"""Workspace documents over HTTPS: export, plan and apply."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final
+
+from shared.catalog.change_rules import Caller
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, find_new_evidence
+from shared.catalog.diff import CatalogPlan
+from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
+from shared.catalog.document_plans import (
+    DocumentPlan,
+    check_plan_condition,
+    find_undeclared_containers,
+    plan_document,
+)
+from shared.catalog.export import export_document
+from shared.catalog.items import ItemKind, WorkspaceSettings, build_container_key, to_definition
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.service import CatalogService
+from shared.conditional_requests import Condition
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
+
+SOURCE: Final = "body"
+"""File name that the problems of a document in a request body show."""
+
+type ContainerLister = Callable[[str, str], Awaitable[Collection[str]]]
+"""Function from the lookups (ids) of a data store and of a database to the names of the database's containers."""
+
+_READ_ONLY: Final = ("tier", "limits")
+_RULE: Final = "is read-only over HTTPS; omit `tier` and `limits`, or send their stored values"
+
+
+class DocumentService:
+    """Exports, plans and applies whole workspace documents for callers over HTTPS.
+
+    The work on a document runs in a worker thread, because a workspace can have thousands of items.
+
+    Args:
+        catalog: reads and commits the catalog.
+        list_containers: lists the containers of a database in its account.
+        runtime: runs work in worker threads.
+    """
+
+    def __init__(
+        self, catalog: CatalogService, list_containers: ContainerLister, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._catalog = catalog
+        self._list_containers = list_containers
+        self._runtime = runtime
+
+    async def export(self) -> dict[str, Any]:
+        """Return the workspace document that declares the whole catalog.
+
+        Raises:
+            WorkspaceError: as :func:`shared.catalog.export.export_document`.
+        """
+        return await self._runtime.run_in_worker(LARGE, export_document, await self._catalog.load())
+
+    async def load(self, body: bytes, text_format: DocumentFormat) -> LoadedDocument:
+        """Parse and validate the workspace document in a request's body.
+
+        Raises:
+            DocumentError: the document is invalid; the error lists every problem.
+        """
+        stored = await self._catalog.load()
+        return await self._runtime.run_in_worker(LARGE, _load_request_document, body, text_format, stored)
+
+    async def plan(self, loaded: LoadedDocument, caller: Caller) -> DocumentPlan:
+        """Return the changes that :meth:`apply` would make now.
+
+        Raises:
+            WorkspaceError: as :func:`shared.catalog.document_plans.plan_document`; UNAVAILABLE or THROTTLED from the
+                account of a container that the document no longer declares.
+        """
+        stored = await self._catalog.load()
+        existing = await self._find_existing_containers(loaded, stored)
+        return await self._runtime.run_in_worker(LARGE, plan_document, loaded.document, stored, caller, existing)
+
+    async def apply(self, loaded: LoadedDocument, caller: Caller, condition: Condition) -> DocumentPlan:
+        """Make the catalog match a workspace document, and return the changes.
+
+        Args:
+            loaded: the workspace document.
+            caller: the caller; becomes the last editor of changed items and the UserID of the audit events.
+            condition: If-Match precondition with the entity tag of the plan.
+
+        Raises:
+            WorkspaceError: as :meth:`plan`; as :func:`shared.catalog.document_plans.check_plan_condition`; CONFLICT
+                ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
+        """
+        plans: list[DocumentPlan] = []
+        existing = await self._find_existing_containers(loaded, await self._catalog.load())
+
+        def build_plan(stored: StoredCatalog) -> CatalogPlan:
+            # The tag contains the version of the catalog, so `existing` matches each plan with the required tag.
+            plan = plan_document(loaded.document, stored, caller, existing)
+            check_plan_condition(condition, plan.tag)
+            plans.append(plan)
+            return plan.plan
+
+        await self._catalog.apply_planned(build_plan, caller.user_id)
+        return plans[-1]
+
+    async def _find_existing_containers(self, loaded: LoadedDocument, stored: StoredCatalog) -> frozenset[str]:
+        """Return the catalog keys of undeclared containers that exist in their Cosmos DB account."""
+        removed = await self._runtime.run_in_worker(LARGE, find_undeclared_containers, loaded.document, stored)
+        existing: set[str] = set()
+        for (store, database), names in removed.items():
+            found = set(await self._list_containers(store, database))
+            existing |= {build_container_key(database, name) for name in names if name in found}
+        return frozenset(existing)
+
+
+def _load_request_document(body: bytes, text_format: DocumentFormat, stored: StoredCatalog) -> LoadedDocument:
+    text, settings = decode_document(body, SOURCE), _get_stored_settings(stored)
+    defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
+    loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
+    if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
+        raise loaded.locate(errors)
+    if evidence := [(path, EVIDENCE_REASON) for path in find_new_evidence(loaded.document, stored)]:
+        raise loaded.locate(evidence, DATA_CLASS_REFUSED)
+    return loaded
+
+
+def _get_stored_settings(stored: StoredCatalog) -> WorkspaceSettings:
+    found = (item.definition for item in stored.items if item.kind == ItemKind.SETTINGS)
+    return WorkspaceSettings.model_validate(next(found, {}))

@@ -1,0 +1,61 @@
+"""Checks of single catalog items by the rules for workspace documents."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from shared.catalog.checks import check_sections
+from shared.catalog.items import WorkspaceSettings
+from shared.catalog.models import AlertRule, Connection, Surface, WorkspaceDocument, WorkspaceInfo
+from shared.catalog.problems import format_path
+from shared.catalog.sections import REFERENCED, Sections
+from shared.errors import FieldError
+
+EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENCED, frozenset()))
+"""Sections of a document without items."""
+
+
+def find_connection_errors(connection: Connection) -> list[FieldError]:
+    """Return contradictions between the fields of a connection, such as a simulator in an Event Hub connection."""
+    return _find_item_errors(replace(EMPTY, connections=((0, connection),)), 2)
+
+
+def find_surface_errors(surface: Surface, connections: Iterable[str]) -> list[FieldError]:
+    """Return the errors of a surface (group of connections), such as unknown connections.
+
+    Args:
+        surface: a surface with valid fields.
+        connections: lookups (ids in URLs) of the existing connections.
+    """
+    known = {**EMPTY.declared_keys, "connections": frozenset(connections)}
+    return _find_item_errors(replace(EMPTY, surfaces=((0, surface),), declared_keys=known), 2)
+
+
+def find_alert_rule_errors(rule: AlertRule, connections: Iterable[str], surfaces: Iterable[str]) -> list[FieldError]:
+    """Return the errors of an alert rule, such as unknown connections or contradictory fields.
+
+    Args:
+        rule: a rule with valid fields.
+        connections: lookups (ids in URLs) of the existing connections.
+        surfaces: lookups (ids in URLs) of the existing surfaces (groups of connections).
+    """
+    known = {**EMPTY.declared_keys, "connections": frozenset(connections), "surfaces": frozenset(surfaces)}
+    return _find_item_errors(replace(EMPTY, alert_rules=((0, rule),), declared_keys=known), 2)
+
+
+def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) -> list[FieldError]:
+    """Return the errors of the workspace's policies, such as a quota above the tier's maximum."""
+    head = WorkspaceDocument(
+        workspace=workspace, tier=settings.tier, limits=settings.limits, policies=settings.policies
+    )
+    return _find_item_errors(replace(EMPTY, head=head), 0)
+
+
+def _find_item_errors(sections: Sections, depth: int) -> list[FieldError]:
+    """Return the errors of a workspace document that has only one item, with field paths relative to the item.
+
+    Args:
+        sections: sections of a document that contain only the item.
+        depth: number of steps from the root of a document to the item.
+    """
+    return [FieldError(format_path(path[depth:]), rule) for path, rule in check_sections(sections)]

@@ -1,0 +1,102 @@
+"""Transactional outbox: appends the stored audit events of catalog changes to their chains."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent, PendingEventStore
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import AuditLog, Target
+from shared.provenance.records import SAFE_INTEGER
+
+APPENDS_AT_ONCE: Final = 100
+
+
+type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
+"""Announces changes to other parts of the service, by their events. An event may be announced more than once."""
+
+
+async def announce_nothing(events: Sequence[PendingEvent]) -> None:
+    """Ignore stored audit events; used when no part of the service needs their announcement."""
+
+
+async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = announce_nothing) -> int:
+    """Append pending audit events to their audit chains, oldest first, announce them, and return their number.
+
+    An event is deleted from the outbox after the append and the announcement. If the process ends in between, both are
+    repeated; the append id of an event makes the second append return the same record. An event that its chain rejects
+    permanently stays pending and does not block later events.
+
+    Raises:
+        WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending.
+    """
+    count = 0
+    rejection: WorkspaceError | None = None
+    for events in _iter_event_batches(await store.list_pending_events()):
+        appended, failure = await _append_events(events, audit_log)
+        if appended:
+            await announce([event for event in events if event.append_id in appended])
+            await store.delete_pending_events(appended)
+        if failure is not None and failure.kind is not Kind.INVALID:
+            raise failure
+        count += len(appended)
+        rejection = rejection or failure
+    if rejection is not None:
+        raise rejection
+    return count
+
+
+def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
+    """Yield events in batches that are appended together; a batch has at most one event of each catalog item.
+
+    The events of an item therefore keep their order, also if an append fails.
+    """
+    batch: dict[tuple[str, ...], PendingEvent] = {}
+    for event in events:
+        item = event.target, str(event.event.get("EntityType")), str(event.event.get("EntityID"))
+        if item in batch or len(batch) == APPENDS_AT_ONCE:
+            yield tuple(batch.values())
+            batch = {}
+        batch[item] = event
+    if batch:
+        yield tuple(batch.values())
+
+
+async def _append_events(
+    events: Sequence[PendingEvent], audit_log: AuditLog
+) -> tuple[list[str], WorkspaceError | None]:
+    """Append events together; return the ids of the events that were appended, and the last error, if any.
+
+    After an event for which the audit log was unavailable, the ids of later events are omitted, so that they are
+    appended again. Events that their chains reject are skipped, and the last error is returned.
+    """
+    results = await asyncio.gather(*(_append_event(event, audit_log) for event in events))
+    appended: list[str] = []
+    rejection: WorkspaceError | None = None
+    for event, error in zip(events, results, strict=True):
+        rejection = error or rejection
+        if error is None:
+            appended.append(event.append_id)
+        elif error.kind is not Kind.INVALID:
+            break
+    return appended, rejection
+
+
+async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceError | None:
+    if event.target == UNAUDITED:
+        return None
+    try:
+        content = write_large_integers_as_text({name: value for name, value in event.event.items() if name != CONTEXT})
+        await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
+    except WorkspaceError as error:
+        return error
+    return None
+
+
+def write_large_integers_as_text(value: Any) -> Any:
+    """Return a JSON value whose integers beyond ±(2^53-1) are text, because records cannot contain them as numbers."""
+    if isinstance(value, dict):
+        return {name: write_large_integers_as_text(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [write_large_integers_as_text(item) for item in value]
+    return str(value) if isinstance(value, int) and abs(value) > SAFE_INTEGER else value

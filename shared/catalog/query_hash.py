@@ -1,0 +1,22 @@
+"""Hash that a signature of a decision about a warm query contains: it identifies the text that was decided."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from shared.catalog.outbox import write_large_integers_as_text
+from shared.provenance.canonical import encode_canonical_object
+
+
+def compute_query_hash(definition: Mapping[str, Any]) -> str:
+    """Return the SHA-256 (hex) of the RFC 8785 form of a query's ``kql`` and ``parameters``.
+
+    Args:
+        definition: stored definition of the query. Integers beyond ±(2^53-1) are hashed as text, as the audit event
+            contains them.
+
+    Raises:
+        WorkspaceError: INVALID if the text has no canonical form.
+    """
+    content = {name: write_large_integers_as_text(definition[name]) for name in ("kql", "parameters")}
+    return hashlib.sha256(encode_canonical_object(content)).hexdigest()

@@ -1,0 +1,171 @@
+"""HTTPS client of a service's workspace document, for the command ``shared.commands.workspace`` with ``--url``."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http import HTTPStatus
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from shared.catalog.diff import CatalogPlan, ItemChange, RetainedItem
+from shared.catalog.problems import DocumentError, Problem
+from shared.errors import Kind, WorkspaceError
+
+_DOCUMENT: Final = "/oi-api/workspace/document"
+_TIMEOUT_SECONDS: Final = 240
+_KEPT: Final = "created through the API"
+_UNAVAILABLE: Final = frozenset(
+    {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Handler that follows no redirect, because ``urllib`` would send the credential to the new address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return None, so that ``urllib`` raises the redirect as an error."""
+
+
+class RemoteWorkspace:
+    """HTTPS client of a service's endpoints for its workspace document.
+
+    Args:
+        url: base URL of the service; https, or http on this machine.
+        api_key: API key of the caller; it is exchanged for a token before the first request.
+
+    Raises:
+        WorkspaceError: INVALID ``INVALID_REQUEST`` if the URL is not allowed.
+    """
+
+    def __init__(self, url: str, api_key: str) -> None:
+        _check_url(url)
+        self._url = url.rstrip("/")
+        self._api_key = api_key
+        self._token = ""
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def plan(self, content: bytes, source: Path) -> dict[str, Any]:
+        """Return the service's plan for a workspace document: the changes that applying the document would make.
+
+        Args:
+            content: text of the workspace document.
+            source: path of the document's file.
+
+        Raises:
+            DocumentError: the document has problems.
+            WorkspaceError: the service rejects the request or is unavailable.
+            OSError: the service cannot be reached.
+        """
+        planned: dict[str, Any] = json.loads(self._send_document("POST", f"{_DOCUMENT}/plan", content, source, {}))
+        return planned
+
+    def apply(self, content: bytes, source: Path, tag: str) -> dict[str, Any]:
+        """Apply a workspace document if its plan still has this entity tag, and return the plan.
+
+        Raises:
+            DocumentError: as :meth:`plan`.
+            WorkspaceError: as :meth:`plan`, and if the workspace has changed since the plan.
+            OSError: as :meth:`plan`.
+        """
+        applied: dict[str, Any] = json.loads(self._send_document("PUT", _DOCUMENT, content, source, {"If-Match": tag}))
+        return applied
+
+    def export(self, media_type: str) -> bytes:
+        """Return the whole workspace as a document.
+
+        Raises:
+            WorkspaceError: as :meth:`plan`.
+            OSError: as :meth:`plan`.
+        """
+        return self._send_with_token("GET", _DOCUMENT, {"Accept": media_type}, None)
+
+    def _send_document(self, method: str, path: str, content: bytes, source: Path, headers: Mapping[str, str]) -> bytes:
+        media_type = "application/json" if source.suffix == ".json" else "application/yaml"
+        try:
+            return self._send_with_token(method, path, {**headers, "Content-Type": media_type}, content)
+        except WorkspaceError as error:
+            listed = error.members.get("errors")
+            if not isinstance(listed, list) or not all("line" in one for one in listed):
+                raise
+            problems = [
+                Problem(str(source), one["line"], one["column"], one["field"], one["message"]) for one in listed
+            ]
+            raise DocumentError(problems) from error
+
+    def _send_with_token(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+        if not self._token:
+            reply = self._send_request("GET", "/workspace/api/keys/jwt", self._api_key, {}, None)
+            self._token = str(json.loads(reply)["Token"])
+        return self._send_request(method, path, self._token, headers, body)
+
+    def _send_request(
+        self, method: str, path: str, credential: str, headers: Mapping[str, str], body: bytes | None
+    ) -> bytes:
+        allowed = {**headers, "Authorization": f"Bearer {credential}"}
+        request = urllib.request.Request(self._url + path, body, allowed, method=method)  # noqa: S310  checked above
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as reply:
+                content: bytes = reply.read()
+                return content
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _read_problem(error) from None
+
+
+def read_api_key(key_file: Path | None) -> str:
+    """Read the API key from a file or from the environment, because a command line is visible to other users.
+
+    Args:
+        key_file: the file; None for the file that ``OI_KEY_FILE`` names, else the key in ``OI_KEY``.
+
+    Raises:
+        WorkspaceError: INVALID ``INVALID_REQUEST`` if there is no key.
+        OSError: if the file cannot be read.
+    """
+    path = key_file or (Path(os.environ["OI_KEY_FILE"]) if os.environ.get("OI_KEY_FILE") else None)
+    api_key = (path.read_text(encoding="utf-8") if path else os.environ.get("OI_KEY", "")).strip()
+    if not api_key:
+        detail = "Set OI_KEY to an API key, or name a file that contains one with --key-file or OI_KEY_FILE."
+        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
+    return api_key
+
+
+def plan_from_json(planned: Mapping[str, Any]) -> CatalogPlan:
+    """Parse the plan (changes that a document requires) in a JSON reply of the service."""
+    changes = (ItemChange(one["kind"], one["key"], one["before"], one["after"]) for one in planned["changes"])
+    kept = (
+        RetainedItem(one["kind"], one["key"], one["reason"], conflict=one["reason"] != _KEPT) for one in planned["kept"]
+    )
+    return CatalogPlan(tuple(changes), tuple(kept))
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
+        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be the https URL of the service.")
+    if parts.scheme == "http" and not _is_local(parts.hostname):
+        detail = "`--url` must use https, because an API key is sent; http is accepted for this machine only."
+        raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_problem(error: urllib.error.HTTPError) -> WorkspaceError:
+    """Convert an HTTP error reply to a WorkspaceError; the reply of a proxy may not be a problem document."""
+    try:
+        problem: dict[str, Any] = json.loads(error.read())
+        code, detail = str(problem["code"]), str(problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        problem, code, detail = {}, "HTTP_STATUS", f"the service replied {error.code} {error.reason}"
+    kind = Kind.UNAVAILABLE if error.code in _UNAVAILABLE else Kind.INVALID
+    known = {"errors": problem["errors"]} if "errors" in problem else {}
+    return WorkspaceError(kind, code, detail, **known)

@@ -1,0 +1,1 @@
+"""Free space of the disk that stores the workspace's data."""

@@ -1,0 +1,129 @@
+"""Requests to import files of earlier telemetry, and their progress."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.catalog.models import TimestampFormat
+
+
+class ImportFormat(StrEnum):
+    """Format of a file that is imported."""
+
+    CSV = "csv"
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+
+
+class ImportMapping(BaseModel):
+    """Assignment of a file's columns to the parts of a message. In NDJSON, a column is a top-level property.
+
+    Attributes:
+        timestamp: column of the time of measurement.
+        timestamp_format: format of the times.
+        device: column of the device id; empty to use the connection's lookup (id in URLs) as the device id.
+        message_id: column of the message id; empty if ids are derived from the content.
+        columns: columns that become the payload; None for all columns without another meaning.
+        delimiter: separator of the cells of CSV files.
+        decimal: decimal mark of the numbers of CSV files.
+        time_zone: IANA name of the zone of times without a zone; empty to reject such times.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    timestamp: str
+    timestamp_format: TimestampFormat = TimestampFormat.RFC3339
+    device: str = ""
+    message_id: str = ""
+    columns: tuple[str, ...] | None = None
+    delimiter: str = ","
+    decimal: Literal[".", ","] = "."
+    time_zone: str = ""
+
+
+class UploadedFile(BaseModel):
+    """State of the uploaded file when the import was started, to detect a later upload.
+
+    Attributes:
+        size: size in bytes.
+        written_at: time of the last write.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    size: int
+    written_at: datetime
+
+
+class ImportRequest(BaseModel):
+    """Request to import a file of earlier telemetry, and the progress of the import.
+
+    Attributes:
+        format: format of the file.
+        file_name: name of the file, for display.
+        declared_bytes: size of the file as announced by the caller; None if unknown.
+        mapping: assignment of the file's columns to the parts of a message.
+        upload_expires_at: time until which the file can be uploaded.
+        started_at: time of the start; None before the start.
+        file: state of the uploaded file at the start; None before the start.
+        steps: number of steps (ranges of the file) that are stored completely.
+        position: start of the next step: a position in the file in bytes, or a number of rows of a Parquet file.
+        rows: number of rows that were read.
+        accepted: number of rows that were stored as messages.
+        duplicates: number of rows that were stored before.
+        rejected: number of rows that are not valid messages.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    format: ImportFormat
+    file_name: str
+    declared_bytes: int | None = None
+    mapping: ImportMapping
+    upload_expires_at: datetime
+    started_at: datetime | None = None
+    file: UploadedFile | None = None
+    steps: int = 0
+    position: int = 0
+    rows: int = 0
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+
+
+class ImportStep(BaseModel):
+    """Result of one step of an import; a step reads a range of the file.
+
+    Attributes:
+        position: start of the next step.
+        rows: number of rows that were read.
+        accepted: number of rows that were stored as messages.
+        duplicates: number of rows that were stored before.
+        rejected: number of rows that are not valid messages.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    position: int
+    rows: int
+    accepted: int
+    duplicates: int
+    rejected: int
+
+
+def add_step_result(request: ImportRequest, number: int, step: ImportStep) -> ImportRequest:
+    """Add the result of a step to the progress of an import; return the request unchanged if it includes the step."""
+    if request.steps != number:
+        return request
+    return request.model_copy(
+        update={
+            "steps": number + 1,
+            "position": step.position,
+            "rows": request.rows + step.rows,
+            "accepted": request.accepted + step.accepted,
+            "duplicates": request.duplicates + step.duplicates,
+            "rejected": request.rejected + step.rejected,
+        }
+    )

@@ -1,0 +1,27 @@
+"""Version of the API: the version that a request requires in a header, and that a reply states."""
+
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply, Request
+
+HEADER: Final = "Oi-Version"
+CURRENT: Final = "2026-12-01"
+SUPPORTED: Final = (CURRENT,)
+
+
+def check_version(request: Request) -> None:
+    """Check that the service supports the API version in a request's header; without it, the current version is used.
+
+    Raises:
+        WorkspaceError: INVALID ``VERSION_UNKNOWN``, whose property ``supported`` lists the versions.
+    """
+    named = request.headers.get(HEADER.lower())
+    if named is not None and named.strip() not in SUPPORTED:
+        detail = f"Header `{HEADER}` must be a supported version: {', '.join(SUPPORTED)}."
+        raise WorkspaceError(Kind.INVALID, "VERSION_UNKNOWN", detail, supported=list(SUPPORTED))
+
+
+def add_version(reply: Reply) -> None:
+    """Add the header with the API version to a reply."""
+    reply.headers[HEADER] = CURRENT

@@ -1,0 +1,231 @@
+"""Storage of imported messages in the telemetry archive, and removal of messages that it already has."""
+
+import asyncio
+import io
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shared.cold_data.engine import build_parquet_source, open_engine, quote_text
+from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
+from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder, floor_to_hour
+from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import require_space
+from shared.cold_data.tables import (
+    COLUMNS,
+    BlobSummary,
+    build_archive_schema,
+    measure_longest_row,
+    open_writer,
+    split_row_groups,
+    to_microseconds,
+)
+from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+_CONCURRENT: Final = 8
+_HOUR: Final = timedelta(hours=1)
+_HOUR_MICROSECONDS: Final = 3_600_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSource:
+    """Origin of imported rows in the archive.
+
+    Attributes:
+        job_id: id of the import; it is part of the name of the rows' partition.
+        connection: lookup (id in URLs) of the connection.
+        surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that contain the connection.
+        ingested_at: time of the import; retention counts from it.
+    """
+
+    job_id: str
+    connection: str
+    surfaces: Sequence[str]
+    ingested_at: datetime
+
+    @property
+    def partition(self) -> str:
+        """Name of the rows' partition in the archive; a row's sequence number is its number in the imported file."""
+        return f"import{self.job_id}"
+
+
+class HistoryArchive:
+    """Writer of imported messages to the telemetry archive.
+
+    Args:
+        store: container of the archive's blobs.
+        scratch: folder of temporary copies of blobs.
+        runtime: runs work in threads.
+    """
+
+    def __init__(self, store: BlobStore, scratch: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._store = store
+        self._scratch = scratch
+        self._runtime = runtime
+
+    async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        """Return only the messages whose ids are not in the archive yet, each id once.
+
+        The ids are compared with those of the same connection in the hours of the messages.
+
+        Args:
+            source: the import; its own rows from ``first_row`` on do not count as stored, because an earlier attempt of
+                the same step may have stored them.
+            first_row: number of the first row of the step.
+            messages: messages of the step.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL``.
+        """
+        if not messages.num_rows:
+            return messages
+        limits = pc.min_max(messages.column("timestamp")).as_py()
+        hours = await list_hours(
+            self._store, source.connection, floor_to_hour(limits["min"]), floor_to_hour(limits["max"]) + _HOUR
+        )
+        await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix="import-", ignore_cleanup_errors=True) as folder:
+            files = await self._download_hours(_select_hours(hours, messages), Path(folder))
+            return await self._runtime.run_in_thread(
+                _remove_duplicates, messages, files, Path(folder), source.partition, first_row
+            )
+
+    async def write(self, source: ImportSource, messages: pa.Table) -> None:
+        """Store messages in one blob for each hour; a repeated call changes nothing.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        blobs = await self._runtime.run_in_thread(lambda: _split_hours(messages))
+        limit = asyncio.Semaphore(_CONCURRENT)
+
+        async def store_hour(hour: datetime, rows: pa.Table) -> None:
+            async with limit:
+                name, content = await self._runtime.run_in_thread(_build_blob, source, hour, rows)
+                await self._store.create(name, content)
+
+        await asyncio.gather(*(store_hour(hour, rows) for hour, rows in blobs))
+
+    async def _download_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
+        """Download the archive blobs of the given hours to a local folder; return the files."""
+        await self._runtime.run_in_thread(require_space, folder, sum(hour.size for hour in hours))
+        limit = asyncio.Semaphore(_CONCURRENT)
+
+        async def download(number: int, hour: ArchiveHour) -> list[Path]:
+            async with limit:
+                return await self._download_hour(hour, folder / str(number))
+
+        found = await asyncio.gather(*(download(number, hour) for number, hour in enumerate(hours)))
+        return [file for files in found for file in files]
+
+    async def _download_hour(self, hour: ArchiveHour, folder: Path) -> list[Path]:
+        """Download the archive blobs of an hour; list them again if compaction deletes one of them meanwhile."""
+        for attempt in range(_MAX_ATTEMPTS):
+            target = folder / str(attempt)
+            await self._runtime.run_in_thread(target.mkdir, parents=True)
+            files = [target / f"{number}.parquet" for number in range(len(hour.live))]
+            try:
+                for blob, file in zip(hour.live, files, strict=True):
+                    await self._store.fetch(blob.blob.name, file)
+            except FileNotFoundError:
+                hour = await load_hour(self._store, hour.folder)
+            else:
+                return files
+        detail = "The archive changed during every attempt to read it; try again."
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)
+
+
+def _select_hours(hours: Sequence[ArchiveHour], messages: pa.Table) -> list[ArchiveHour]:
+    """Return the archive hours in which at least one of the messages lies."""
+    wanted = set(_list_hour_numbers(messages).unique().to_pylist())
+    return [each for each in hours if to_microseconds(each.hour) // _HOUR_MICROSECONDS in wanted]
+
+
+def _list_hour_numbers(messages: pa.Table) -> pa.ChunkedArray:
+    """Return the hour of each message, as the number of hours since 1970."""
+    hours = pc.floor_temporal(messages.column("timestamp"), unit="hour").cast(pa.int64())
+    return pc.divide(hours, _HOUR_MICROSECONDS)
+
+
+def _remove_duplicates(
+    messages: pa.Table, files: Sequence[Path], folder: Path, partition: str, first_row: int
+) -> pa.Table:
+    engine = open_engine(folder)
+    try:
+        engine.register("messages", messages.select(["number", "message_id"]))
+        query = "SELECT min(number) AS number, message_id FROM messages GROUP BY message_id"
+        if files:
+            own = f'"partition" = {quote_text(partition)} AND "sequence" >= {first_row}'
+            stored = f"SELECT message_id FROM {build_parquet_source(files)} WHERE NOT ({own})"  # noqa: S608  quoted
+            query = f"SELECT number FROM ({query}) ANTI JOIN ({stored}) USING (message_id)"  # noqa: S608  as above
+        numbers = engine.sql(f"SELECT number FROM ({query}) ORDER BY number").to_arrow_table()  # noqa: S608  as above
+    finally:
+        engine.close()
+    if numbers.num_rows == messages.num_rows:
+        return messages
+    return messages.filter(pc.is_in(messages.column("number"), numbers.column("number").combine_chunks()))
+
+
+def _split_hours(messages: pa.Table) -> list[tuple[datetime, pa.Table]]:
+    """Group messages by hour; both the hours and the messages within an hour are sorted by time."""
+    if not messages.num_rows:
+        return []
+    if not _is_sorted(messages):
+        messages = messages.sort_by([("timestamp", "ascending"), ("number", "ascending")])
+    ordered = messages.combine_chunks()
+    encoded = pc.run_end_encode(_list_hour_numbers(ordered).combine_chunks())
+    starts = [0, *encoded.run_ends.to_pylist()[:-1]]
+    return [
+        (_EPOCH + number * _HOUR, ordered.slice(start, end - start))
+        for number, start, end in zip(encoded.values.to_pylist(), starts, encoded.run_ends.to_pylist(), strict=True)
+    ]
+
+
+def _is_sorted(messages: pa.Table) -> bool:
+    """Return whether messages are sorted by time and number, as in most files; sorting would copy them."""
+    pairs = [(column.slice(0, len(column) - 1), column.slice(1)) for column in messages.select(["timestamp", "number"])]
+    return all(pc.all(pc.less_equal(earlier, later)).as_py() for earlier, later in pairs)
+
+
+def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> tuple[str, bytes]:
+    """Build the archive blob of an hour's messages; return its name and its content."""
+    rows = pa.RecordBatch.from_arrays(_build_columns(source, messages.combine_chunks()), schema=build_archive_schema())
+    enqueued = to_microseconds(source.ingested_at)
+    numbers = pc.min_max(messages.column("number")).as_py()
+    summary = BlobSummary(rows.num_rows, 0, enqueued, enqueued, longest=measure_longest_row(rows))
+    target = io.BytesIO()
+    with open_writer(target, summary) as file:
+        for group in split_row_groups(rows):
+            file.write_batch(group, row_group_size=group.num_rows)
+    name = build_batch_name(SequenceRange(source.partition, numbers["min"], numbers["max"]))
+    return build_hour_folder(source.connection, hour) + name, target.getvalue()
+
+
+def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array]:
+    count = messages.num_rows
+    constants = {
+        "connection": source.connection,
+        "headers": "{}",
+        "surfaces": orjson.dumps(list(source.surfaces)).decode(),
+        "partition": source.partition,
+    }
+    columns = []
+    for name in COLUMNS:
+        if name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[name], pa.string()), count))
+        elif name == "enqueued_at":
+            columns.append(pa.repeat(pa.scalar(source.ingested_at, pa.timestamp("us", "UTC")), count))
+        else:
+            column = messages.column("number" if name == "sequence" else name)
+            columns.append(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
+    return columns

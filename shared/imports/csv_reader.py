@@ -1,0 +1,141 @@
+"""Reader of uploaded CSV files, which returns their rows as messages step by step."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+
+from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_converter
+from shared.imports.csv_records import find_last_boundary, iterate_records
+from shared.imports.row_mapping import FileRejectedError, RowMapper, check_columns
+from shared.imports.step_rows import RangeSource, RowCollector, StepRows
+from shared.imports.text_encoding import TextEncoding, detect_encoding
+
+HEAD_BYTES: Final = 2 * 1024 * 1024
+"""Maximum size of a CSV header in bytes; a preview also reads this number of bytes."""
+STEP_BYTES: Final = 1024 * 1024
+"""Bytes of the file per step if rows are converted one by one; the rows take about 20 times as much memory."""
+BULK_STEP_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of the file per step if rows are converted in bulk."""
+_DELIMITERS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
+
+
+class CsvReader:
+    """Reader of a CSV file with a header line.
+
+    Args:
+        source: the uploaded file.
+        mapper: converts rows to telemetry messages.
+
+    Raises:
+        FileRejectedError: the file has no valid header, or lacks a column that the mapping names.
+    """
+
+    def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
+        self._source = source
+        self._mapper = mapper
+        self._delimiter = mapper.mapping.delimiter
+        self._bulk: BulkConverter | None = None
+        head = source.read(0, HEAD_BYTES)
+        self._encoding: TextEncoding = detect_encoding(head)
+        header_size = self._read_header(self._encoding.to_utf8(head[self._encoding.start :]))
+        self._first = self._encoding.start + header_size
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the file's columns."""
+        return self._columns
+
+    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+        """Convert the rows of one step, which starts at a byte position; return None at the end of the file."""
+        start = max(position, self._first)
+        if start >= self._source.size:
+            return None
+        if max_rows is None and (step := self._read_step_in_bulk(start, first_row)) is not None:
+            return step
+        raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
+        is_last = start + len(raw) >= self._source.size
+        text = self._encoding.to_utf8(raw)
+        end = len(text) if is_last else find_last_boundary(text)
+        if not end:
+            raise FileRejectedError(f"Row {first_row} has more than {len(raw)} bytes; rows must end with a line break.")
+        # At the end of the file, an incomplete character is skipped.
+        used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
+        return self._convert_text(text[:end], start + used, first_row, max_rows)
+
+    def _read_step_in_bulk(self, start: int, first_row: int) -> StepRows | None:
+        """Convert a step in bulk; return None if its rows must be converted one by one."""
+        if (
+            self._encoding.name != "utf-8"
+            or len(self._columns) > MAX_COLUMNS
+            or len(set(self._columns)) < len(self._columns)
+        ):
+            return None
+        raw = self._source.read(start, BULK_STEP_BYTES)
+        is_last = start + len(raw) >= self._source.size
+        text = raw if is_last else raw[: raw.rfind(b"\n") + 1]
+        if not text or not is_plain_csv(text, self._delimiter):
+            return None
+        if self._bulk is None:
+            self._bulk = BulkConverter(self._columns, self._mapper, open_converter())
+        found = self._bulk.convert(text, first_row)
+        if found is None:
+            return None
+        collector = RowCollector(first_row - 1)
+        for number, cells in found.others.items():
+            collector.number = number
+            self._convert_row(cells, self._delimiter.join(cells), collector)
+        messages = pa.concat_tables([found.messages, collector.build_table()]) if found.others else found.messages
+        return StepRows(start + len(text), found.rows, messages, collector.rejected)
+
+    def _convert_row(self, cells: Sequence[str], record: str, collector: RowCollector) -> None:
+        try:
+            collector.add(self._mapper.map_row(dict(zip(self._columns, cells, strict=True))))
+        except ValueError as error:
+            collector.reject(str(error), record)
+
+    def _convert_text(self, text: bytes, position: int, first_row: int, max_rows: int | None) -> StepRows:
+        collector = RowCollector(first_row - 1)
+        for cells, fault, record in islice(iterate_records(text, self._delimiter), max_rows):
+            collector.number += 1
+            if cells is not None and len(cells) != len(self._columns):
+                fault = f"The row has {len(cells)} cells; the header has {len(self._columns)}."  # noqa: PLW2901
+            if fault or cells is None:
+                collector.reject(fault, record)
+                continue
+            self._convert_row(cells, record, collector)
+        rows = collector.number - first_row + 1
+        return StepRows(position, rows, collector.build_table(), collector.rejected)
+
+    def _read_header(self, head: bytes) -> int:
+        """Read the column names from the start of the file; return the size of the header in bytes."""
+        end = head.find(b"\n") + 1
+        while end and head.count(b'"', 0, end) % 2:
+            end = head.find(b"\n", end) + 1
+        if not end:
+            if len(head) >= HEAD_BYTES // 2:
+                raise FileRejectedError(f"The first line has more than {HEAD_BYTES // 2} bytes; it must be a header.")
+            end = len(head)
+        record = next(iterate_records(head[:end], self._delimiter), None)
+        if record is None or record.cells is None:
+            fault = "The first line must be a header with the names of the columns."
+            raise FileRejectedError(fault if record is None else f"The header is invalid. {record.fault}")
+        names = [name.strip() for name in record.cells]
+        self._columns = [name or f"column{number}" for number, name in enumerate(names, start=1)]
+        self._check_header(record.text)
+        return self._encoding.count_file_bytes(head[:end])
+
+    def _check_header(self, line: str) -> None:
+        try:
+            check_columns(self._columns, self._mapper.mapping)
+        except FileRejectedError as error:
+            raise FileRejectedError(f"{error}{self._suggest_delimiter(line)}") from None
+
+    def _suggest_delimiter(self, line: str) -> str:
+        """Return a hint for the user if the header has the timestamp column with another delimiter; else empty text."""
+        for delimiter, shown in _DELIMITERS.items():
+            names = [name.strip(' "\r') for name in line.split(delimiter)]
+            if delimiter != self._delimiter and self._mapper.mapping.timestamp in names:
+                return f" The delimiter may be {shown}; set `mapping.delimiter`."
+        return ""

@@ -1,0 +1,89 @@
+"""Reader of uploaded NDJSON files (one JSON object for each line)."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from shared.imports.csv_reader import HEAD_BYTES, STEP_BYTES
+from shared.imports.row_mapping import FileRejectedError, RowMapper
+from shared.imports.step_rows import RangeSource, RowCollector, StepRows
+from shared.imports.text_encoding import detect_encoding
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
+from shared.text_formats.strict_json import parse_json
+
+_MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
+"""Maximum length of a line; spaces and escapes may make a line longer than its message."""
+
+
+class JsonLinesReader:
+    """Reader of an NDJSON file: one JSON object for each line; empty lines are skipped.
+
+    Args:
+        source: the uploaded file.
+        mapper: converts rows to telemetry messages.
+
+    Raises:
+        FileRejectedError: the file is not text.
+    """
+
+    def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
+        self._source = source
+        self._mapper = mapper
+        self._encoding = detect_encoding(source.read(0, HEAD_BYTES))
+        self._columns: dict[str, None] = {}
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the properties in the objects that were read so far."""
+        return list(self._columns)
+
+    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+        """Convert the lines of one step, which starts at a byte position; return None at the end of the file."""
+        start = max(position, self._encoding.start)
+        if start >= self._source.size:
+            return None
+        raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
+        is_last = start + len(raw) >= self._source.size
+        text = self._encoding.to_utf8(raw)
+        end = len(text) if is_last else text.rfind(b"\n") + 1
+        if not end:
+            raise FileRejectedError(f"Row {first_row} has more than {len(raw)} bytes; rows must end with a line break.")
+        used = len(raw) if is_last else self._encoding.count_file_bytes(text[:end])
+        collector = RowCollector(first_row - 1)
+        for line in islice(_iterate_lines(text[:end]), max_rows):
+            collector.number += 1
+            self._convert_line(line, collector, keeps_columns=max_rows is not None)
+        rows = collector.number - first_row + 1
+        return StepRows(start + used, rows, collector.build_table(), collector.rejected)
+
+    def _convert_line(self, line: bytes, collector: RowCollector, *, keeps_columns: bool) -> None:
+        try:
+            if len(line) > _MAX_LINE_BYTES:
+                raise ValueError(f"The row has more than {_MAX_LINE_BYTES} bytes.")  # noqa: TRY301  one place for all faults
+            value = _parse_line(line)
+            if keeps_columns:
+                self._columns.update(dict.fromkeys(value))
+            collector.add(self._mapper.map_row(value))
+        except ValueError as error:
+            collector.reject(str(error), line[:_MAX_LINE_BYTES].decode(errors="replace"))
+
+
+def _parse_line(line: bytes) -> dict[str, object]:
+    try:
+        value = parse_json(line)
+    except ValueError as error:
+        raise ValueError(f"The row is not JSON: {str(error).replace(' at line 1 column ', ' at column ')}.") from None
+    if not isinstance(value, dict):
+        raise ValueError("The row must be a JSON object.")  # noqa: TRY004  a fault of the caller's data
+    return value
+
+
+def _iterate_lines(text: bytes) -> Iterator[bytes]:
+    """Yield the lines of a text without surrounding space; empty lines are skipped."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end].strip(b" \t\r")
+        if line:
+            yield line
+        start = end + 1

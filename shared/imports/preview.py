@@ -1,0 +1,136 @@
+"""Preview of an import: the first messages of the uploaded file, and the problems of its first rows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import orjson
+
+from shared.catalog.snapshot import Catalog
+from shared.cold_data.ports import BlobStore
+from shared.downloads.import_request import ImportMapping, ImportRequest
+from shared.downloads.models import Job
+from shared.errors import Kind, WorkspaceError
+from shared.imports.row_mapping import FileRejectedError, RowMapper
+from shared.imports.service import get_import_request
+from shared.imports.uploaded_file import UploadedSource, open_reader
+from shared.imports.uploads import require_upload
+from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
+from shared.timestamps import rfc3339
+
+MAX_MESSAGES: Final = 100
+MAX_ROWS: Final = 500
+"""Number of rows that a preview reads; more than ``MAX_MESSAGES``, to find messages after invalid rows."""
+MAX_PROBLEMS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """First messages of an uploaded file, and the problems of its first rows.
+
+    Attributes:
+        columns: names of the file's columns.
+        messages: the first messages as JSON objects.
+        problems: pairs of row number and error message; the row number is None for a problem of the whole file.
+    """
+
+    columns: Sequence[str] = ()
+    messages: Sequence[dict[str, Any]] = ()
+    problems: Sequence[tuple[int | None, str]] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the preview as a JSON object."""
+        return {
+            "columns": list(self.columns),
+            "messages": list(self.messages),
+            "problems": [{"row": row, "message": message} for row, message in self.problems],
+        }
+
+
+class ImportPreview:
+    """Creates previews of uploaded files, so that callers can check the column mapping of an import.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        blobs: blob container with the files of jobs.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self, catalog: Callable[[], Awaitable[Catalog]], blobs: BlobStore, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._catalog = catalog
+        self._blobs = blobs
+        self._runtime = runtime
+        # Reading waits for work in other threads, so it must not occupy the threads of that work.
+        self._pool: Executor = runtime.open_pool(2, "import previews")
+
+    async def run(self, job: Job, mapping: ImportMapping | None) -> Preview:
+        """Return the preview of an import; nothing is stored.
+
+        Args:
+            job: job of the import.
+            mapping: column mapping to try; None for the mapping of the import.
+
+        Raises:
+            WorkspaceError: as ``require_upload``; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
+                ``BLOB_STORE_UNAVAILABLE``.
+        """
+        request = get_import_request(job)
+        blob = await require_upload(self._blobs, job.id, request)
+        mapper = build_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
+        loop = asyncio.get_running_loop()
+        source = UploadedSource(self._blobs, blob.name, blob.size, loop)
+        return await run_in_pool(self._pool, _read_preview, request, source, mapper)
+
+
+def build_mapper(
+    catalog: Catalog, lookup: str, request: ImportRequest, mapping: ImportMapping | None, runtime: Runtime
+) -> RowMapper:
+    """Return the mapper that converts the rows of an import to messages.
+
+    Args:
+        catalog: the current workspace catalog.
+        lookup: lookup (id in URLs) of the connection that receives the messages.
+        request: request of the import.
+        mapping: column mapping to use; None for the mapping of the import.
+        runtime: clock, which limits how far times may be in the future.
+
+    Raises:
+        WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
+    """
+    stored = catalog.connections.get(lookup)
+    if stored is None:
+        raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
+    policy = catalog.policies.telemetry
+    latest = runtime.now() + timedelta(seconds=policy.max_ahead_seconds)
+    return RowMapper(stored.value, request.format, mapping or request.mapping, policy, latest)
+
+
+def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMapper) -> Preview:
+    try:
+        reader = open_reader(request.format, source, mapper)
+    except FileRejectedError as error:
+        return Preview(problems=[(None, str(error))])
+    try:
+        step = reader.read(0, 1, MAX_ROWS)
+    except FileRejectedError as error:
+        return Preview(reader.columns, problems=[(None, str(error))])
+    if step is None or not step.rows:
+        return Preview(reader.columns, problems=[(None, "The file has no rows.")])
+    messages = [_message_to_json(each, mapper.connection) for each in step.messages.slice(0, MAX_MESSAGES).to_pylist()]
+    problems = [(each.number, each.reason) for each in step.rejected[:MAX_PROBLEMS]]
+    return Preview(reader.columns, messages, problems)
+
+
+def _message_to_json(message: dict[str, Any], connection: str) -> dict[str, Any]:
+    return {
+        "timestamp": rfc3339(message["timestamp"]),
+        "connection": connection,
+        "deviceId": message["device_id"],
+        "messageId": message["message_id"],
+        "payload": orjson.loads(message["payload"]),
+    }

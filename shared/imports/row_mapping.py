@@ -1,0 +1,200 @@
+"""Conversion of one row of an imported file to a telemetry message."""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from shared.catalog.models import Connection, TelemetryPolicy
+from shared.downloads.import_request import ImportFormat, ImportMapping
+from shared.imports.times import TimeParser
+from shared.telemetry.json_text import serialise
+from shared.telemetry.layout import validate_id
+from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
+from shared.telemetry.normalisation import derive_message_id
+from shared.timestamps import rfc3339
+
+NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+_MAX_NUMBER_LENGTH: Final = 1000
+_MAX_SHOWN: Final = 20
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMessage:
+    """Telemetry message that was read from one row of a file.
+
+    Attributes:
+        timestamp: time of measurement, UTC.
+        device_id: id of the device.
+        message_id: id of the message.
+        payload: JSON object as UTF-8 text.
+    """
+
+    timestamp: datetime
+    device_id: str
+    message_id: str
+    payload: bytes
+
+
+class FileRejectedError(Exception):
+    """Raised if a whole file cannot be imported; the message is a sentence for the caller."""
+
+
+class RowMapper:
+    """Converts rows of an imported file to messages, by the column mapping of the import.
+
+    Args:
+        connection: connection that receives the messages.
+        file_format: format of the file.
+        mapping: assignment of columns to the parts of a message.
+        policy: telemetry policy of the workspace, such as which devices are allowed.
+        latest: latest time that a message may have.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        file_format: ImportFormat,
+        mapping: ImportMapping,
+        policy: TelemetryPolicy,
+        latest: datetime,
+    ) -> None:
+        self.mapping = mapping
+        self.connection = connection.lookup
+        self.latest = latest
+        self.patterns = tuple(connection.source.devices) if policy.require_declared_devices else ()
+        self.max_ahead_seconds = policy.max_ahead_seconds
+        self._format = file_format
+        self._times = TimeParser(mapping)
+        self._special = {each for each in (mapping.timestamp, mapping.device, mapping.message_id) if each}
+
+    def map_row(self, row: Mapping[str, Any]) -> ImportedMessage:
+        """Convert a row to a message.
+
+        Args:
+            row: cells by column name; a missing cell is absent, None or, in CSV files, blank.
+
+        Raises:
+            ValueError: if the row is not a valid message; the message is a sentence for the caller.
+        """
+        timestamp = self._read_timestamp(row)
+        device = self._read_id(row, self.mapping.device) or self.connection
+        if self.patterns and not any(fnmatchcase(device, pattern) for pattern in self.patterns):
+            raise ValueError(f"Device {device!r} is not declared by `source.devices` of the connection.")
+        payload = self._build_payload(row)
+        message_id = self._read_id(row, self.mapping.message_id) or derive_message_id(
+            self.connection, device, timestamp, payload
+        )
+        text = serialise(payload)
+        if len(text) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"The message has more than {MAX_MESSAGE_BYTES} bytes.")
+        return ImportedMessage(timestamp, device, message_id, text)
+
+    def _read_timestamp(self, row: Mapping[str, Any]) -> datetime:
+        column = self.mapping.timestamp
+        value = row.get(column)
+        if _is_blank(value):
+            raise ValueError(f"Column `{column}` is empty; each row needs a time.")
+        try:
+            timestamp = self._times.parse(value)
+        except ValueError as error:
+            raise ValueError(f"Column `{column}` has no valid time {str(value)[:64]!r}: {error}.") from None
+        if timestamp > self.latest:
+            rule = f"is more than {self.max_ahead_seconds} s ahead of the service's clock"
+            raise ValueError(f"Column `{column}` has the time {rfc3339(timestamp)}, which {rule}.")
+        return timestamp
+
+    def _read_id(self, row: Mapping[str, Any], column: str) -> str:
+        """Return the device id or message id in a column, or an empty string for a missing cell."""
+        value = row.get(column) if column else None
+        if _is_blank(value):
+            return ""
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        try:
+            return validate_id(value)
+        except ValueError as error:
+            raise ValueError(f"Column `{column}` {error}.") from None
+
+    def _build_payload(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        columns = self.mapping.columns
+        if columns is None:
+            names: Sequence[str] = [name for name in row if name not in self._special]
+        else:
+            names = [name for name in columns if name in row]
+        if self._format is ImportFormat.CSV:
+            return {name: self._parse_cell(row[name]) for name in names if not _is_blank(row[name])}
+        if self._format is ImportFormat.NDJSON:
+            return {name: row[name] for name in names}
+        converted = ((name, _to_json_value(row[name])) for name in names)
+        return {name: value for name, value in converted if value is not _MISSING}
+
+    def _parse_cell(self, cell: str) -> Any:
+        """Return the JSON value of a cell of a CSV file: a number, or the text unchanged."""
+        text = cell.strip()
+        if self.mapping.decimal == ",":
+            if "." in text:
+                return cell
+            text = text.replace(",", ".")
+        if len(text) <= _MAX_NUMBER_LENGTH and NUMBER.fullmatch(text) and math.isfinite(float(text)):
+            return json.loads(text)
+        return cell
+
+
+def check_columns(columns: Sequence[str], mapping: ImportMapping) -> None:
+    """Check that a file has exactly one column for each column name in a mapping.
+
+    Raises:
+        FileRejectedError: a column is missing, or several columns have its name.
+    """
+    wanted = [mapping.timestamp, mapping.device, mapping.message_id, *(mapping.columns or ())]
+    for name in filter(None, wanted):
+        if name not in columns:
+            shown = ", ".join(f"`{each[:64]}`" for each in columns[:_MAX_SHOWN])
+            raise FileRejectedError(f"The file has no column `{name}`; its columns are {shown}.")
+    used = set(wanted) if mapping.columns is not None else set(columns)
+    seen: set[str] = set()
+    for name in columns:
+        if name in used and name in seen:
+            rule = "rename one of them, or list the columns of the payload in `mapping.columns`"
+            raise FileRejectedError(f"The file has several columns `{name[:64]}`; {rule}.")
+        seen.add(name)
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _to_json_value(value: Any) -> Any:
+    """Convert a value of a Parquet file to a JSON value; missing values and infinite numbers are omitted."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return _MISSING
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return _to_json_value(int(value) if value == value.to_integral_value() else float(value))
+    if isinstance(value, dict):
+        members = ((str(name), _to_json_value(each)) for name, each in value.items())
+        return {name: each for name, each in members if each is not _MISSING}
+    if isinstance(value, list | tuple):
+        return [None if each is _MISSING else each for each in map(_to_json_value, value)]
+    return _format_value(value)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, datetime):
+        return rfc3339(value) if value.tzinfo else value.isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds()}s"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)

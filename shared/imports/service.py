@@ -1,0 +1,202 @@
+"""Imports of earlier telemetry for API callers: create, start, list, cancel.
+
+Separate from ``work`` because requests do not need pyarrow and DuckDB, which load slowly.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.auth.principals import Principal
+from shared.catalog.models import Connection
+from shared.catalog.snapshot import Catalog
+from shared.cold_data.ports import BlobStore
+from shared.disk_space.guard import DiskGuard
+from shared.downloads.import_request import ImportMapping, ImportRequest, UploadedFile
+from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import (
+    DownloadFormat,
+    Job,
+    JobKind,
+    JobStatus,
+    build_job_ended_error,
+    build_job_not_found_error,
+)
+from shared.downloads.ports import JobRunner, JobStore
+from shared.downloads.service import START_TIMEOUT, DownloadService
+from shared.errors import Kind, WorkspaceError
+from shared.imports.uploads import build_upload_name, require_upload
+from shared.observability import logs
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+UPLOAD_LIFETIME: Final = timedelta(hours=24)
+_LOG = logs.get_logger("imports")
+
+
+class ImportService:
+    """Creates and starts imports, and reports their state.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        jobs: store of background jobs.
+        blobs: blob container with the files of jobs.
+        quota: counts and limits the jobs of each principal.
+        downloads: operations that all kinds of jobs share.
+        disk: rejects new files on a disk that is nearly full.
+        lifetime: lifetime of a started import and its files.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        jobs: JobStore,
+        blobs: BlobStore,
+        quota: JobQuota,
+        downloads: DownloadService,
+        disk: DiskGuard,
+        lifetime: timedelta,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._catalog = catalog
+        self._jobs = jobs
+        self._blobs = blobs
+        self._quota = quota
+        self._downloads = downloads
+        self._disk = disk
+        self._lifetime = lifetime
+        self._runtime = runtime
+
+    async def check_connection(self, lookup: str) -> Connection:
+        """Return the connection that receives the imported messages, if it exists and is enabled.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``.
+        """
+        stored = (await self._catalog()).connections.get(lookup)
+        if stored is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
+        if not stored.value.enabled:
+            detail = "The connection is disabled and does not accept telemetry."
+            raise WorkspaceError(Kind.CONFLICT, "CONNECTION_DISABLED", detail)
+        return stored.value
+
+    async def create(
+        self,
+        owner: Principal,
+        lookup: str,
+        build: Callable[[datetime], ImportRequest],
+        *,
+        job_id: str = "",
+    ) -> Job:
+        """Create an import job that waits for the upload of its file.
+
+        Args:
+            owner: the caller.
+            lookup: lookup (id in URLs) of the connection that receives the messages.
+            build: builds the import request from the expiry time of the upload link; called at most once.
+            job_id: id for a repeatable request; if a job with this id exists, that job is returned.
+
+        Raises:
+            WorkspaceError: as :meth:`check_connection`; STORAGE_FULL ``STORAGE_FULL``; THROTTLED ``TOO_MANY_JOBS``;
+                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
+        """
+        await self.check_connection(lookup)
+        await self._disk.require_space()
+        if job_id and (stored := await self._jobs.get(job_id)) is not None:
+            return stored
+        at = self._runtime.now()
+        job = Job(
+            id=job_id or self._runtime.new_id(),
+            owner=owner.member_id,
+            format=DownloadFormat.CSV,
+            start=at,
+            end=at,
+            connections=(lookup,),
+            created_at=at,
+            expires_at=at + UPLOAD_LIFETIME,
+            import_request=build(at + UPLOAD_LIFETIME),
+        )
+        await self._quota.reserve_job(job.owner, job.id, makes_files=False)
+        try:
+            await self._jobs.create(job)
+        except WorkspaceError:
+            await self._quota.release_job(job.owner, job.id)
+            raise
+        return job
+
+    async def create_upload_link(self, job: Job) -> str:
+        """Return the URL to which the file of an import is uploaded."""
+        return await self._blobs.upload_link(build_upload_name(job.id), job.created_at + UPLOAD_LIFETIME)
+
+    async def start(self, caller: Principal, job_id: str, runner: JobRunner, mapping: ImportMapping | None) -> Job:
+        """Start the work of an import; an import that has started already is returned unchanged.
+
+        Args:
+            caller: the caller.
+            job_id: id of the import.
+            runner: starts the work of the job in the background.
+            mapping: replaces the column mapping of the import; None to leave the mapping.
+
+        Raises:
+            WorkspaceError: as :meth:`get`, :meth:`check_connection` and ``require_upload``; CONFLICT ``IMPORT_ENDED``;
+                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+        """
+        job = await self.get(caller, job_id)
+        request = get_import_request(job)
+        if not job.unfinished:
+            raise build_job_ended_error(job)
+        if request.started_at is None:
+            await self.check_connection(job.connections[0])
+            blob = await require_upload(self._blobs, job_id, request)
+            at = self._runtime.now()
+            file = UploadedFile(size=blob.size, written_at=blob.written_at)
+            changed = await self._jobs.change(
+                job_id, lambda current: current.start_import(at, at + self._lifetime, file, mapping)
+            )
+            if changed is None:
+                raise build_job_not_found_error(JobKind.IMPORT)
+            job = changed
+            _LOG.info("import started", extra=logs.fields(job=job_id, connection=job.connections[0], bytes=blob.size))
+        await runner.start(job_id)
+        return job
+
+    async def get(self, caller: Principal, job_id: str) -> Job:
+        """Return an import of the caller; an administrator whose credential can manage keys can access all imports.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``IMPORT_NOT_FOUND``.
+        """
+        return await self._downloads.get(caller, job_id, kind=JobKind.IMPORT)
+
+    async def list(self, caller: Principal) -> Sequence[Job]:
+        """Return the caller's imports, newest first."""
+        return await self._downloads.list(caller, kind=JobKind.IMPORT)
+
+    async def cancel(self, caller: Principal, job_id: str, runner: JobRunner) -> None:
+        """Cancel an import and delete its files; messages that are stored already remain.
+
+        Raises:
+            WorkspaceError: as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
+        """
+        await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
+
+    async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
+        """Start an import's work again if the import has been pending for too long; otherwise do nothing."""
+        started_at = get_import_request(job).started_at
+        if job.status is JobStatus.PENDING and started_at and self._runtime.now() - started_at > START_TIMEOUT:
+            with contextlib.suppress(WorkspaceError):
+                await runner.start(job.id)
+
+
+def get_import_request(job: Job) -> ImportRequest:
+    """Return the request of an import.
+
+    Raises:
+        TypeError: the job is not an import.
+    """
+    if job.import_request is None:
+        raise TypeError(f"job {job.id} is not an import")
+    return job.import_request

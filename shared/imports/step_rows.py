@@ -1,0 +1,129 @@
+"""Rows of one import step (a range of the uploaded file), converted to messages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from shared.cold_data.tables import to_microseconds
+from shared.imports.row_mapping import ImportedMessage
+
+SCHEMA = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("device_id", pa.string()),
+        ("message_id", pa.string()),
+        ("payload", pa.string()),
+    ]
+)
+"""Columns of messages; ``number`` is the number of the row in the file, from 1."""
+
+
+class RejectedRow(NamedTuple):
+    """Row of an imported file that is not a valid message.
+
+    Attributes:
+        number: number of the row in the file, from 1.
+        reason: the rule that the row breaks, a sentence for the caller.
+        record: text of the row.
+    """
+
+    number: int
+    reason: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepRows:
+    """Rows of an import step, converted to messages or rejected.
+
+    Attributes:
+        position: position in the file at which the next step starts.
+        rows: number of rows that were read.
+        messages: valid messages with the columns :data:`SCHEMA`, in any order.
+        rejected: rows that are not valid messages.
+    """
+
+    position: int
+    rows: int
+    messages: pa.Table
+    rejected: Sequence[RejectedRow]
+
+
+@dataclass(slots=True)
+class RowCollector:
+    """Collects the converted rows of a step.
+
+    Attributes:
+        number: number of the current row in the file.
+        numbers: numbers of the rows with messages.
+        messages: messages that were added.
+        rejected: rows that are not valid messages.
+    """
+
+    number: int
+    numbers: list[int] = field(default_factory=list)
+    messages: list[ImportedMessage] = field(default_factory=list)
+    rejected: list[RejectedRow] = field(default_factory=list)
+
+    def add(self, message: ImportedMessage) -> None:
+        """Add the message of the current row."""
+        self.numbers.append(self.number)
+        self.messages.append(message)
+
+    def reject(self, reason: str, record: str) -> None:
+        """Add the current row as rejected."""
+        self.rejected.append(RejectedRow(self.number, reason, record))
+
+    def build_table(self) -> pa.Table:
+        """Return the added messages as a table with the columns :data:`SCHEMA`."""
+        return pa.Table.from_arrays(
+            [
+                pa.array(self.numbers, pa.int64()),
+                pa.array([to_microseconds(each.timestamp) for each in self.messages], pa.int64()).view(
+                    SCHEMA.field("timestamp").type
+                ),
+                pa.array([each.device_id for each in self.messages], pa.string()),
+                pa.array([each.message_id for each in self.messages], pa.string()),
+                pa.array([each.payload.decode() for each in self.messages], pa.string()),
+            ],
+            schema=SCHEMA,
+        )
+
+
+class StepReader(Protocol):
+    """Reads an uploaded file in steps of a limited number of rows. The methods block; call them in a worker thread."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the file's columns; empty if the format has no header."""
+        ...
+
+    def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+        """Read the step that starts at a position, and convert its rows; return None at the end of the file.
+
+        Args:
+            position: start of the step: 0, or the ``position`` of the previous step.
+            first_row: number of the step's first row in the file, from 1.
+            max_rows: maximum number of rows; None for the usual size of a step.
+
+        Raises:
+            FileRejectedError: the file cannot be imported.
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        ...
+
+
+class RangeSource(Protocol):
+    """Uploaded file of which a worker thread reads byte ranges."""
+
+    @property
+    def size(self) -> int:
+        """Size of the uploaded file in bytes."""
+        ...
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return ``size`` bytes from the byte position ``start`` on; fewer at the end of the file."""
+        ...

@@ -1,0 +1,58 @@
+"""Encoding of uploaded text files: UTF-8, or UTF-16 with a byte order mark."""
+
+import codecs
+from dataclasses import dataclass
+from typing import Final
+
+from shared.imports.row_mapping import FileRejectedError
+
+_SAMPLE_BYTES: Final = 4096
+_MARKS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoding:
+    """Encoding of an uploaded text file.
+
+    Attributes:
+        name: name of the Python codec.
+        start: position of the first character, after the byte order mark.
+    """
+
+    name: str
+    start: int
+
+    def to_utf8(self, raw: bytes) -> bytes:
+        """Convert bytes of an imported file to UTF-8; an incomplete last character is left out."""
+        if self.name == "utf-8":
+            return raw
+        text, _ = codecs.getincrementaldecoder(self.name)("replace").decode(raw), 0
+        return text.encode("utf-8", "replace")
+
+    def count_file_bytes(self, utf8: bytes) -> int:
+        """Return the number of bytes that a UTF-8 text takes in the file's encoding."""
+        return len(utf8) if self.name == "utf-8" else len(utf8.decode().encode(self.name))
+
+
+def detect_encoding(head: bytes) -> TextEncoding:
+    """Detect the encoding of a text file from its first bytes.
+
+    Raises:
+        FileRejectedError: the file is empty, or is not text in a supported encoding.
+    """
+    if not head:
+        raise FileRejectedError("The file is empty.")
+    if head.startswith(b"PAR1"):
+        raise FileRejectedError("The file is a Parquet file; create the import with format parquet.")
+    if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
+        raise FileRejectedError("The file is compressed; upload it uncompressed.")
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise FileRejectedError("The file is UTF-32 text; save it as UTF-8.")
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return TextEncoding(name, len(mark))
+    if b"\0" in head[:_SAMPLE_BYTES]:
+        raise FileRejectedError(
+            "The file is not UTF-8 text; it may be UTF-16 without a byte order mark. Save it as UTF-8."
+        )
+    return TextEncoding("utf-8", 0)

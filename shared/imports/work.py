@@ -1,0 +1,320 @@
+"""Background work of an import: reads the file in steps, and stores the messages of each step once.
+
+Each step can be repeated with the same result. The job's record contains the position after the last complete step, so
+that the work continues there after a restart.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shared.background.ports import JobLeaseStore
+from shared.catalog.snapshot import Catalog
+from shared.cold_data.ports import BlobStore
+from shared.disk_space.guard import DiskGuard, DiskState
+from shared.downloads.expiry import build_job_prefix, remove_files
+from shared.downloads.fair_scheduler import FairScheduler
+from shared.downloads.import_request import ImportStep
+from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
+from shared.downloads.ports import ArchiveProgress, JobStore
+from shared.errors import Kind, WorkspaceError
+from shared.imports.archive_writer import HistoryArchive, ImportSource
+from shared.imports.ports import TelemetryTable
+from shared.imports.preview import build_mapper
+from shared.imports.rejected_rows import MAX_LISTED, format_rejected_rows, join_rejected_rows
+from shared.imports.row_mapping import FileRejectedError
+from shared.imports.service import get_import_request
+from shared.imports.step_rows import StepReader, StepRows
+from shared.imports.table_files import build_table_file
+from shared.imports.uploaded_file import UploadedSource, open_reader
+from shared.imports.uploads import build_upload_name, find_upload
+from shared.interpreter import release_unused_memory
+from shared.observability import logs
+from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
+
+RUN_SECONDS: Final = 60.0
+"""Seconds after which a run of steps ends, to stay below the Functions host's time limit for activities."""
+LEASE: Final = timedelta(minutes=5)
+"""Time for which an import reserves its connection; each step renews it. After a crash, other imports wait for it."""
+MAX_WAITING: Final = 3
+"""Maximum number of waiting imports of one principal per process. Further imports are retried later."""
+ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
+"""Seconds that an import waits until earlier events are archived; it compares its messages with the archive."""
+FAILURE_MESSAGE: Final = "The import failed after retries; the service log contains the reason."
+
+_LOG = logs.get_logger("imports")
+
+
+class RunResult(StrEnum):
+    """Result of a run of import steps: ended, more steps to do, or waiting for a resource."""
+
+    ENDED = "ended"
+    WORKING = "working"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStores:
+    """Stores that imports use.
+
+    Attributes:
+        jobs: store of background jobs.
+        blobs: blob container with the files of jobs.
+        archive: archive of telemetry messages.
+        table: table of recent telemetry, which KQL queries read.
+        leases: reserve a connection for one import at a time.
+        progress: waits until accepted telemetry events are archived.
+        scratch: folder of temporary files.
+        disk: state of the disk; imports wait while it is full.
+    """
+
+    jobs: JobStore
+    blobs: BlobStore
+    archive: HistoryArchive
+    table: TelemetryTable
+    leases: JobLeaseStore
+    progress: ArchiveProgress
+    scratch: Path
+    disk: DiskGuard
+
+
+class ImportRunner:
+    """Executes the steps of imports.
+
+    Args:
+        catalog: function that returns the current workspace catalog.
+        stores: stores that imports use.
+        quota: counts and limits the jobs of each principal.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        stores: ImportStores,
+        quota: JobQuota,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._catalog = catalog
+        self._stores = stores
+        self._quota = quota
+        self._runtime = runtime
+        # One step uses all processors. Principals take turns after each step.
+        self._lane = FairScheduler(1, 1 + MAX_WAITING)
+        # Reading waits for work in other threads, so it must not occupy the threads of that work.
+        self._pool = runtime.open_pool(1, "imports")
+
+    async def run_steps(self, job_id: str) -> RunResult:
+        """Import a file step by step until its end, or until ``RUN_SECONDS`` have passed.
+
+        Returns:
+            ``WAITING`` if another import writes to the connection, the principal has too many waiting imports, or the
+            disk is full.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; retry.
+        """
+        job = await self._stores.jobs.get(job_id)
+        if job is None or job.import_request is None or not job.unfinished:
+            return RunResult.ENDED
+        if await self._stores.disk.read_state() is DiskState.FULL:
+            return RunResult.WAITING
+        if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
+            return RunResult.WAITING
+        try:
+            has_ended = await self._run_reserved_steps(job)
+        except JobEndedError:
+            await remove_files(self._stores.blobs, job_id)
+            return RunResult.ENDED
+        except (FileRejectedError, WorkspaceError) as error:
+            await self._fail_unless_retryable(job_id, error)
+            return RunResult.ENDED
+        finally:
+            await self._stores.leases.release(_name_lease(job), job.id, self._runtime.now())
+        return RunResult.ENDED if has_ended else RunResult.WORKING
+
+    async def fail(self, job_id: str) -> None:
+        """Mark an import job as failed after its retries."""
+        await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
+
+    async def _fail_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
+        """Mark an import job as failed; raise the error again if a retry may succeed."""
+        if isinstance(error, FileRejectedError):
+            await self._end_job(job_id, JobStatus.FAILED, str(error))
+        elif error.kind in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.NOT_FOUND}:
+            await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
+        else:
+            raise error
+
+    async def _reserve_connection(self, job: Job) -> bool:
+        """Reserve the connection for this import, so that two imports of the same rows do not both store them."""
+        at = self._runtime.now()
+        claim = await self._stores.leases.claim(_name_lease(job), job.id, at, at + LEASE, at)
+        return claim.granted
+
+    async def _run_reserved_steps(self, job: Job) -> bool:
+        """Import steps of a job that has reserved its connection; return whether the import has ended."""
+        deadline = self._runtime.monotonic() + RUN_SECONDS
+        if get_import_request(job).steps == 0:
+            await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
+        reader = await self._open_reader(job)
+        upcoming = self._read_ahead(reader, get_import_request(job).position, get_import_request(job).rows + 1)
+        try:
+            while True:
+                async with self._lane.turn(job.owner):
+                    job = await self._reload_job(job)
+                    step = await upcoming
+                    if step is None:
+                        await self._complete_job(job)
+                        return True
+                    # The next step is read while this one is stored, so that both processors are busy.
+                    upcoming = self._read_ahead(reader, step.position, get_import_request(job).rows + step.rows + 1)
+                    await self._store_step(job, step)
+                    del step
+                    await self._runtime.run_in_thread(release_unused_memory)
+                if not await self._can_continue(deadline):
+                    return False
+        finally:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+
+    async def _can_continue(self, deadline: float) -> bool:
+        is_full = await self._stores.disk.read_state() is DiskState.FULL
+        return not is_full and self._runtime.monotonic() <= deadline
+
+    async def _reload_job(self, job: Job) -> Job:
+        """Return the stored job, and extend the reservation of its connection.
+
+        Raises:
+            JobEndedError: the job has ended.
+        """
+        current = await self._stores.jobs.get(job.id)
+        if current is None or not current.unfinished:
+            raise JobEndedError
+        if not await self._stores.leases.extend(_name_lease(job), job.id, self._runtime.now() + LEASE):
+            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation; retry.")
+        return current
+
+    async def _open_reader(self, job: Job) -> StepReader:
+        request = get_import_request(job)
+        blob = await find_upload(self._stores.blobs, job.id)
+        if blob is None or request.file is None:
+            raise FileRejectedError("The uploaded file no longer exists.")
+        if (blob.size, blob.written_at) != (request.file.size, request.file.written_at):
+            raise FileRejectedError("The file was uploaded again after the start; create a new import.")
+        mapper = build_mapper(await self._catalog(), job.connections[0], request, None, self._runtime)
+        loop = asyncio.get_running_loop()
+        source = UploadedSource(self._stores.blobs, build_upload_name(job.id), blob.size, loop)
+        return await run_in_pool(self._pool, open_reader, request.format, source, mapper)
+
+    def _read_ahead(self, reader: StepReader, position: int, first_row: int) -> "asyncio.Future[StepRows | None]":
+        """Start to read the step at a file position in a worker thread."""
+        return asyncio.create_task(run_in_pool(self._pool, reader.read, position, first_row))
+
+    async def _store_step(self, job: Job, step: StepRows) -> None:
+        request = get_import_request(job)
+        source = await self._build_import_source(job, request.started_at or job.created_at)
+        messages = await self._stores.archive.remove_stored_messages(source, request.rows + 1, step.messages)
+        # The archive comes first: a row in the table that is not in the archive could be imported again.
+        await self._stores.archive.write(source, messages)
+        await self._add_to_table(job, source, request.steps, messages)
+        await self._store_rejected(job, step)
+        result = ImportStep(
+            position=step.position,
+            rows=step.rows,
+            accepted=messages.num_rows,
+            duplicates=step.messages.num_rows - messages.num_rows,
+            rejected=len(step.rejected),
+        )
+        count("workspace.imports.rows", step.rows)
+        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(request.steps, result))
+        if changed is None or not changed.unfinished:
+            raise JobEndedError
+
+    async def _build_import_source(self, job: Job, ingested_at: datetime) -> ImportSource:
+        catalog, lookup = await self._catalog(), job.connections[0]
+        return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
+
+    async def _add_to_table(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
+        if not messages.num_rows:
+            return
+        name = f"{build_job_prefix(job.id)}table/{number:06d}.parquet"
+        self._stores.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._stores.scratch, prefix="import-") as folder:
+            path = Path(folder) / "rows.parquet"
+            table = build_table_file(source.connection, source.surfaces, messages)
+            await self._runtime.run_in_thread(pq.write_table, table, path)
+            await self._stores.blobs.upload(name, path)
+        await self._stores.table.ingest(name, f"import-{job.id}-{number}")
+        await self._stores.blobs.delete([name])
+
+    async def _store_rejected(self, job: Job, step: StepRows) -> None:
+        request = get_import_request(job)
+        listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
+        if listed:
+            content = await self._runtime.run_in_thread(format_rejected_rows, listed)
+            await self._stores.blobs.create(f"{_build_rejected_prefix(job)}{request.steps:06d}.csv", content)
+
+    async def _complete_job(self, job: Job) -> None:
+        """Store the file of rejected rows, delete the other files, and complete the import."""
+        blobs = self._stores.blobs
+        if get_import_request(job).rejected:
+            file = await self._join_rejected(job)
+            await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
+        await self._end_job(job.id, JobStatus.COMPLETED)
+        kept = _build_rejected_name(job)
+        await blobs.delete([blob.name async for blob in blobs.list(build_job_prefix(job.id)) if blob.name != kept])
+
+    async def _join_rejected(self, job: Job) -> StoredFile:
+        blobs = self._stores.blobs
+        parts = [blob.name async for blob in blobs.list(_build_rejected_prefix(job))]
+        self._stores.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._stores.scratch, prefix="import-") as folder:
+            path = Path(folder) / "rejected.csv"
+            contents = [await blobs.read(name) for name in parts]
+            size, digest = await self._runtime.run_in_thread(join_rejected_rows, contents, path)
+            name = _build_rejected_name(job)
+            await blobs.upload(name, path)
+        return StoredFile(blob=name, rows=min(get_import_request(job).rejected, MAX_LISTED), size=size, sha256=digest)
+
+    async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
+        job = await self._stores.jobs.change(job_id, lambda current: current.finish(status, error))
+        if job is None:
+            return
+        request = get_import_request(job)
+        numbers = logs.fields(
+            job=job_id,
+            status=job.status,
+            accepted=request.accepted,
+            duplicates=request.duplicates,
+            rejected=request.rejected,
+        )
+        _LOG.info("import ended", extra=numbers)
+        if job.status is JobStatus.COMPLETED:
+            await self._quota.release_completed_job(job)
+        else:
+            await remove_files(self._stores.blobs, job_id)
+            await self._quota.release_job(job.owner, job_id)
+
+
+def _name_lease(job: Job) -> str:
+    return f"import-{job.connections[0]}"
+
+
+def _build_rejected_prefix(job: Job) -> str:
+    return f"{build_job_prefix(job.id)}rejected/"
+
+
+def _build_rejected_name(job: Job) -> str:
+    return f"{build_job_prefix(job.id)}rejected.csv"

@@ -1,0 +1,111 @@
+"""Imports of large modules, pauses of Python's cyclic garbage collection, and release of unused memory."""
+
+import ctypes
+import gc
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
+from typing import Final
+
+from shared.runtime import Runtime
+
+LARGE_VALUES: Final = 65_536
+"""Size, in characters or bytes, of a JSON text from which the parsed values make a garbage collection slow."""
+
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+
+
+async def load_modules(runtime: Runtime, *names: str) -> None:
+    """Import modules in a worker thread; return at once if all modules are already imported.
+
+    Large libraries take up to a second to import, so the first request that needs them loads them.
+
+    Args:
+        runtime: source of the worker thread.
+        names: fully qualified names of modules.
+
+    Raises:
+        ImportError: a module cannot be imported.
+    """
+    missing = [name for name in names if name not in _loaded]
+    if missing:
+        await runtime.run_in_thread(_import_all, missing)
+        exempt_loaded_objects()
+
+
+def _import_all(names: list[str]) -> None:
+    for name in names:
+        import_module(name)
+        # sys.modules cannot be used for this check: it contains a module before its import is complete.
+        _loaded.add(name)
+
+
+_loaded: Final = set[str]()
+
+
+def exempt_loaded_objects() -> None:
+    """Exempt all existing objects from the cyclic garbage collection; call this function after an import.
+
+    Imported modules have some hundred thousand objects that exist until the process ends. A full collection would
+    examine all of them, and every request would wait for it.
+    """
+    gc.freeze()
+
+
+class _GarbageCollection:
+    """Switch that pauses Python's cyclic garbage collection.
+
+    All other threads wait while a collection examines every object.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self._paused_at = 0.0
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        with self._lock:
+            if self._pauses == 0:
+                gc.disable()
+                self._paused_at = time.monotonic()
+            self._pauses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                # Without the time limit, pauses that overlap continuously would prevent every collection.
+                if self._pauses == 0 or time.monotonic() - self._paused_at > _LONGEST_PAUSE_SECONDS:
+                    gc.enable()
+
+
+def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
+    """Pause the cyclic garbage collection while the parsed values of a large JSON text are in use.
+
+    JSON values have no reference cycles, but a collection would examine all of them, up to a million.
+
+    Args:
+        size: size of the JSON text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
+    """
+    return _COLLECTION.pause() if size >= LARGE_VALUES else nullcontext()
+
+
+_COLLECTION: Final = _GarbageCollection()
+
+
+def release_unused_memory() -> None:
+    """Return freed memory of Arrow and of the C library to the operating system; call this in a worker thread.
+
+    Both keep freed memory for later allocations. During long work on large tables, the kept memory would grow.
+    """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    # Only the GNU C library has this function.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

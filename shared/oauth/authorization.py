@@ -1,0 +1,244 @@
+"""Authorization requests: their validation, the consent of the member, and the redirect to the client."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.auth.audit import AccessAudit
+from shared.auth.credential_lineage import CredentialLineage
+from shared.auth.principals import Principal
+from shared.auth.rights import AccessRight
+from shared.auth.token_ids import build_token_id
+from shared.errors import FieldError, invalid_fields
+from shared.oauth.clients import Client, ClientDirectory
+from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_request_error
+from shared.oauth.grants import CODE_LIFETIME, CodeProof, Grant, GrantStore
+from shared.oauth.parameters import Parameters, check_resources
+from shared.oauth.redirects import Redirect, append_query, build_error_redirect, denied_error
+from shared.oauth.scopes import DEFAULT_RIGHTS, parse_scope
+from shared.oauth.secrets import CHALLENGE, compute_digest, generate_code
+from shared.oauth.sign_in_demands import RequestTimes, parse_sign_in_demand
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.validation.redirect_uris import describe_redirect_host
+
+PARAMETERS: Final = (
+    *("response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"),
+    *("response_mode", "prompt", "max_age"),
+)
+"""Parameters of an authorization request that may appear once; ``resource`` is not listed, as it may be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """Valid authorization request.
+
+    Attributes:
+        client: OAuth client that asks for access.
+        redirect_uri: address of the client to which the browser is redirected with the result.
+        rights: requested access rights.
+        challenge: PKCE code challenge (RFC 7636).
+    """
+
+    client: Client
+    redirect_uri: str
+    rights: frozenset[AccessRight]
+    challenge: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentQuestion:
+    """Content of the consent page, on which a team member allows or denies access to an OAuth client.
+
+    Attributes:
+        request: the client's authorization request.
+        rights: requested access rights that the member has and can delegate.
+        missing: requested access rights that the member lacks.
+    """
+
+    request: AuthorizationRequest
+    rights: tuple[AccessRight, ...]
+    missing: tuple[AccessRight, ...]
+
+    @property
+    def redirect_host(self) -> str:
+        """Host of the redirect URI, or its scheme if an app registered the scheme; shown to the member."""
+        return describe_redirect_host(self.request.redirect_uri)
+
+
+class AuthorizationService:
+    """Checks authorization requests and records the consent of members.
+
+    Args:
+        clients: finds OAuth clients by their ids.
+        store: storage of the grants.
+        lineage: finds the API key for which the member's token was issued.
+        audit: records the audit events.
+        runtime: clock and randomness.
+    """
+
+    def __init__(
+        self,
+        clients: ClientDirectory,
+        store: GrantStore,
+        lineage: CredentialLineage,
+        audit: AccessAudit,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._clients = clients
+        self._store = store
+        self._lineage = lineage
+        self._audit = audit
+        self._runtime = runtime
+        self._times = RequestTimes(runtime=runtime)
+
+    async def check_early(self, parameters: Parameters, base: str) -> Redirect | None:
+        """Check an authorization request before the member signs in; return a redirect with an error, else None.
+
+        Requests of clients that a metadata document describes are not checked yet, because the document is fetched only
+        for a caller who has signed in.
+
+        Raises:
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
+        """
+        client = await self._clients.find_declared(parameters.get("client_id") or "")
+        if client is None:
+            return None
+        redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
+        try:
+            _check_request(parameters, base)
+        except OAuthError as error:
+            return build_error_redirect(redirect_uri, parameters, base, error)
+        return None
+
+    def record_request(self, parameters: Parameters) -> str | None:
+        """Record the arrival of an authorization request; see :meth:`RequestTimes.record`."""
+        return self._times.record(parameters)
+
+    async def ask(self, caller: Principal, parameters: Parameters, base: str) -> ConsentQuestion | Redirect:
+        """Check the authorization request of a signed-in member, and return the content of the consent page.
+
+        Args:
+            caller: the signed-in team member.
+            parameters: parameters of the authorization request.
+            base: base URL of the service, which is the OAuth issuer.
+
+        Returns:
+            The content of the consent page, or a redirect with an error.
+
+        Raises:
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``; FORBIDDEN
+                ``DELEGATED_TOKEN`` or ``CREDENTIAL_BOUND``.
+        """
+        caller.require_not_delegated()
+        caller.require_unbound()
+        client = await self._clients.find(parameters.get("client_id") or "")
+        redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
+        try:
+            rights, challenge = _check_request(parameters, base)
+            held = tuple(sorted(rights & caller.rights))
+            if not held:
+                raise denied_error("The member has none of the requested access rights.")
+        except OAuthError as error:
+            return build_error_redirect(redirect_uri, parameters, base, error)
+        request = AuthorizationRequest(client, redirect_uri, rights, challenge)
+        return ConsentQuestion(request, held, tuple(sorted(rights - caller.rights)))
+
+    async def decide(
+        self, caller: Principal, parameters: Parameters, base: str, chosen: Sequence[str] | None
+    ) -> Redirect:
+        """Record that a member allows or denies access to an OAuth client; return the redirect to the client.
+
+        Args:
+            caller: the signed-in team member.
+            parameters: parameters of the authorization request.
+            base: base URL of the service, which is the OAuth issuer.
+            chosen: access rights that the member delegates to the client; None if the member denies access.
+
+        Raises:
+            WorkspaceError: as :meth:`ask`; INVALID naming ``scopes`` if a right was not requested; UNAUTHENTICATED
+                ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
+        """
+        question = await self.ask(caller, parameters, base)
+        if isinstance(question, Redirect):
+            return question
+        redirect_uri = question.request.redirect_uri
+        rights = frozenset() if chosen is None else _select_rights(question, chosen)
+        demand = parse_sign_in_demand(parameters)
+        demand.check(caller.sign_in, self._times.find(parameters) if demand.is_new else None, self._runtime.now())
+        if chosen is None:
+            return build_error_redirect(redirect_uri, parameters, base, denied_error("The member denied access."))
+        if not rights:
+            error = denied_error("The member delegated none of the requested access rights.")
+            return build_error_redirect(redirect_uri, parameters, base, error)
+        code = await self._create_grant(caller, question.request, rights)
+        return Redirect(append_query(redirect_uri, parameters, base, {"code": code}))
+
+    async def _create_grant(
+        self, caller: Principal, request: AuthorizationRequest, rights: frozenset[AccessRight]
+    ) -> str:
+        """Store a new grant with its audit event, and return its authorization code."""
+        at = self._runtime.now()
+        grant_id = build_token_id(self._runtime, at)
+        code = generate_code(self._runtime, grant_id)
+        key = await self._lineage.find_key(caller)
+        grant = Grant(
+            grant_id=grant_id,
+            member_id=caller.member_id,
+            client_id=request.client.client_id,
+            client_name=request.client.name,
+            rights=rights,
+            created_at=at,
+            code=CodeProof(compute_digest(code.secret), request.challenge, request.redirect_uri, at + CODE_LIFETIME),
+            sign_in=caller.sign_in,
+            token_id=caller.credential_id,
+            api_key_id="" if key is None else key.key_id,
+            credential_ends_at=None if key is None else key.expires_at,
+        )
+        await self._store.add(grant)
+        details = {
+            "clientId": grant.client_id,
+            "clientName": grant.client_name,
+            "redirectHost": describe_redirect_host(request.redirect_uri),
+            "accessRights": sorted(rights),
+            "madeWith": caller.describe_credential(),
+        }
+        await self._audit.record(
+            caller.member_id, "Grant.Created", "Grant", grant_id, append_id=f"grant-created-{grant_id}", after=details
+        )
+        return str(code)
+
+
+def _check_request(parameters: Parameters, base: str) -> tuple[frozenset[AccessRight], str]:
+    """Return the requested access rights and the code challenge of an authorization request.
+
+    Raises:
+        OAuthError: a parameter is missing or invalid; the error is meant for the client.
+    """
+    parameters.check_unique()
+    if parameters.require("response_type") != "code":
+        raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "The parameter response_type must be code.")
+    if parameters.get("response_mode") not in (None, "query"):
+        raise invalid_request_error("The parameter response_mode must be query.")
+    challenge = parameters.require("code_challenge")
+    if parameters.get("code_challenge_method") != "S256":
+        raise invalid_request_error("The parameter code_challenge_method must be S256.")
+    if not CHALLENGE.fullmatch(challenge):
+        raise invalid_request_error("The parameter code_challenge must have 43 characters of base64url.")
+    check_resources(parameters, base)
+    parse_sign_in_demand(parameters)
+    scope = parameters.get("scope")
+    return DEFAULT_RIGHTS if scope is None else parse_scope(scope), challenge
+
+
+def _select_rights(question: ConsentQuestion, chosen: Sequence[str]) -> frozenset[AccessRight]:
+    """Return the access rights to delegate: the chosen ones, without rights that the member lacks."""
+    requested = frozenset(map(str, question.request.rights))
+    errors = [
+        FieldError(f"scopes[{index}]", f"{name[:64]!r} was not requested by the client")
+        for index, name in enumerate(chosen)
+        if name not in requested
+    ]
+    if errors:
+        raise invalid_fields(errors)
+    return frozenset(right for right in question.rights if right in chosen)

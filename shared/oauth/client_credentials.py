@@ -1,0 +1,65 @@
+"""Grant type ``client_credentials``: a service exchanges its API key for a token (RFC 6749 section 4.4)."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from shared.auth import api_keys
+from shared.auth.authenticator import Authenticator
+from shared.auth.issuer import NewToken, TokenIssuer
+from shared.auth.principals import CredentialKind, Principal
+from shared.errors import Kind, WorkspaceError
+from shared.oauth.errors import invalid_client_error, invalid_request_error
+from shared.oauth.parameters import ClientIdentification
+from shared.oauth.scopes import invalid_scope_error, parse_scope
+
+_INVALID = "The client id must be the id of an API key, and the client secret the API key."
+
+
+class ClientCredentialsGrant:
+    """Issuer of access tokens for API keys: the client id is the id of the key, the client secret is the key."""
+
+    def __init__(self, authenticator: Authenticator, issuer: TokenIssuer) -> None:
+        self._authenticator = authenticator
+        self._issuer = issuer
+
+    async def authenticate(self, client: ClientIdentification) -> Principal:
+        """Authenticate a client by its API key; return the key's owner with the rights of the key.
+
+        Raises:
+            OAuthError: ``invalid_client``.
+            WorkspaceError: UNAVAILABLE.
+        """
+        parts = api_keys.parse_key(client.secret)
+        if parts is None or parts[0] != client.client_id:
+            raise invalid_client_error(_INVALID)
+        try:
+            caller = await self._authenticator(f"Bearer {client.secret}", frozenset({CredentialKind.API_KEY}))
+        except WorkspaceError as error:
+            if error.kind is Kind.UNAUTHENTICATED:
+                raise invalid_client_error(_INVALID) from None
+            raise
+        return replace(caller, via=CredentialKind.CLIENT_CREDENTIALS)
+
+    async def issue(self, caller: Principal, scope: str | None, minutes: Decimal | None) -> NewToken:
+        """Issue a token to an authenticated client.
+
+        Args:
+            caller: result of :meth:`authenticate`.
+            scope: requested access rights, separated by spaces; None for all rights of the API key.
+            minutes: lifetime of the token; None for 60 minutes, or less if the key expires earlier.
+
+        Raises:
+            OAuthError: ``invalid_scope`` if the API key lacks a requested right; ``invalid_request`` if it expires
+                before the token.
+            WorkspaceError: UNAVAILABLE.
+        """
+        rights = None if scope is None else parse_scope(scope)
+        missing = sorted((rights or frozenset()) - caller.rights)
+        if missing:
+            raise invalid_scope_error(f"The API key does not have the access rights {', '.join(missing)}.")
+        try:
+            return await self._issuer.mint(caller, minutes, None if rights is None else sorted(rights))
+        except WorkspaceError as error:
+            if error.kind is Kind.INVALID:
+                raise invalid_request_error(error.detail) from None
+            raise

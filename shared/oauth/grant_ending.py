@@ -1,0 +1,122 @@
+"""End of OAuth grants: by the member, the client, the reuse of a token, or the revocation of the member's credential.
+
+The end is stored first and the access tokens are revoked; the audit event follows. If the process stops in between, a
+background job completes the end. The job also ends the grants of disabled members.
+"""
+
+from collections.abc import Awaitable, Callable, Container, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from shared.auth.audit import AccessAudit
+from shared.auth.ports import Credentials, CredentialStore, Directory, Team
+from shared.oauth.clients import URL_PREFIX
+from shared.oauth.grants import EndReason, Grant, GrantEnd, GrantStore, StoredGrant
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.versioned_cache import VersionedCache
+
+SCHEDULE: Final = "40 */5 * * * *"
+"""NCRONTAB schedule (six fields) of :meth:`GrantEnder.run`."""
+
+
+class GrantEnder:
+    """Ends OAuth grants and revokes their tokens, each with an audit event.
+
+    Args:
+        store: storage of the grants.
+        credential_store: storage of the access tokens; the parent of such a token is its grant.
+        credentials: cached credentials of this process.
+        directory: source of the team's members.
+        audit: records the audit events.
+        list_clients: returns the ids of the OAuth clients that the workspace document declares.
+        runtime: clock.
+    """
+
+    def __init__(
+        self,
+        store: GrantStore,
+        credential_store: CredentialStore,
+        credentials: VersionedCache[Credentials],
+        directory: Directory,
+        audit: AccessAudit,
+        list_clients: Callable[[], Awaitable[Container[str]]],
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._credential_store = credential_store
+        self._credentials = credentials
+        self._directory = directory
+        self._audit = audit
+        self._list_clients = list_clients
+        self._runtime = runtime
+
+    async def end(
+        self, grant_id: str, reason: EndReason, actor: str, made_with: Mapping[str, Any] | None = None
+    ) -> None:
+        """End a grant and revoke its access tokens; a repeated call completes an interrupted one.
+
+        Args:
+            grant_id: id of the grant; an unknown grant is ignored.
+            reason: reason for the end, for the audit event.
+            actor: id of the member who ends the grant, for the audit event.
+            made_with: credential of the actor, for the audit event; None if the service ends the grant.
+        """
+        while (stored := await self._store.find(grant_id)) is not None:
+            if stored.grant.end is not None:
+                await self._complete_end(stored)
+                return
+            end = GrantEnd(self._runtime.now(), reason, actor, made_with)
+            await self._store.replace(stored, replace(stored.grant, end=end))
+
+    async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
+        """End the grants to which a member consented with a token or API key that is now revoked."""
+        for grant in await self._store.list_descendants(credential_id):
+            await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, made_with)
+
+    async def find_parent(self, grant_id: str) -> str:
+        """Return the id of the API key or token with which a member consented to a grant; empty if it is unknown."""
+        stored = await self._store.find(grant_id)
+        return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
+
+    async def run(self) -> None:
+        """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
+        for stored in await self._store.list_unrecorded():
+            await self._complete_end(stored)
+        for grant in await self._store.list_active():
+            await self.end_if_orphaned(grant)
+
+    async def end_if_orphaned(self, grant: Grant) -> bool:
+        """End a grant whose member is disabled or whose client is no longer declared; return whether it ended."""
+        if not has_member(await self._directory.get_team(), grant):
+            reason = EndReason.DISABLED
+        elif not grant.client_id.startswith(URL_PREFIX) and grant.client_id not in await self._list_clients():
+            reason = EndReason.UNDECLARED
+        else:
+            return False
+        await self.end(grant.grant_id, reason, grant.member_id)
+        return True
+
+    async def _complete_end(self, stored: StoredGrant) -> None:
+        grant, end = stored.grant, stored.grant.end
+        if end is None or end.is_recorded:
+            return
+        await self._credential_store.revoke_token(grant.grant_id, end.at)
+        self._credentials.invalidate()
+        await self._audit.record(
+            end.actor,
+            "Grant.Ended",
+            "Grant",
+            grant.grant_id,
+            append_id=f"grant-ended-{grant.grant_id}",
+            before={"principal": grant.member_id, "clientId": grant.client_id, "accessRights": sorted(grant.rights)},
+            after={"reason": end.reason, **({} if end.made_with is None else {"madeWith": dict(end.made_with)})},
+        )
+        # A lost race only means that another process marks the event as stored.
+        await self._store.replace(stored, replace(grant, end=replace(end, is_recorded=True)))
+
+
+def has_member(team: Team, grant: Grant) -> bool:
+    """Return whether the member who consented to a grant has been enabled since the consent."""
+    member = team.members.get(grant.member_id)
+    return member is not None and member.enabled and not team.has_ended_token(grant.member_id, grant.grant_id)

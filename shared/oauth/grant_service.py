@@ -1,0 +1,234 @@
+"""Tokens of OAuth grants: exchange of authorization codes and refresh tokens for tokens, and revocation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.auth.issuer import NewToken, TokenIssuer
+from shared.auth.ports import Credentials, CredentialStore, Directory
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import AccessRight
+from shared.errors import Kind, WorkspaceError
+from shared.oauth.errors import OAuthError, invalid_grant_error
+from shared.oauth.grant_ending import GrantEnder, has_member
+from shared.oauth.grants import REFRESH_LIFETIME, EndReason, Grant, GrantStore, RefreshState, StoredGrant
+from shared.oauth.parameters import Parameters
+from shared.oauth.scopes import invalid_scope_error, parse_scope
+from shared.oauth.secrets import (
+    RefreshText,
+    compute_digest,
+    generate_refresh,
+    is_secret_valid,
+    is_verifier_valid,
+    parse_code,
+    parse_refresh,
+)
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.versioned_cache import VersionedCache
+
+REUSE_GRACE: Final = timedelta(seconds=10)
+"""Time after the first use of an authorization code in which a second use is only rejected.
+
+The second use can be a simultaneous request of the same client. A later second use ends the grant.
+"""
+
+_BAD_CODE: Final = "The authorization code is not valid for this client, or was used or has expired."
+_BAD_REFRESH: Final = "The refresh token is not valid for this client, or was used, revoked or has expired."
+
+
+class GrantService:
+    """Issues the access and refresh tokens of OAuth grants.
+
+    Args:
+        store: storage of the grants.
+        ender: ends grants.
+        issuer: issues access tokens.
+        credential_store: storage of the access tokens.
+        credentials: cached credentials of this process.
+        directory: source of the team's members.
+        runtime: clock and randomness.
+    """
+
+    def __init__(
+        self,
+        store: GrantStore,
+        ender: GrantEnder,
+        issuer: TokenIssuer,
+        credential_store: CredentialStore,
+        credentials: VersionedCache[Credentials],
+        directory: Directory,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._ender = ender
+        self._issuer = issuer
+        self._credential_store = credential_store
+        self._credentials = credentials
+        self._directory = directory
+        self._runtime = runtime
+
+    async def find_by_code(self, client_id: str, parameters: Parameters) -> StoredGrant:
+        """Return the grant of the authorization code in a token request, after a check of the PKCE code verifier.
+
+        Raises:
+            OAuthError: ``invalid_grant``, or ``invalid_request`` if a parameter is missing.
+        """
+        code = parse_code(parameters.require("code"))
+        verifier, redirect_uri = parameters.require("code_verifier"), parameters.get("redirect_uri")
+        stored = None if code is None else await self._store.find(code.grant_id)
+        if code is None or stored is None or not is_secret_valid(code.secret, stored.grant.code.digest):
+            raise invalid_grant_error(_BAD_CODE)
+        proof = stored.grant.code
+        if stored.grant.client_id != client_id or redirect_uri not in (None, proof.redirect_uri):
+            raise invalid_grant_error(_BAD_CODE)
+        if not is_verifier_valid(verifier, proof.challenge):
+            raise invalid_grant_error("The parameter code_verifier does not match the code challenge.")
+        return stored
+
+    async def redeem_code(self, stored: StoredGrant) -> tuple[NewToken, str]:
+        """Exchange an authorization code for an access token and the first refresh token.
+
+        Of several simultaneous calls, one succeeds.
+
+        Raises:
+            OAuthError: ``invalid_grant``.
+            WorkspaceError: UNAVAILABLE.
+        """
+        grant, at = stored.grant, self._runtime.now()
+        if grant.refresh is not None and at - grant.refresh.started_at > REUSE_GRACE:
+            await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
+        if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
+            raise invalid_grant_error(_BAD_CODE)
+        caller = await self.authorize(grant, CredentialKind.AUTHORIZATION_CODE)
+        # The token is issued first, so that a failure leaves the code usable.
+        token = await self._issuer.mint(caller, None, None)
+        text = generate_refresh(self._runtime, grant.grant_id)
+        redeemed = replace(grant, refresh=self._build_state(grant, text, at, at))
+        if not await self._store.replace(stored, redeemed):
+            await self._credential_store.revoke_token(token.token_id, at)
+            self._credentials.invalidate()
+            raise invalid_grant_error(_BAD_CODE)
+        return token, str(text)
+
+    async def find_by_refresh_token(self, client_id: str, text: str) -> StoredGrant:
+        """Return the grant of a refresh token. A refresh token that was already used ends the grant.
+
+        Raises:
+            OAuthError: ``invalid_grant``.
+        """
+        parsed = parse_refresh(text)
+        stored = None if parsed is None else await self._store.find(parsed.grant_id)
+        refresh = None if stored is None else stored.grant.refresh
+        if parsed is None or stored is None or refresh is None or not is_secret_valid(parsed.family, refresh.family):
+            raise invalid_grant_error(_BAD_REFRESH)
+        if stored.grant.client_id != client_id:
+            raise invalid_grant_error(_BAD_REFRESH)
+        if not is_secret_valid(parsed.secret, refresh.digest):
+            await self._ender.end(stored.grant.grant_id, EndReason.REUSE, stored.grant.member_id)
+            raise invalid_grant_error(_BAD_REFRESH)
+        return stored
+
+    async def refresh(self, stored: StoredGrant, text: str, scope: str | None) -> tuple[NewToken, str]:
+        """Exchange the newest refresh token for an access token and the next refresh token.
+
+        Args:
+            stored: grant of the refresh token, from :meth:`find_by_refresh_token`.
+            text: the refresh token.
+            scope: rights of the access token; None for all rights of the grant.
+
+        Raises:
+            OAuthError: ``invalid_grant``; ``invalid_scope`` if the grant lacks a right.
+            WorkspaceError: UNAVAILABLE.
+        """
+        grant, at, before = stored.grant, self._runtime.now(), parse_refresh(text)
+        if before is None or grant.refresh is None or not grant.is_active(at):
+            raise invalid_grant_error(_BAD_REFRESH)
+        caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
+        rights = None if scope is None else _select_rights(grant, caller, scope)
+        token = await self._issuer.mint(caller, None, None if rights is None else sorted(rights))
+        after = generate_refresh(self._runtime, grant.grant_id, before.family)
+        renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
+        if not await self._store.replace(stored, renewed):
+            # Another request used the same refresh token at the same time: one of the two may be a thief.
+            await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
+            raise invalid_grant_error(_BAD_REFRESH)
+        return token, str(after)
+
+    async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
+        """Return the member who consented to a grant as a caller with the delegated rights that the member still has.
+
+        Raises:
+            OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no
+                longer declared, or if the credential with which the member consented was revoked or has expired.
+        """
+        team, credentials = await self._directory.get_team(), await self._credentials.current()
+        member = team.members.get(grant.member_id)
+        if await self._ender.end_if_orphaned(grant) or member is None:
+            raise invalid_grant_error("The member who consented is disabled, or the client was removed.")
+        key = credentials.keys.get(grant.api_key_id)
+        if grant.token_id in credentials.revoked_tokens or (key is not None and team.find_key_end(key) is not None):
+            await self._ender.end(grant.grant_id, EndReason.CREDENTIAL, grant.member_id)
+            raise invalid_grant_error("The credential with which the member consented was revoked.")
+        rights = grant.rights & member.access_rights
+        ends_at = grant.credential_ends_at
+        if not rights or (ends_at is not None and ends_at <= self._runtime.now()):
+            raise invalid_grant_error("The member no longer has the delegated access rights.")
+        return Principal(
+            member_id=member.id,
+            identity=None if member.service else member.id,
+            name=member.name,
+            rights=rights,
+            via=via,
+            credential_id=grant.grant_id,
+            expires_at=ends_at,
+            client_id=grant.client_id,
+            sign_in=grant.sign_in,
+        )
+
+    async def list_visible(self, caller: Principal) -> Sequence[Grant]:
+        """Return the caller's active grants, or those of all members if the caller may manage keys, oldest first."""
+        can_manage = AccessRight.KEYS_MANAGE in caller.rights
+        team = await self._directory.get_team()
+        found = await self._store.list_active(None if can_manage else caller.member_id)
+        return [grant for grant in found if has_member(team, grant)]
+
+    async def end(self, caller: Principal, grant_id: str) -> None:
+        """End a grant; the grant of another member requires the right to manage keys.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``GRANT_NOT_FOUND``; FORBIDDEN.
+        """
+        stored = await self._store.find(grant_id)
+        if stored is None or stored.grant.refresh is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to a client has this id.")
+        if stored.grant.member_id != caller.member_id:
+            caller.require_right(AccessRight.KEYS_MANAGE)
+        await self._ender.end(grant_id, EndReason.MEMBER, caller.member_id, caller.describe_credential())
+
+    async def end_by_client(self, client_id: str, text: str) -> bool:
+        """End the grant of a refresh token at the request of its client; return False if the token is unknown."""
+        try:
+            stored = await self.find_by_refresh_token(client_id, text)
+        except OAuthError:
+            return False
+        await self._ender.end(stored.grant.grant_id, EndReason.CLIENT, stored.grant.member_id)
+        return True
+
+    def _build_state(self, grant: Grant, text: RefreshText, at: datetime, started_at: datetime) -> RefreshState:
+        expires_at = at + REFRESH_LIFETIME
+        if grant.credential_ends_at is not None:
+            expires_at = min(expires_at, grant.credential_ends_at)
+        return RefreshState(compute_digest(text.family), compute_digest(text.secret), expires_at, at, started_at)
+
+
+def _select_rights(grant: Grant, caller: Principal, scope: str) -> frozenset[AccessRight]:
+    """Return the rights of an access token with the requested scope, without rights that the member has lost."""
+    rights = parse_scope(scope)
+    if not rights <= grant.rights:
+        raise invalid_scope_error(f"The grant lacks the access rights {', '.join(sorted(rights - grant.rights))}.")
+    remaining = rights & caller.rights
+    if not remaining:
+        raise invalid_scope_error("The member no longer has these access rights.")
+    return remaining

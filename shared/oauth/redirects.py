@@ -1,0 +1,35 @@
+"""Redirects of the browser to an OAuth client, with an authorization code or an error."""
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from shared.oauth.errors import OAuthError, OAuthErrorCode, to_description
+from shared.oauth.parameters import Parameters
+from shared.observability.metrics import count
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Redirect of the browser to the OAuth client, with an authorization code or an error."""
+
+    address: str
+
+
+def denied_error(description: str) -> OAuthError:
+    """Build the error for a request that the member or the service denies."""
+    return OAuthError(OAuthErrorCode.ACCESS_DENIED, description)
+
+
+def build_error_redirect(redirect_uri: str, parameters: Parameters, base: str, error: OAuthError) -> Redirect:
+    """Build the redirect with an error; errors other than a denial are counted."""
+    if error.error is not OAuthErrorCode.ACCESS_DENIED:
+        count("workspace.oauth.refusals", error=str(error.error))
+    members = {"error": str(error.error), "error_description": to_description(error.detail)}
+    return Redirect(append_query(redirect_uri, parameters, base, members))
+
+
+def append_query(redirect_uri: str, parameters: Parameters, base: str, members: dict[str, str]) -> str:
+    """Return a redirect URI with ``members``, ``state`` and ``iss`` (RFC 9207) as further query parameters."""
+    state = parameters.get("state")
+    query = {**members, **({} if state is None else {"state": state}), "iss": base}
+    return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode(query, quote_via=quote)}"

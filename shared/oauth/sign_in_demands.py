@@ -1,0 +1,146 @@
+"""Demands of OAuth clients on the person's sign-in: ``max_age`` and ``prompt=login`` (OpenID Connect Core 3.1.2.1)."""
+
+import hashlib
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.auth.reauthentication import MAX_AHEAD, build_reauthentication_error
+from shared.auth.sign_ins import SignIn
+from shared.errors import invalid
+from shared.oauth.errors import OAuthError, invalid_request_error
+from shared.oauth.parameters import Parameters
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import parse_rfc3339, rfc3339
+
+REQUESTED_AT: Final = "requested_at"
+"""Parameter with the time of an authorization request, which the service adds to the address of the consent page."""
+
+REMEMBERED_REQUESTS: Final = 1_000
+LONGEST_CONSENT: Final = timedelta(hours=1)
+"""Time within which the person must answer a request that requires a new sign-in."""
+
+_MAX_DIGITS: Final = 9
+_IDENTIFYING: Final = ("client_id", "redirect_uri", "state", "code_challenge")
+
+
+@dataclass(frozen=True, slots=True)
+class SignInDemand:
+    """Demand of an OAuth client on the sign-in of the person who consents.
+
+    Attributes:
+        max_age: maximum age of the sign-in in seconds; None for any age.
+        is_new: True if the person must sign in after the request.
+    """
+
+    max_age: int | None
+    is_new: bool
+
+    def check(self, sign_in: SignIn, requested_at: datetime | None, at: datetime) -> None:
+        """Check that a sign-in is recent enough for the OAuth client.
+
+        Args:
+            sign_in: sign-in of the person who consents.
+            requested_at: time of the authorization request. If it is None (unknown) and the client requires a new
+                sign-in, every sign-in is rejected.
+            at: time of the consent.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED``.
+        """
+        if self.is_new and not _is_later(sign_in, requested_at):
+            raise build_reauthentication_error(0, "The application")
+        if self.max_age and not _is_within(sign_in, timedelta(seconds=self.max_age), at):
+            raise build_reauthentication_error(self.max_age, "The application")
+
+
+def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
+    """Parse the parameters ``max_age`` and ``prompt`` of an authorization request.
+
+    The maximum age 0 has the meaning of ``prompt=login``, because every sign-in is older than 0 seconds.
+
+    Raises:
+        OAuthError: ``invalid_request`` if ``max_age`` is not a number of seconds.
+    """
+    text, prompt = parameters.get("max_age"), parameters.get("prompt") or ""
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise invalid_request_error(f"The parameter max_age must be a number of at most {_MAX_DIGITS} digits.")
+    max_age = None if text is None else int(text)
+    return SignInDemand(max_age, max_age == 0 or "login" in prompt.split())
+
+
+class RequestTimes:
+    """Times of the authorization requests that this process has received and that require a new sign-in.
+
+    The consent page sends this time back. The stored times are for pages that send only the client's parameters.
+
+    Args:
+        runtime: clock of the service.
+    """
+
+    def __init__(self, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._runtime = runtime
+        self._times: OrderedDict[bytes, datetime] = OrderedDict()
+
+    def record(self, parameters: Parameters) -> str | None:
+        """Record that a request arrived now; return the time, for the consent page.
+
+        Returns:
+            The value of the parameter ``requested_at``; None if the request requires no new sign-in or is malformed.
+        """
+        try:
+            if not parse_sign_in_demand(parameters).is_new:
+                return None
+        except OAuthError:
+            return None
+        at, identity = self._runtime.now(), _identify(parameters)
+        self._times[identity] = at
+        self._times.move_to_end(identity)
+        if len(self._times) > REMEMBERED_REQUESTS:
+            self._times.popitem(last=False)
+        return rfc3339(at)
+
+    def find(self, parameters: Parameters) -> datetime | None:
+        """Return the time of a request: the later one of those that were recorded and that the consent page sent.
+
+        The page may send the time of another instance. A time of over an hour ago does not count, because a forged one
+        would make every sign-in new.
+
+        Returns:
+            The time; None if it is unknown.
+
+        Raises:
+            WorkspaceError: INVALID naming ``requested_at``.
+        """
+        text, recorded = parameters.get(REQUESTED_AT), self._times.get(_identify(parameters))
+        if text is None:
+            return recorded
+        try:
+            sent = parse_rfc3339(text)
+        except ValueError as error:
+            raise invalid(REQUESTED_AT, str(error)) from None
+        if self._runtime.now() - sent > LONGEST_CONSENT:
+            return recorded
+        return sent if recorded is None else max(sent, recorded)
+
+
+def _is_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
+    """Return whether a sign-in is at most this old, and not in the future."""
+    return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
+
+
+def _is_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
+    """Return whether a sign-in is known to be later than a request."""
+    if sign_in.exact_time is None or requested_at is None:
+        return False
+    # Entra ID states whole seconds, so a sign-in in the second of the request counts as later.
+    is_exact = sign_in.exact_time != sign_in.at
+    return sign_in.exact_time >= (requested_at if is_exact else requested_at.replace(microsecond=0))
+
+
+def _identify(parameters: Parameters) -> bytes:
+    """Return a digest of the parameters that identify a request, because their values can be long."""
+    values = json.dumps([parameters.get(name) for name in _IDENTIFYING])
+    return hashlib.sha256(values.encode()).digest()

@@ -1,0 +1,162 @@
+"""Responses Objects of OpenAPI: documented replies, and problem documents of errors."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from shared.http.messages import PROBLEM_JSON
+from shared.http.operation_docs import JSON, DocumentedReply
+from shared.http.operations import Access, Operation
+from shared.http.problems import TYPE_BASE
+from shared.http.versions import CURRENT, HEADER, SUPPORTED
+from shared.openapi.error_codes import ERROR_CODES
+from shared.openapi.operation_errors import list_error_codes, list_error_statuses
+from shared.openapi.schemas import Schema, SchemaRegistry
+
+
+def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
+    """Build the Responses Object of an operation: its successful replies, and a reply for each error status."""
+    known = operation.access is not Access.PUBLIC
+    errors = list_error_statuses(operation)
+    own = {reply.status for reply in operation.docs.replies}
+    responses = {
+        str(status): build_error_response(operation, status, schemas) for status in errors if status not in own
+    }
+    for reply in operation.docs.replies:
+        response = build_response(reply, schemas, limited=known)
+        response["headers"] |= VERSION_HEADER if operation.is_versioned else {}
+        if reply.status in errors:
+            # Both forms occur with this status: the operation's own form and a problem document.
+            codes = list_error_codes(operation, reply.status)
+            schemas.shown_errors.update((code, reply.status) for code in codes)
+            response["content"] |= build_problem_response(reply.status, codes)["content"]
+        responses[str(reply.status)] = response
+    return dict(sorted(responses.items()))
+
+
+def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
+    """Build the Response Object of an error: a shared problem document, or the operation's own form of errors."""
+    if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return {"$ref": schemas.register_problem(status, list_error_codes(operation, status))}
+    shape, example = operation.docs.errors
+    reply = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)
+    response = build_response(reply, schemas, limited=status != _UNAUTHENTICATED)
+    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
+        # A host that limits request lines replies with a problem document itself.
+        response["content"] |= build_problem_response(status, ())["content"]
+    return {**response, "headers": {**response.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
+
+
+def build_response(reply: DocumentedReply, schemas: SchemaRegistry, *, limited: bool) -> Schema:
+    """Build the Response Object of a reply.
+
+    Args:
+        reply: declaration of the reply.
+        schemas: registry of named schemas.
+        limited: True if the reply has rate-limit headers.
+    """
+    content: Schema = {}
+    if reply.shape is not None:
+        content[JSON] = {"schema": schemas.register(reply.shape, "serialization"), "example": reply.example}
+    content |= {form: {"schema": dict(schema)} for form, schema in reply.forms.items()}
+    headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in reply.headers.items()}
+    headers |= {**(LIMIT_HEADERS if limited else {}), **TRACE_HEADER}
+    return {
+        "description": reply.description,
+        **({"content": content} if content else {}),
+        "headers": headers,
+    }
+
+
+def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
+    """Build the Response Object of a problem document.
+
+    Args:
+        status: HTTP status of the reply.
+        codes: error codes with this status; empty if they are not known.
+    """
+    phrase = HTTPStatus(status).phrase
+    limits = {} if status == _UNAUTHENTICATED else LIMIT_HEADERS
+    return {
+        "description": phrase,
+        "content": {PROBLEM_JSON: _build_problem_form(status, codes)},
+        "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER, **VERSION_HEADER},
+    }
+
+
+def _build_problem_form(status: int, codes: Sequence[str]) -> Schema:
+    # Code generators ignore properties beside a reference, so their clients accept a code that a later version adds.
+    schema = {"$ref": "#/components/schemas/Problem"}
+    if not codes:
+        return {"schema": schema, "example": build_problem_example("INTERNAL_ERROR", status)}
+    examples = {code: {"$ref": f"#/components/examples/{build_example_name(code, status)}"} for code in codes}
+    return {"schema": {**schema, "properties": {"code": {"enum": list(codes)}}}, "examples": examples}
+
+
+def build_example_name(code: str, status: int) -> str:
+    """Return the name of an error's example under ``components``; it has the status if the code has several."""
+    return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
+
+
+def build_problem_example(code: str, status: int) -> Schema:
+    """Build an example of a problem document."""
+    return {
+        "type": TYPE_BASE + code.lower().replace("_", "-"),
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": ERROR_CODES[code].detail,
+        "code": code,
+        "traceId": "0af7651916cd43dd8448eb211c80319c",
+    }
+
+
+def build_error_components(schemas: SchemaRegistry) -> tuple[Schema, Schema]:
+    """Build the shared replies about errors and their examples, each by its name under ``components``."""
+    responses = {
+        name: build_problem_response(status, codes) for name, (status, codes) in sorted(schemas.problems.items())
+    }
+    examples = {
+        build_example_name(code, status): {"summary": code, "value": build_problem_example(code, status)}
+        for code, status in sorted(schemas.shown_errors)
+    }
+    return responses, examples
+
+
+def _build_header(description: str, *, required: bool = True) -> Schema:
+    return {"description": description, "required": required, "schema": {"type": "string"}}
+
+
+_UNAUTHENTICATED = 401
+"""Status whose replies have no rate-limit headers, because the caller is unknown."""
+
+HEADERS: Schema = {
+    "RateLimit": _build_header(
+        'Remaining requests of the caller: `"default";r=599;t=60`, requests and seconds until the limit is restored '
+        "(draft-ietf-httpapi-ratelimit-headers-10).",
+        required=False,
+    ),
+    "RateLimit-Policy": _build_header(
+        'Limit of the caller: `"default";q=600;w=60`, requests per window in seconds.', required=False
+    ),
+    HEADER: {
+        "description": "Version of the API of this reply.",
+        "required": False,
+        "schema": {"type": "string", "enum": list(SUPPORTED)},
+        "example": CURRENT,
+    },
+    "x-request-id": _build_header("Identifies the request in the service log: the caller's own id, or a new one."),
+}
+"""Headers of many replies, by their names under ``components``."""
+
+LIMIT_HEADERS: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in ("RateLimit", "RateLimit-Policy")}
+VERSION_HEADER: Schema = {HEADER: {"$ref": f"#/components/headers/{HEADER}"}}
+TRACE_HEADER: Schema = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
+_PROBLEM_HEADERS = {
+    401: {
+        "WWW-Authenticate": _build_header(
+            "`Bearer`; with `error` and `max_age` (RFC 9470) if the person must sign in again."
+        )
+    },
+    429: {"Retry-After": _build_header("Seconds to wait.")},
+    503: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
+    507: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
+}

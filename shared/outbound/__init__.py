@@ -1,0 +1,1 @@
+"""HTTP requests to URLs that users chose: rules for addresses against request forgery, and the client's port."""

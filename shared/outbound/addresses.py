@@ -1,0 +1,233 @@
+"""Rules for the URLs and IP addresses that the service may call for users (protection against request forgery)."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+MAX_URL_LENGTH: Final = 2_048
+HTTPS_PORT: Final = 443
+HTTP_PORT: Final = 80
+LOWEST_HIGH_PORT: Final = 1_024
+
+type Address = IPv4Address | IPv6Address
+type Network = IPv4Network | IPv6Network
+
+ALWAYS_REFUSED: Final[frozenset[Address]] = frozenset(
+    map(ip_address, ("169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "fd00:ec2::254"))
+)
+"""Metadata addresses of cloud platforms, which return credentials or machine settings; no setting allows them."""
+
+_NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.31.196.0/24",  # AS112
+            "192.52.193.0/24",  # AMT
+            "192.88.99.0/24",  # 6to4 relay
+            "192.168.0.0/16",  # private
+            "192.175.48.0/24",  # AS112
+            "198.18.0.0/15",  # benchmarking
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, broadcast
+        ),
+    )
+)
+_PUBLIC_IPV6: Final = IPv6Network("2000::/3")
+"""Global unicast addresses. Other IPv6 addresses are local, embed an IPv4 address, or are not assigned."""
+_NOT_PUBLIC_IPV6: Final[tuple[Network, ...]] = tuple(
+    map(
+        ip_network,
+        (
+            "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4
+            "2620:4f:8000::/48",  # AS112
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+_VISIBLE: Final = re.compile(r"[!-\[\]-~]+")
+"""Visible ASCII characters except the backslash, which some parsers treat as a slash."""
+_HOST_AND_PORT: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::[0-9]{1,5})?")
+_LABEL: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_MAX_NAME: Final = 253
+
+
+class AddressRefusedError(Exception):
+    """Raised if the rules do not allow a URL or one of its IP addresses.
+
+    Args:
+        reason: one sentence for a person; contains no path, query or password of the URL.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundUrl:
+    """URL whose text follows the rules; the IP addresses of its host are not checked yet.
+
+    Attributes:
+        text: the whole URL. It can contain secrets; use :attr:`origin` and :attr:`digest` in logs and errors.
+        scheme: ``https`` or ``http``.
+        host: host name in lowercase, or IP address without brackets.
+        port: port number.
+    """
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port, which contain no secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the URL, in hexadecimal digits."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @property
+    def literal(self) -> Address | None:
+        """IP address of the host; None for a host name."""
+        try:
+            return ip_address(self.host)
+        except ValueError:
+            return None
+
+
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """Parse a comma-separated list of IP networks in CIDR form.
+
+    Raises:
+        ValueError: a part is not a network.
+    """
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def parse_outbound_url(text: str) -> OutboundUrl:
+    """Parse a URL, and check the rules that do not depend on the IP addresses of its host.
+
+    Raises:
+        AddressRefusedError: the URL breaks a rule.
+    """
+    if not _VISIBLE.fullmatch(text) or len(text) > MAX_URL_LENGTH:
+        raise AddressRefusedError(
+            f"The URL must have 1 to {MAX_URL_LENGTH} visible ASCII characters; write other characters in "
+            "percent-encoded form, and international host names in their form `xn--`."
+        )
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise AddressRefusedError("The URL has no valid host and port.") from None
+    scheme = parts.scheme.lower()
+    if scheme not in {"https", "http"}:
+        raise AddressRefusedError("The URL must begin with `https://`.")
+    if "@" in parts.netloc:
+        raise AddressRefusedError("The URL must not contain a user name or password.")
+    if not _HOST_AND_PORT.fullmatch(parts.netloc):
+        raise AddressRefusedError("The URL has no valid host and port.")
+    if "#" in text:
+        raise AddressRefusedError("The URL must not contain a fragment (`#`).")
+    port = port if port is not None else HTTPS_PORT if scheme == "https" else HTTP_PORT
+    if port != HTTPS_PORT and port < LOWEST_HIGH_PORT:
+        raise AddressRefusedError(f"The port must be {HTTPS_PORT} or between {LOWEST_HIGH_PORT} and 65535, not {port}.")
+    return OutboundUrl(text, scheme, _parse_host(parts), port)
+
+
+def _parse_host(parts: SplitResult) -> str:
+    """Check and return the host of a URL.
+
+    IPv4 addresses are accepted in their usual form only, because resolvers read ``2130706433``, ``0x7f.1`` and
+    ``0177.0.0.1`` as 127.0.0.1.
+    """
+    host = (parts.hostname or "").lower()
+    try:
+        if parts.netloc.startswith("["):
+            return str(IPv6Address(host))
+        labels = host.split(".")
+        if _NUMBER.fullmatch(labels[-1]):
+            return str(IPv4Address(host))
+    except ValueError:
+        raise AddressRefusedError(
+            "The host must be a name, an IPv4 address of four decimal numbers, or an IPv6 address in brackets."
+        ) from None
+    if len(host) > _MAX_NAME or not all(map(_LABEL.fullmatch, labels)):
+        raise AddressRefusedError("The host is not a valid host name.")
+    return host
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an IP address belongs to a machine on the public internet.
+
+    IPv6 addresses that contain an IPv4 address (IPv4-mapped, NAT64, 6to4, Teredo) are not public.
+    """
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC) and address not in ALWAYS_REFUSED
+    return address in _PUBLIC_IPV6 and not any(address in network for network in _NOT_PUBLIC_IPV6)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRules:
+    """Rules for the IP addresses to which the host of a URL resolves.
+
+    Attributes:
+        allowed_networks: internal networks that the operator allows; plain http is allowed in them.
+        own_ports: ports of this service, which are not allowed at internal addresses.
+    """
+
+    allowed_networks: tuple[Network, ...] = ()
+    own_ports: frozenset[int] = frozenset()
+
+    def check(self, url: OutboundUrl, addresses: Collection[Address], *, https_only: bool = False) -> None:
+        """Check all IP addresses of a URL's host.
+
+        Args:
+            url: URL from ``parse_outbound_url``.
+            addresses: IP addresses to which the host name resolves.
+            https_only: True to reject plain http even in allowed networks.
+
+        Raises:
+            AddressRefusedError: one of the addresses is not allowed, or the host has no address.
+        """
+        if not addresses:
+            raise AddressRefusedError(f"The host `{url.host}` has no address.")
+        for address in addresses:
+            self._check_address(url, address)
+        if url.scheme != "https" and (https_only or not all(map(self._is_allowed, addresses))):
+            raise AddressRefusedError("The URL must begin with `https://`.")
+
+    def _check_address(self, url: OutboundUrl, address: Address) -> None:
+        if address in ALWAYS_REFUSED or not (is_public(address) or self._is_allowed(address)):
+            raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
+        if url.port in self.own_ports and not is_public(address):
+            raise AddressRefusedError(f"Port {url.port} belongs to this service.")
+
+    def _is_allowed(self, address: Address) -> bool:
+        return address not in ALWAYS_REFUSED and any(address in network for network in self.allowed_networks)
+
+
+def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
+    """Parse the addresses that a resolver returned; an address with a zone (``fe80::1%eth0``) loses the zone."""
+    return tuple(dict.fromkeys(ip_address(text.partition("%")[0]) for text in texts))

@@ -1,0 +1,118 @@
+"""Verification of all audit chains in the background, in runs of limited length.
+
+A run verifies the chains that have grown since their last verification, the longest unverified first. A broken chain is
+verified in each period, because it may have been repaired. Only complete results are stored, and a verification always
+begins at the first record: a stored intermediate state could be forged, so that changed records would look valid.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shared.errors import WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.observability.metrics import count
+from shared.provenance.overview_ports import ChainOverview, ChainSummary
+from shared.provenance.ports import ChainKey
+from shared.provenance.verifier import ChainVerifier, VerificationRun, store_result
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
+
+RUN_SECONDS: Final = 600.0
+STEP_RECORDS: Final = 131_072
+"""Number of records that are verified between two checks of the time limit."""
+_PAGE: Final = 1_000
+_LOG = get_logger("verification")
+
+type OnBroken = Callable[[ChainKey, str, str], Awaitable[None]]
+
+
+class BackgroundVerification:
+    """Verifies all chains of the workspace and stores the results.
+
+    Args:
+        overview: store of the chains' summaries and of the results of their last verifications.
+        verifier: verifies single chains.
+        on_broken: called for each broken chain, with key, place of the fault and reason, before the result is stored.
+            If the process ends in between, the chain is verified again, so no broken chain is missed.
+        seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        overview: ChainOverview,
+        verifier: ChainVerifier,
+        *,
+        seconds: float = RUN_SECONDS,
+        on_broken: OnBroken | None = None,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._overview = overview
+        self._verifier = verifier
+        self._seconds = seconds
+        self._on_broken = on_broken
+        self._runtime = runtime
+        self._period_start = ""
+        self._unfinished: VerificationRun | None = None
+
+    async def run(self) -> bool:
+        """Verify the chains that are due until the time limit; return whether all of them are verified.
+
+        If the result is False, call the method again soon: the next run verifies the remaining chains.
+        """
+        deadline = self._runtime.monotonic() + self._seconds
+        self._period_start = self._period_start or rfc3339(self._runtime.now())
+        due = await self._list_due()
+        if self._unfinished is not None:
+            due.insert(0, self._unfinished.chain)
+        for chain in dict.fromkeys(due):
+            if self._runtime.monotonic() >= deadline or not await self._verify_until(chain, deadline):
+                return False
+        self._period_start = ""
+        return True
+
+    async def _list_due(self) -> list[ChainKey]:
+        """List the chains that must be verified, the longest unverified first."""
+        due: list[tuple[str, ChainKey]] = []
+        after: ChainKey | None = None
+        while page := await self._overview.list_chains(None, after, _PAGE):
+            after = page[-1].chain
+            due += [(one.verdict.verified_at if one.verdict else "", one.chain) for one in page if self._is_due(one)]
+        return [chain for _, chain in sorted(due)]
+
+    def _is_due(self, summary: ChainSummary) -> bool:
+        verdict = summary.verdict
+        if verdict is None:
+            return True
+        # A chain that grows during a period is due in the next one.
+        return verdict.verified_at < self._period_start and (verdict.records != summary.records or not verdict.is_valid)
+
+    async def _verify_until(self, chain: ChainKey, deadline: float) -> bool:
+        """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
+
+        An error is logged, so that other chains are still verified; this chain is due again in the next period.
+        """
+        try:
+            run, self._unfinished = self._unfinished, None
+            if run is None or run.chain != chain:
+                run = await self._verifier.start(chain)
+            while not await self._verifier.advance(run, STEP_RECORDS):
+                if self._runtime.monotonic() >= deadline:
+                    self._unfinished = run
+                    return False
+            await self._finish_verification(run)
+        except WorkspaceError as error:
+            count("workspace.chain.verify.failures", target=chain.target.value)
+            _LOG.warning(
+                "an audit chain could not be verified: %s",
+                error,
+                extra=fields(target=chain.target, scopeKey=chain.scope_key),
+            )
+        return True
+
+    async def _finish_verification(self, run: VerificationRun) -> None:
+        verdict = await self._verifier.finish(run)
+        count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
+        if self._on_broken is not None and not verdict.chain_valid:
+            await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
+        await store_result(self._overview, run, verdict, self._runtime)

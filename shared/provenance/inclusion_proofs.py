@@ -1,0 +1,77 @@
+"""Inclusion proofs of many records of one chain, in ascending order of the records."""
+
+from shared.provenance.chain_trees import (
+    SUBTREE_LEAVES,
+    ChainTrees,
+    MerkleInclusionProof,
+    build_refused_error,
+    parse_leaf,
+)
+from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_ranges
+from shared.provenance.ports import ChainKey, ChainStore
+
+
+class InclusionProofs:
+    """Creates proofs that a signed Merkle tree contains certain records. Each part of the chain is read only once.
+
+    Args:
+        store: store of the chain.
+        trees: computes the Merkle trees of chains.
+        chain: chain of the records.
+        size: number of records in the signed tree.
+    """
+
+    def __init__(self, store: ChainStore, trees: ChainTrees, chain: ChainKey, size: int) -> None:
+        self._store = store
+        self._trees = trees
+        self._chain = chain
+        self._size = size
+        self._subtree = -1
+        self._hashes: list[bytes] = []
+        self._inside: dict[tuple[int, int], bytes] = {}
+        self._outside: dict[tuple[int, int], bytes] = {}
+
+    def get_leaf_hash(self, sequence: int) -> bytes:
+        """Return the stored ``Hash`` of the record that was proved last, as raw bytes."""
+        return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
+
+    async def prove(self, sequence: int) -> MerkleInclusionProof:
+        """Return the inclusion proof of the record with a sequence number, which must not decrease between calls.
+
+        Raises:
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if a record of the tree is missing or a stored Hash is
+                invalid; UNAVAILABLE if the store does not respond.
+        """
+        subtree = (sequence - 1) // SUBTREE_LEAVES
+        if subtree != self._subtree:
+            await self._load_subtree(subtree)
+        ranges = list_inclusion_ranges(sequence - 1, self._size)
+        hashes = [await self._find_root(first, last) for first, last in ranges]
+        return MerkleInclusionProof(sequence - 1, self._size, hashes)
+
+    async def _load_subtree(self, subtree: int) -> None:
+        first = subtree * SUBTREE_LEAVES
+        count = min(SUBTREE_LEAVES, self._size - first)
+        hashes = await self._store.read_hashes(self._chain, first, limit=count)
+        self._subtree = subtree
+        if len(hashes) < count:
+            raise build_refused_error(f"The chain has fewer records than the {self._size} of its checkpoint.")
+        self._hashes = list(map(parse_leaf, hashes))
+        self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
+
+    async def _find_root(self, first: int, last: int) -> bytes:
+        start = self._subtree * SUBTREE_LEAVES
+        if start <= first and last <= start + SUBTREE_LEAVES:
+            return self._compute_inside(first, last)
+        if (first, last) not in self._outside:
+            tree = await self._trees.build_tree(self._chain, first, last)
+            self._outside[first, last] = tree.compute_root()
+        return self._outside[first, last]
+
+    def _compute_inside(self, first: int, last: int) -> bytes:
+        root = self._inside.get((first, last))
+        if root is None:
+            middle = first + (1 << (last - first - 1).bit_length() - 1)
+            root = hash_node(self._compute_inside(first, middle), self._compute_inside(middle, last))
+            self._inside[first, last] = root
+        return root

@@ -1,0 +1,232 @@
+"""Overview of the whole audit log: all chains with their record counts, and all pending amendments."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shared.errors import Kind, WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.decisions import look_up_decisions
+from shared.provenance.hash_rule import format_record_id, is_time
+from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingEntry, PendingPlace
+from shared.provenance.ports import ChainKey, ChainStore, Target
+from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_result
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1_000
+COUNT_SECONDS: Final = 20.0
+"""Seconds for which a request for pending amendments may count chains that an earlier version wrote."""
+CHECK_SECONDS: Final = 60.0
+"""Seconds for which a process assumes that all chains are counted, after it has found no uncounted chain."""
+_READS_AT_ONCE: Final = 16
+_CHAINS_AT_ONCE: Final = 100
+_LOG = get_logger("provenance")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPage:
+    """Page of chain summaries.
+
+    Attributes:
+        summaries: complete summaries of the chains, with all counts.
+        has_more: whether more chains follow.
+    """
+
+    summaries: Sequence[ChainSummary]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """Page of pending amendments.
+
+    Attributes:
+        result: amendments of the page, oldest first.
+        places: position of each amendment in the list of all pending amendments.
+        has_more: whether more pending amendments may follow.
+    """
+
+    result: AuditQueryResult
+    places: Sequence[PendingPlace]
+    has_more: bool
+
+
+class AuditOverview:
+    """Lists all audit chains and all pending amendments of the workspace.
+
+    Args:
+        index: store of the chains' summaries and of the index of pending amendments.
+        store: store of the chains.
+        checkpoints: reads signed checkpoints.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self, index: ChainOverview, store: ChainStore, checkpoints: Checkpoints, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._index = index
+        self._store = store
+        self._checkpoints = checkpoints
+        self._checked_at = -CHECK_SECONDS
+        self._counting = asyncio.Lock()
+        self._runtime = runtime
+
+    async def list_chains(
+        self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
+    ) -> SummaryPage:
+        """Return summaries of the chains that have records, by target (kind of chain) and scope.
+
+        Args:
+            target: return only chains of this container; None for the chains of all containers.
+            after: key of the last chain on the previous page; None for the first page.
+            limit: maximum number of summaries.
+            broken_only: whether only chains are returned whose last background verification found a fault.
+        """
+        found = await self._index.list_chains(target, after, limit + 1, broken_only=broken_only)
+        places = asyncio.Semaphore(_READS_AT_ONCE)
+
+        async def complete_if_necessary(summary: ChainSummary) -> ChainSummary:
+            if summary.first_at and summary.pending is not None and summary.checkpoint_size is not None:
+                return summary
+            async with places:
+                return await self._complete_summary(summary)
+
+        summaries = await asyncio.gather(*map(complete_if_necessary, found[:limit]))
+        await self._save_sizes(found, summaries)
+        return SummaryPage(summaries, len(found) > limit)
+
+    async def list_pending(self, after: PendingPlace | None, limit: int) -> PendingPage:
+        """Return the pending amendments of all audit chains, oldest first.
+
+        Args:
+            after: position of the last amendment on the previous page; None for the first page.
+            limit: maximum number of amendments.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` while amendments that an earlier version wrote are
+                counted, or if the store does not respond.
+        """
+        await self._require_counts()
+        found: list[PendingEntry] = []
+        more, size = True, 0
+        while more and len(found) <= limit and size <= MAX_BODY_BYTES:
+            entries = await self._index.list_pending(after, max(limit + 1, DEFAULT_LIMIT), MAX_BODY_BYTES)
+            more = bool(entries)
+            after = entries[-1].place if entries else after
+            pending = await self._select_undecided(entries)
+            found += pending
+            size += sum(len(one.record.canonical) for one in pending if one.record)
+        page = _select_fitting(found[:limit])
+        records = [entry.record for entry in page if entry.record is not None]
+        has_more = len(found) > len(page) or more
+        result = await build_result(records, len(found), has_more=has_more, runtime=self._runtime)
+        return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
+
+    async def complete_counts(self) -> int:
+        """Count the records of chains that an earlier version wrote; remove decided amendments from the index.
+
+        Returns:
+            The number of chains whose records were counted.
+        """
+        counted: set[ChainKey] = set()
+        # A chain that is listed again was changed meanwhile; the next run counts it.
+        while new := set(await self._index.list_uncounted(_CHAINS_AT_ONCE)) - counted:
+            for chain in new:
+                await self._index.complete_counts(chain)
+            counted |= new
+        after: PendingPlace | None = None
+        while entries := await self._index.list_pending(after, MAX_LIMIT, MAX_BODY_BYTES):
+            await self._select_undecided(entries)
+            after = entries[-1].place
+        return len(counted)
+
+    async def _require_counts(self) -> None:
+        """Count the records of chains that an earlier version wrote, because the index lacks their amendments."""
+        if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
+            return
+        deadline = self._runtime.monotonic() + COUNT_SECONDS
+        async with self._counting:
+            while chains := await self._index.list_uncounted(1):
+                if self._runtime.monotonic() > deadline:
+                    detail = "Amendments of an earlier version are being counted; retry after the stated time."
+                    raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
+                await self._index.complete_counts(chains[0])
+            self._checked_at = self._runtime.monotonic()
+
+    async def _select_undecided(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
+        """Return the entries whose amendment has no decision; remove decided amendments from the index."""
+        by_chain: dict[ChainKey, list[str]] = {}
+        for entry in entries:
+            by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))
+        places = asyncio.Semaphore(_READS_AT_ONCE)
+
+        async def find_decided(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
+            async with places:
+                found = await look_up_decisions(self._store, chain, amendments, runtime=self._runtime)
+            return {(chain, amendment) for amendment in found}
+
+        groups = await asyncio.gather(*(find_decided(chain, names) for chain, names in by_chain.items()))
+        decided = set().union(*groups)
+        stale = [one for one in entries if (one.place.chain, format_record_id(one.place.sequence)) in decided]
+        if stale:
+            await self._remove_entries(stale)
+        removed = {one.place for one in stale}
+        return [one for one in entries if one.record is not None and one.place not in removed]
+
+    async def _save_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
+        """Store the checkpoint sizes that the summaries lacked, so that the next request does not search for them."""
+        missing = {one.chain for one in stored if one.checkpoint_size is None}
+        sizes = {one.chain: one.checkpoint_size or 0 for one in complete if one.chain in missing}
+        try:
+            await self._index.save_checkpoint_sizes(sizes)
+        except WorkspaceError as error:
+            _LOG.warning("sizes of checkpoints were not stored", extra=fields(cause=str(error)))
+
+    async def _remove_entries(self, entries: Sequence[PendingEntry]) -> None:
+        try:
+            await self._index.remove_pending(entries)
+        except WorkspaceError as error:
+            # The reply is correct without it, and the next request tries it again.
+            _LOG.warning("decided amendments were not removed from their index", extra=fields(cause=str(error)))
+
+    async def _complete_summary(self, summary: ChainSummary) -> ChainSummary:
+        """Complete a summary with the values that an earlier version of the service did not store."""
+        chain, pending, size, first_at = summary.chain, summary.pending, summary.checkpoint_size, summary.first_at
+        if pending is None:
+            pending = await self._index.count_pending(chain)
+        if size is None:
+            size = await self._checkpoints.find_newest_size(chain)
+        if not first_at:
+            page = await self._store.read(chain, 0, limit=1, max_bytes=1)
+            first_at = page.records[0].projection.get("Timestamp", "") if page.records else ""
+        return ChainSummary(chain, summary.records, summary.last_at, first_at, pending, size, summary.verdict)
+
+
+def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
+    """Convert a chain's summary to its JSON object in the reply with the list of chains."""
+    verdict = summary.verdict
+    return {
+        "scopeKey": summary.chain.scope_key or None,
+        "target": str(summary.chain.target),
+        "records": summary.records,
+        "firstAt": summary.first_at if is_time(summary.first_at) else None,
+        "lastAt": summary.last_at if is_time(summary.last_at) else None,
+        "lastRecordID": format_record_id(summary.records),
+        "checkpointSize": summary.checkpoint_size or 0,
+        "pendingAmendments": summary.pending or 0,
+        "lastVerifiedAt": verdict.verified_at if verdict else None,
+        "lastVerdict": None if verdict is None else "valid" if verdict.is_valid else "broken",
+    }
+
+
+def _select_fitting(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
+    """Return as many of the first pending amendments as fit in one reply, at least one."""
+    size = 0
+    for position, entry in enumerate(entries):
+        size += len(entry.record.canonical) if entry.record else 0
+        if position and size > MAX_BODY_BYTES:
+            return entries[:position]
+    return entries

@@ -1,0 +1,167 @@
+"""Port of the overview of all audit chains: their sizes, pending amendments and last verifications."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from shared.provenance.ports import ChainKey, ChainRecord, Target
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """Result of the last complete verification of a chain, by a request or in the background.
+
+    Attributes:
+        verified_at: end of the verification, RFC 3339 in UTC with microseconds.
+        records: number of records in the chain at that time.
+        is_valid: whether the whole chain was valid.
+        broken_at: RecordID, Hash or checkpoint name of the first fault; empty for a valid chain.
+        reason: description of the result.
+    """
+
+    verified_at: str
+    records: int
+    is_valid: bool
+    broken_at: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSummary:
+    """Summary of a chain, which the store returns without reading the chain's records.
+
+    Attributes:
+        chain: key of the chain.
+        records: number of records.
+        last_at: time of the last record.
+        first_at: time of the first record; empty if the time must be read from the first record.
+        pending: number of pending amendments; None if they are not counted yet.
+        checkpoint_size: number of records that the newest checkpoint covers; None if it is not stored yet.
+        verdict: result of the last complete verification; None if there was none.
+    """
+
+    chain: ChainKey
+    records: int
+    last_at: str
+    first_at: str = ""
+    pending: int | None = 0
+    checkpoint_size: int | None = None
+    verdict: StoredVerdict | None = None
+
+
+class PendingPlace(NamedTuple):
+    """Position of an amendment in the list of all pending amendments, which is sorted by these attributes.
+
+    Attributes:
+        timestamp: time of the amendment.
+        scope_key: scope of the amendment.
+        sequence: sequence number of the amendment in the scope's chain of amendments.
+    """
+
+    timestamp: str
+    scope_key: str
+    sequence: int
+
+    @property
+    def chain(self) -> ChainKey:
+        """Key of the chain that contains the amendment."""
+        return ChainKey(Target.DOMAIN_AMENDMENTS, self.scope_key)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEntry:
+    """Entry of the index of pending amendments. The amendment may have been decided meanwhile.
+
+    Attributes:
+        place: position of the amendment in the list.
+        record: the amendment as it is stored; None if the store does not contain it.
+        token: opaque token of the store, for :meth:`ChainOverview.remove_pending`.
+    """
+
+    place: PendingPlace
+    record: ChainRecord | None
+    token: str = ""
+
+
+class ChainOverview(Protocol):
+    """Store of the summaries of all chains, and of the index of pending amendments.
+
+    An append updates both in its own transaction. Chains that an earlier version wrote are counted later by
+    :meth:`complete_counts`, which may run in several processes at once and during appends. All methods raise
+    ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
+    """
+
+    async def list_chains(
+        self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
+    ) -> Sequence[ChainSummary]:
+        """Return the summaries of the chains that have records, by target and scope; the store defines the exact order.
+
+        Args:
+            target: return only chains of this container; None for the chains of all containers.
+            after: return only chains after this chain; None to begin with the first chain.
+            limit: maximum number of summaries.
+            broken_only: whether only chains are returned whose last background verification found a fault; the store
+                finds them by an index.
+        """
+        ...
+
+    async def find_verdict(self, chain: ChainKey) -> StoredVerdict | None:
+        """Return the result of a chain's last complete verification; None if there was none."""
+        ...
+
+    async def count_pending(self, chain: ChainKey) -> int:
+        """Count the pending amendments of a chain whose summary has no count yet, by an index over its amendments."""
+        ...
+
+    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+        """Return chains whose counts are incomplete; with ``limit`` 1, the result shows whether such a chain exists."""
+        ...
+
+    async def complete_counts(self, chain: ChainKey) -> None:
+        """Count the records that an earlier version of the service appended; add pending amendments to the index.
+
+        The work can be interrupted and repeated: a process that ends during the work loses no count and counts no
+        record twice.
+        """
+        ...
+
+    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+        """Return entries of the index of pending amendments, oldest first.
+
+        Each pending amendment of a counted chain has an entry. Some amendments with an entry may be decided.
+
+        Args:
+            after: return only entries after this position; None to begin with the oldest.
+            limit: maximum number of entries.
+            max_bytes: maximum total size of the amendments; the first entry is returned at any size.
+        """
+        ...
+
+    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+        """Remove the entries of decided amendments from the index."""
+        ...
+
+    async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
+        """Store the number of records that each chain's newest checkpoint covers; a stored number never decreases."""
+        ...
+
+    async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
+        """Store the result of a verification, and replace the earlier result.
+
+        A valid result does not replace the result of a verification that ended after ``started_at``.
+
+        Args:
+            chain: key of the verified chain.
+            verdict: result of the verification.
+            started_at: start of the verification, RFC 3339 in UTC with microseconds.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish running operations and close connections."""
+        ...
+
+
+def is_pending(record: ChainRecord) -> bool:
+    """Return whether a record is an amendment that was stored as pending."""
+    return record.projection.get("Status") == "pending" and "AmendmentID" not in record.projection

@@ -1,0 +1,13 @@
+"""Names of the files of receipts, which prove that a chain contains a record or has only grown."""
+
+from shared.provenance.ports import ChainKey
+
+
+def build_receipt_name(chain: ChainKey, part: str) -> str:
+    """Build the file name of a receipt.
+
+    Args:
+        chain: chain of the receipt.
+        part: RecordID of the record; for a receipt of growth, the sizes of both checkpoints, joined by a hyphen.
+    """
+    return f"{chain.target}-{part}.receipt.cbor"

@@ -1,0 +1,210 @@
+"""Receipts (RFC 9942): files with which any COSE tool verifies that a chain contains a record, or has only grown."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.observability.logs import fields, get_logger
+from shared.provenance.chain_trees import Proofs
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.inclusion_proofs import InclusionProofs
+from shared.provenance.merkle import is_consistent, is_included
+from shared.provenance.overview_ports import ChainOverview, StoredVerdict
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
+from shared.provenance.signed_roots import SignedRoot, SignedRoots
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+RETRY_SECONDS: Final = 15
+"""Seconds until the next checkpoint covers a new record, with the default schedule."""
+RECEIPTS_PER_STEP: Final = 100
+"""Number of receipts between two pauses for other tasks."""
+_LOG = get_logger("provenance")
+
+
+class Receipts:
+    """Issues receipts. A receipt contains a stored signature, so it costs no key operation.
+
+    Args:
+        store: store of the chains.
+        checkpoints: reads signed checkpoints.
+        proofs: creates Merkle proofs.
+        overview: store of the results of the chains' last verifications.
+        runtime: clock, randomness and threads.
+
+    Attributes:
+        roots: signed roots of the checkpoints.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        checkpoints: Checkpoints,
+        proofs: Proofs,
+        overview: ChainOverview,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._checkpoints = checkpoints
+        self._proofs = proofs
+        self._overview = overview
+        self._runtime = runtime
+        self.roots = SignedRoots(checkpoints, runtime=runtime)
+
+    async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int | None) -> bytes:
+        """Issue a receipt, which proves that a checkpoint covers a record.
+
+        Args:
+            chain: chain of the record.
+            sequence: sequence number of the record.
+            size: number of records that the checkpoint covers, at least ``sequence``; None for the newest checkpoint.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND``, ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size, or
+                ``RECEIPT_NOT_READY`` if no checkpoint covers the record yet; CONFLICT ``CHAIN_BROKEN`` or
+                ``CHECKPOINT_REFUSED``; UNAVAILABLE if a store does not respond.
+        """
+        records, verdict, found = await asyncio.gather(
+            self._read_records(chain, sequence), self._overview.find_verdict(chain), self._resolve_size(chain, size)
+        )
+        if not records:
+            detail = f"The chain has no record {format_record_id(sequence)}."
+            raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
+        if found < sequence:
+            raise _build_not_ready_error(sequence)
+        root = await self.roots.load(chain, found)
+        _require_valid(verdict)
+        record = records[0]
+        digest = await self._compute_digest(record)
+        if len(records) > 1 or digest.hex() != record.hash:
+            raise _build_broken_error(f"the Hash of {format_record_id(sequence)} does not match its content")
+        return await self._build_receipt(chain, sequence, digest, root)
+
+    async def _build_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
+        """Build the receipt of a record from a verified root that covers the record.
+
+        Args:
+            chain: chain of the record.
+            sequence: sequence number of the record.
+            digest: ``Hash`` of the record, as bytes.
+            root: signed Merkle root of a checkpoint that covers the record.
+
+        Raises:
+            WorkspaceError: CONFLICT ``CHAIN_BROKEN`` if the stored hashes do not lead to the signed root.
+        """
+        checkpoint = root.checkpoint
+        try:
+            proof = await self._proofs.build_inclusion(chain, sequence, checkpoint.size)
+        except WorkspaceError as error:
+            raise _convert_error(error) from error
+        if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
+            raise _build_broken_error("the stored hashes do not lead to the signed root")
+        return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
+
+    async def prove_covered(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
+        """Issue receipts for those records of a page that the newest checkpoint covers.
+
+        The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
+
+        Args:
+            chain: chain of the records.
+            records: records as they are stored.
+
+        Returns:
+            Receipts by RecordID.
+        """
+        try:
+            verdict, size = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, None))
+            _require_valid(verdict)
+            covered = {record.sequence: record for record in records if record.sequence <= size}
+            return (
+                await self._build_inclusion_receipts(chain, covered, await self.roots.load(chain, size))
+                if covered
+                else {}
+            )
+        except WorkspaceError as error:
+            _LOG.warning("a page contains no receipts", extra=fields(target=chain.target, cause=str(error)))
+            return {}
+
+    async def _build_inclusion_receipts(
+        self, chain: ChainKey, records: Mapping[int, ChainRecord], root: SignedRoot
+    ) -> dict[str, bytes]:
+        checkpoint, receipts = root.checkpoint, dict[str, bytes]()
+        proofs = InclusionProofs(self._store, self._checkpoints.trees, chain, checkpoint.size)
+        for number, sequence in enumerate(sorted(records)):
+            if number % RECEIPTS_PER_STEP == 0:
+                await self._runtime.sleep(0)
+            record, proof = records[sequence], await proofs.prove(sequence)
+            leaf = await self._compute_digest(record)
+            if leaf.hex() != record.hash or not is_included(
+                leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
+            ):
+                raise _build_broken_error(f"{format_record_id(sequence)} does not lead to the signed root")
+            receipts[format_record_id(sequence)] = root.signature.encode_inclusion_receipt(
+                checkpoint.size, proof.leaf_index, proof.hashes
+            )
+        return receipts
+
+    async def _compute_digest(self, record: ChainRecord) -> bytes:
+        canonical = record.canonical
+        return bytes.fromhex(await self._runtime.run_in_worker(len(canonical), compute_digest, canonical))
+
+    async def prove_growth(self, chain: ChainKey, old: int, size: int | None) -> tuple[bytes, int]:
+        """Issue a receipt, which proves that a checkpoint begins with all records of an earlier checkpoint.
+
+        Args:
+            chain: chain of the checkpoints.
+            old: number of records that the earlier checkpoint covers.
+            size: number of records that the later checkpoint covers; None for the newest checkpoint.
+
+        Returns:
+            The receipt, and the size of the later checkpoint.
+
+        Raises:
+            WorkspaceError: INVALID if ``old`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
+                checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`prove_inclusion`.
+        """
+        verdict, found = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, size))
+        if 0 < found <= old:
+            raise invalid("from", f"must be below size, {found}")
+        new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old)).checkpoint
+        checkpoint = new.checkpoint
+        _require_valid(verdict)
+        try:
+            proof = await self._proofs.build_consistency(chain, old, checkpoint.size)
+        except WorkspaceError as error:
+            raise _convert_error(error) from error
+        if not is_consistent(old, checkpoint.size, older.root, checkpoint.root, proof.hashes):
+            raise _build_broken_error("the stored hashes do not lead to the signed roots")
+        return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
+
+    async def _resolve_size(self, chain: ChainKey, size: int | None) -> int:
+        """Return the requested checkpoint size, or that of the newest checkpoint; 0 if the chain has no checkpoint."""
+        return await self._checkpoints.find_newest_size(chain) if size is None else size
+
+    async def _read_records(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
+        """Return the records with a sequence number: one, or several if the chain was forged."""
+        page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
+        return [record for record in page.records if record.sequence == sequence]
+
+
+def _require_valid(verdict: StoredVerdict | None) -> None:
+    if verdict is not None and not verdict.is_valid:
+        raise _build_broken_error(f"the last verification found a fault at {verdict.broken_at}")
+
+
+def _convert_error(error: WorkspaceError) -> WorkspaceError:
+    """Convert an error in creating a proof: invalid stored hashes mean that the chain of the receipt is broken."""
+    return _build_broken_error("a stored Hash is invalid") if error.kind is Kind.CONFLICT else error
+
+
+def _build_broken_error(reason: str) -> WorkspaceError:
+    detail = f"The chain is broken, so it gets no receipts: {reason}. Verify the chain."
+    return WorkspaceError(Kind.CONFLICT, "CHAIN_BROKEN", detail)
+
+
+def _build_not_ready_error(sequence: int) -> WorkspaceError:
+    detail = f"No checkpoint covers {format_record_id(sequence)} yet; retry after the stated time."
+    return WorkspaceError(Kind.NOT_FOUND, "RECEIPT_NOT_READY", detail, retryAfter=RETRY_SECONDS)

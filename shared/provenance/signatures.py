@@ -1,0 +1,96 @@
+"""Signatures of decisions: their stored form in audit records, and the port through which decisions are signed."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from shared.provenance.ports import ChainKey
+from shared.timestamps import rfc3339
+
+MEMBER: Final = "Signature"
+"""Property of a decision's record that contains its signature."""
+
+SIGNED_AT: Final = "SignedAt"
+RECORD_HASH: Final = "RecordHash"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionSignature:
+    """Signature of a decision, without its time and the hash of the signed record.
+
+    Attributes:
+        user_id: id of the member who signs.
+        printed_name: name of the member at the time of the signature.
+        meaning: meaning of the signature, for example ``approval``.
+        statement: text of the member about the decision; None if there is none.
+        auth_time: time of the member's sign-in.
+        auth_methods: authentication methods of the sign-in (RFC 8176).
+    """
+
+    user_id: str
+    printed_name: str
+    meaning: str
+    statement: str | None
+    auth_time: datetime
+    auth_methods: tuple[str, ...]
+
+    def to_members(self, record_hash: str) -> dict[str, Any]:
+        """Return the properties of the signature in an audit record, without ``SignedAt``."""
+        return {
+            "UserID": self.user_id,
+            "PrintedName": self.printed_name,
+            "Meaning": self.meaning,
+            "Statement": self.statement,
+            "AuthTime": rfc3339(self.auth_time),
+            "AuthMethods": list(self.auth_methods),
+            RECORD_HASH: record_hash,
+        }
+
+
+async def confirm_nothing() -> None:
+    """Do nothing; the default for signatures that need no confirmation."""
+
+
+@dataclass(slots=True)
+class SigningSession:
+    """Permission to append one signed decision.
+
+    Attributes:
+        signature: signature of the decision.
+        confirm: function to call directly before the decision is appended; it raises CONFLICT ``SIGNATURE_TOKEN_USED``
+            if another decision has used the sign-in meanwhile.
+        is_decided: set this to True after the decision was appended; otherwise the sign-in may sign again.
+    """
+
+    signature: DecisionSignature
+    confirm: Callable[[], Awaitable[None]] = confirm_nothing
+    is_decided: bool = False
+
+
+class DecisionSigner(Protocol):
+    """Port through which the caller of a request signs one decision."""
+
+    def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
+        """Check that the caller may sign, and open the session in which the decision is appended.
+
+        Call this after all other checks of the decision.
+
+        Args:
+            append_id: id with which the decision is appended to its audit chain.
+            chain: key of this chain.
+
+        Raises:
+            WorkspaceError: in this order: THROTTLED ``SIGNATURE_LOCKED``; INVALID ``SIGNATURE_REQUIRED``,
+                ``SIGNATURE_MEANING_INVALID`` or naming fields; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED``; FORBIDDEN
+                ``DELEGATED_TOKEN`` or ``SIGNATURE_NOT_PERSONAL``; CONFLICT ``SIGNATURE_TOKEN_USED``; UNAVAILABLE
+                ``SIGNATURES_UNAVAILABLE``.
+        """
+        ...
+
+
+def read_signature(content: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the signature in the content of a decision's record; None if the record has none."""
+    signature = content.get(MEMBER)
+    return signature if isinstance(signature, dict) else None

@@ -1,0 +1,73 @@
+"""Loading of checkpoints with the signatures over their Merkle roots; both are verified and cached."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name
+from shared.provenance.cose import RootSignature
+from shared.provenance.notes import CheckpointContent, NoteError
+from shared.provenance.ports import ChainKey
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+CACHED_ROOTS: Final = 10_000
+FRESH_SECONDS: Final = 300.0
+"""Time for which a verified root is cached. Then its key must still be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRoot:
+    """Checkpoint of an audit chain, with the signature over its Merkle root.
+
+    Attributes:
+        checkpoint: content of the checkpoint.
+        signature: COSE signature over the root.
+    """
+
+    checkpoint: CheckpointContent
+    signature: RootSignature
+
+
+class SignedRoots:
+    """Loads checkpoints with the signatures over their Merkle roots.
+
+    Args:
+        checkpoints: reads signed checkpoints.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._checkpoints = checkpoints
+        self._runtime = runtime
+        self._verified: OrderedDict[str, tuple[float, SignedRoot]] = OrderedDict()
+
+    async def load(self, chain: ChainKey, size: int) -> SignedRoot:
+        """Return the checkpoint of a size with the signature over its Merkle root; sign a root without a signature.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size; CONFLICT
+                ``CHECKPOINT_REFUSED`` if the checkpoint or its signature is not trusted; UNAVAILABLE if a store or the
+                key does not respond.
+        """
+        name = build_checkpoint_name(chain, size)
+        cached = self._verified.get(name)
+        if cached is not None and self._runtime.monotonic() < cached[0]:
+            return cached[1]
+        stored = await self._checkpoints.find(chain, size)
+        if stored is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "No checkpoint of the chain has this size.")
+        try:
+            checkpoint = await self._checkpoints.open(chain, stored)
+            signature = await self._checkpoints.signatures.load_or_create(name, checkpoint)
+        except NoteError as error:
+            detail = "The stored checkpoint, or its signature for receipts, is not from this workspace's key."
+            raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
+        return self._cache_root(name, SignedRoot(checkpoint, signature))
+
+    def _cache_root(self, name: str, root: SignedRoot) -> SignedRoot:
+        self._verified[name] = self._runtime.monotonic() + FRESH_SECONDS, root
+        self._verified.move_to_end(name)
+        while len(self._verified) > CACHED_ROOTS:
+            self._verified.popitem(last=False)
+        return root

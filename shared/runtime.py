@@ -1,0 +1,118 @@
+"""Clock, randomness and threads as inputs of the code, so that a test or a simulation can control them."""
+
+import asyncio
+import contextvars
+import os
+import random
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from typing import Final
+from uuid import UUID
+
+from shared import timestamps
+
+LARGE: Final = 16_384
+"""Minimum size, in characters or bytes, of a text whose processing runs in a worker thread.
+
+For a smaller text, the thread would cost more than the processing.
+"""
+
+_LARGE_TEXT_THREADS: Final = 2
+"""Number of worker threads for large texts; it is small, because each busy thread delays the event loop."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Runtime:
+    """Sources of time, randomness and threads. By default, these are the real clock, random numbers and threads.
+
+    Other modules must use these sources instead of ``time``, ``random``, ``asyncio.sleep`` and the like.
+
+    Attributes:
+        now: returns the current time as an aware datetime in UTC.
+        monotonic: returns the seconds of a clock that never goes back, for durations and timeouts.
+        sleep: suspends a coroutine for a number of seconds.
+        block: blocks a worker thread for a number of seconds.
+        random_bytes: returns random bytes that are suitable for secrets.
+        uniform: returns a random number between two limits, for pauses between retries; unsuitable for secrets.
+        open_pool: creates a thread pool; the arguments are the number of threads and a name for them.
+        threads: executor for short blocking work; None for the event loop's default executor.
+    """
+
+    now: Callable[[], datetime] = timestamps.now
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    block: Callable[[float], None] = time.sleep
+    random_bytes: Callable[[int], bytes] = os.urandom
+    uniform: Callable[[float, float], float] = random.uniform
+    open_pool: Callable[[int, str], Executor] = ThreadPoolExecutor
+    threads: Executor | None = None
+
+    def new_id(self) -> str:
+        """Return a new random UUID as 32 hexadecimal digits."""
+        return self.new_uuid().hex
+
+    def new_uuid(self) -> UUID:
+        """Return a new random UUID."""
+        return UUID(bytes=self.random_bytes(16), version=4)
+
+    def new_token(self, size: int) -> str:
+        """Return random bytes as text that is safe in URLs.
+
+        Args:
+            size: number of random bytes.
+        """
+        return urlsafe_b64encode(self.random_bytes(size)).rstrip(b"=").decode()
+
+    async def run_in_thread[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a blocking function in a worker thread, and return its result.
+
+        Args:
+            work: function to call; it must not use objects of the event loop.
+            args: positional arguments of the function.
+            kwargs: named arguments of the function.
+        """
+        return await _run_in_executor(self.threads, partial(work, *args, **kwargs))
+
+    async def run_in_worker[**P, T](self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that processes a text, in a worker thread if the text is large; return its result.
+
+        Args:
+            size: size of the text, in characters or bytes.
+            work: function to call; it must not use objects of the event loop.
+            args: positional arguments of the function.
+            kwargs: named arguments of the function.
+        """
+        if size < LARGE:
+            return work(*args, **kwargs)
+        return await _run_in_executor(self._large_text_pool, partial(work, *args, **kwargs))
+
+    @cached_property
+    def _large_text_pool(self) -> Executor:
+        return self.open_pool(_LARGE_TEXT_THREADS, "large texts")
+
+
+async def run_in_pool[**P, T](pool: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a thread of a pool, and return its result.
+
+    Args:
+        pool: result of :meth:`Runtime.open_pool`.
+        work: function to call; it must not use objects of the event loop.
+        args: positional arguments of the function.
+        kwargs: named arguments of the function.
+    """
+    return await _run_in_executor(pool, partial(work, *args, **kwargs))
+
+
+async def _run_in_executor[T](executor: Executor | None, work: Callable[[], T]) -> T:
+    """Call a function in an executor, with the caller's context variables, such as the current trace span."""
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(executor, context.run, work)
+
+
+SYSTEM_RUNTIME: Final = Runtime()
+"""Runtime with the real clock, randomness and threads of this process."""

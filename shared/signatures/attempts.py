@@ -1,0 +1,150 @@
+"""Refused attempts of a member to sign, and the lock-out after too many of them."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any, Final, Self
+
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import parse_rfc3339, rfc3339
+
+MAX_ATTEMPTS: Final = 5
+WINDOW: Final = timedelta(minutes=15)
+"""Time within which refused attempts count together, and length of the lock-out."""
+
+_REMEMBERED_TOKENS: Final = 50
+"""Number of tokens whose first challenge is remembered for each member."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspiciousEvent:
+    """Lock-out of a member that is not yet reported to the audit log and to webhooks.
+
+    Attributes:
+        append_id: unique id of the event, so that it is reported once.
+        at: time of the lock-out.
+        attempts: number of refused attempts.
+        since: time of the first of these attempts.
+    """
+
+    append_id: str
+    at: datetime
+    attempts: int
+    since: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lock-out as JSON values, in the form that is stored."""
+        times = {"at": rfc3339(self.at), "since": rfc3339(self.since)}
+        return {"appendId": self.append_id, "attempts": self.attempts, **times}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Parse a lock-out (period in which a member cannot sign) from its stored form."""
+        return cls(value["appendId"], parse_rfc3339(value["at"]), value["attempts"], parse_rfc3339(value["since"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAttempts:
+    """Refused attempts of one member to sign.
+
+    Attributes:
+        member: id of the member.
+        times: times of the recent attempts that count.
+        challenged: ids of tokens that were refused because their sign-in was not recent; further refusals count.
+        locked_until: end of the lock-out; None if the member was never locked out.
+        pending: lock-outs that are not yet reported.
+    """
+
+    member: str
+    times: tuple[datetime, ...] = ()
+    challenged: tuple[str, ...] = ()
+    locked_until: datetime | None = None
+    pending: tuple[SuspiciousEvent, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attempts as JSON values, in the form that is stored."""
+        return {
+            "member": self.member,
+            "times": [rfc3339(at) for at in self.times],
+            "challenged": list(self.challenged),
+            "lockedUntil": None if self.locked_until is None else rfc3339(self.locked_until),
+            "pending": [
+                {
+                    "appendId": one.append_id,
+                    "at": rfc3339(one.at),
+                    "attempts": one.attempts,
+                    "since": rfc3339(one.since),
+                }
+                for one in self.pending
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Parse a member's refused attempts to sign from their stored form."""
+        locked_until = value["lockedUntil"]
+        return cls(
+            value["member"],
+            tuple(map(parse_rfc3339, value["times"])),
+            tuple(value["challenged"]),
+            None if locked_until is None else parse_rfc3339(locked_until),
+            tuple(
+                SuspiciousEvent(one["appendId"], parse_rfc3339(one["at"]), one["attempts"], parse_rfc3339(one["since"]))
+                for one in value["pending"]
+            ),
+        )
+
+
+def check_lock(attempts: MemberAttempts, at: datetime) -> None:
+    """Check that a member is not locked out.
+
+    Raises:
+        WorkspaceError: THROTTLED ``SIGNATURE_LOCKED`` with ``retryAfter``.
+    """
+    if attempts.locked_until is not None and at < attempts.locked_until:
+        seconds = ceil((attempts.locked_until - at).total_seconds())
+        detail = f"Too many signatures of this member were refused; sign again in {seconds} seconds."
+        raise WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", detail, retryAfter=seconds)
+
+
+def add_challenge(attempts: MemberAttempts, token_id: str, at: datetime, append_id: str) -> MemberAttempts | None:
+    """Record that a token was refused because its sign-in is not recent; a token's first refusal does not count.
+
+    Args:
+        attempts: earlier attempts of the member.
+        token_id: id of the token.
+        at: time of the attempt.
+        append_id: id of the event if this attempt locks the member out.
+
+    Returns:
+        The attempts with this one; None if nothing changes.
+    """
+    if token_id in attempts.challenged:
+        return add_attempt(attempts, at, append_id)
+    return replace(attempts, challenged=(*attempts.challenged[1 - _REMEMBERED_TOKENS :], token_id))
+
+
+def add_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> MemberAttempts | None:
+    """Record a refused attempt; the fifth within 15 minutes locks the member out.
+
+    Args:
+        attempts: earlier attempts of the member.
+        at: time of the attempt.
+        append_id: id of the event if this attempt locks the member out.
+
+    Returns:
+        The attempts with this one; None if nothing changes, because the member is locked out already.
+    """
+    if attempts.locked_until is not None and at < attempts.locked_until:
+        return None
+    times = (*(time for time in attempts.times if time > at - WINDOW), at)
+    if len(times) < MAX_ATTEMPTS:
+        return replace(attempts, times=times)
+    event = SuspiciousEvent(append_id, at, len(times), min(times))
+    return replace(attempts, times=(), locked_until=at + WINDOW, pending=(*attempts.pending, event))
+
+
+def remove_reported(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
+    """Remove a reported lock-out from the pending ones; None if it is not pending."""
+    pending = tuple(one for one in attempts.pending if one.append_id != append_id)
+    return None if pending == attempts.pending else replace(attempts, pending=pending)

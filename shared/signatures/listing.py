@@ -1,0 +1,206 @@
+"""List of all signatures of the workspace, and its index, which is derived from the audit chains.
+
+A run adds the signatures of new records to the index. It also finds the records of earlier runs that were interrupted,
+and those that were stored before the index existed. Only records whose content matches their stored hash are added.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from shared.catalog.query_hash import compute_query_hash
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.decisions import parse_content
+from shared.provenance.hash_rule import format_record_id, is_time
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
+from shared.provenance.signatures import SIGNED_AT, read_signature
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex
+from shared.timestamps import parse_rfc3339, rfc3339
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1_000
+INDEX_SECONDS: Final = 20.0
+"""Seconds for which a request for the list may add signatures to the index."""
+OVERLAP: Final = timedelta(minutes=2)
+"""Time before the last run whose chains are read again, because the clocks of instances differ."""
+
+_PAGE_RECORDS: Final = 1_000
+_PAGE_BYTES: Final = 8_000_000
+_DECISIONS: Final[Mapping[Target, tuple[Mapping[str, str], ...]]] = {
+    Target.DOMAIN_AMENDMENTS: ({"Status": "approved"}, {"Status": "rejected"}),
+    Target.PLATFORM_CONFIG: (
+        {"ActionType": "Catalog.WarmQuery.Approved"},
+        {"ActionType": "Catalog.WarmQuery.Rejected"},
+    ),
+}
+"""Filter fields of the records that can contain a signature, by the container of their chain."""
+
+_MEMBERS: Final = {
+    "userId": "UserID",
+    "printedName": "PrintedName",
+    "meaning": "Meaning",
+    "statement": "Statement",
+    "signedAt": "SignedAt",
+    "authTime": "AuthTime",
+    "authMethods": "AuthMethods",
+    "recordHash": "RecordHash",
+}
+"""Properties of a query's signature, with the names that they have in records of amendments."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePage:
+    """Page of signatures, newest first, and whether more signatures follow."""
+
+    signatures: Sequence[IndexedSignature]
+    has_more: bool
+
+
+class SignatureList:
+    """Lists the signatures of all decisions.
+
+    Args:
+        index: index of the signatures.
+        chains: store of the audit chains.
+        runtime: clock and threads.
+    """
+
+    def __init__(self, index: SignatureIndex, chains: ChainStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._index = index
+        self._chains = chains
+        self._runtime = runtime
+        self._progress: dict[ChainKey, int] = {}
+        self._indexing = asyncio.Lock()
+
+    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> SignaturePage:
+        """Return a page of signatures, newest first.
+
+        Args:
+            wanted: conditions on the signatures.
+            after: place of the last signature on the previous page; empty for the first page.
+            limit: maximum number of signatures.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``SIGNATURES_UNAVAILABLE`` while many existing records are added to the index;
+                UNAVAILABLE if a store does not respond.
+        """
+        if not await self.complete(INDEX_SECONDS):
+            detail = "Signatures of existing records are being indexed; retry after the stated time."
+            raise WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail, retryAfter=10)
+        found = await self._index.list_signatures(wanted, after, limit + 1)
+        return SignaturePage(found[:limit], len(found) > limit)
+
+    async def complete(self, seconds: float) -> bool:
+        """Add the signatures of new records to the index; return False if the time limit was reached.
+
+        Args:
+            seconds: time limit in seconds.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the rest.
+        """
+        deadline = self._runtime.monotonic() + seconds
+        async with self._indexing:
+            started = self._runtime.now()
+            complete_to = await self._index.read_complete_to()
+            since = rfc3339(parse_rfc3339(complete_to) - OVERLAP) if complete_to else ""
+            async for chain, tip in self._chains.list_tips(since):
+                if chain.target in _DECISIONS and not await self._index_chain(chain, tip.sequence, deadline):
+                    return False
+            if not complete_to or started - parse_rfc3339(complete_to) > OVERLAP / 4:
+                # A write in each run would cost more than comparing a few chains again.
+                await self._index.save_complete_to(rfc3339(started))
+            return True
+
+    async def _index_chain(self, chain: ChainKey, last: int, deadline: float) -> bool:
+        """Add the signatures of a chain up to a sequence number; return False if the deadline was reached."""
+        first = self._progress.get(chain, 0)
+        if first >= last:
+            return True
+        first = max(first, await self._index.read_progress(chain))
+        while first < last:
+            if self._runtime.monotonic() > deadline:
+                return False
+            end, found = await self._read_signatures(chain, first, last)
+            await self._index.add(chain, found, end)
+            first = end
+        self._progress[chain] = first
+        return True
+
+    async def _read_signatures(self, chain: ChainKey, after: int, last: int) -> tuple[int, list[IndexedSignature]]:
+        """Return the signatures of the next records, and the sequence number of the last record that was searched."""
+        end = last
+        records: list[ChainRecord] = []
+        for equal in _DECISIONS[chain.target]:
+            filters = Filters(equal=equal, from_sequence=after + 1, to_sequence=end)
+            page = await self._chains.scan(
+                chain, filters, newest_first=False, limit=_PAGE_RECORDS, max_bytes=_PAGE_BYTES
+            )
+            records += page.records
+            if page.more:
+                end = page.records[-1].sequence
+        found = await self._runtime.run_in_thread(_parse_signatures, chain, records)
+        return end, found
+
+
+def _parse_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> list[IndexedSignature]:
+    return list(_iter_signatures(chain, records))
+
+
+def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterator[IndexedSignature]:
+    digest = hashlib.sha256(f"{chain.target}\n{chain.scope_key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    for record in records:
+        content = parse_content(record)
+        signature = None if content is None else find_signature(chain.target, content)
+        if signature is None:
+            continue
+        record_id = format_record_id(record.sequence)
+        place = f"{signature[SIGNED_AT]} {digest} {record_id}"
+        row = {
+            **signature,
+            "target": str(chain.target),
+            "scopeKey": chain.scope_key or None,
+            "recordID": record_id,
+        }
+        yield IndexedSignature(place, str(signature["UserID"]), row)
+
+
+def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the signature of a decision, with the names of properties in records; None if it has none.
+
+    Args:
+        target: container of the decision's chain.
+        content: content of the decision's record.
+    """
+    if target is Target.DOMAIN_AMENDMENTS:
+        signed = read_signature(content) if "AmendmentID" in content else None
+        return signed if signed is not None and _is_complete(signed) else None
+    state = content.get("AfterState")
+    if content.get("EntityType") != "WarmQuery" or not isinstance(state, dict):
+        return None
+    name = "approval" if str(content.get("ActionType")).endswith(".Approved") else "rejection"
+    decision = state.get(name)
+    signature = decision.get("signature") if isinstance(decision, dict) else None
+    # Any member with the right to write events can append an event with this ActionType, but only as themselves.
+    if not isinstance(signature, dict) or signature.keys() != _MEMBERS.keys():
+        return None
+    renamed = {_MEMBERS[each]: value for each, value in signature.items()}
+    is_own = renamed["UserID"] == content.get("UserID") and _matches_query(renamed["RecordHash"], state)
+    return renamed if is_own and _is_complete(renamed) else None
+
+
+def _is_complete(signature: Mapping[str, Any]) -> bool:
+    """Return whether a signature has all properties, and a time in the format of records."""
+    is_named = signature.keys() == set(_MEMBERS.values()) and isinstance(signature["UserID"], str)
+    return is_named and isinstance(signature[SIGNED_AT], str) and is_time(signature[SIGNED_AT])
+
+
+def _matches_query(record_hash: object, state: Mapping[str, Any]) -> bool:
+    try:
+        return record_hash == compute_query_hash(state)
+    except (LookupError, WorkspaceError):
+        return False

@@ -1,0 +1,118 @@
+"""Ports of electronic signatures: refused attempts, used sign-ins, and the index of all signatures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from shared.provenance.ports import ChainKey
+
+type Value = dict[str, Any]
+"""Stored value, as JSON values."""
+
+type Change = Callable[[Value | None], Value | None]
+"""Function from the stored value (None if there is none) to the new value, or to None for no change.
+
+It may be called several times. Its exceptions are raised to the caller, and nothing is changed.
+"""
+
+
+class SignatureStore(Protocol):
+    """Store of the refused attempts of members to sign, and of the uses of sign-ins.
+
+    No concurrent change is lost. Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the
+    store does not respond.
+    """
+
+    async def read_attempts(self, member: str) -> Value | None:
+        """Read the attempts of a member; None if there are none."""
+        ...
+
+    async def change_attempts(self, member: str, change: Change) -> Value | None:
+        """Replace the stored attempts of a member by the result of ``change``; return the attempts after it.
+
+        The attempts are a JSON object whose property ``pending`` is a list.
+        """
+        ...
+
+    async def list_pending(self) -> Sequence[Value]:
+        """Return all attempts whose property ``pending`` is not empty."""
+        ...
+
+    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
+        """Replace the stored use of a sign-in by the result of ``change``; return the use after it.
+
+        Args:
+            name: hash that identifies the sign-in.
+            change: receives the stored use (None if there is none) and returns the new use, or None for no change. It
+                may be called again after a concurrent change; its exceptions are raised to the caller.
+            at: current time; uses that were last changed more than a day before may be deleted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSignature:
+    """Signature of a decision in the index of all signatures.
+
+    Attributes:
+        place: text by which the index is sorted; it begins with the time of the signature, and is unique.
+        user_id: id of the member who signed.
+        content: JSON object of the signature in replies.
+    """
+
+    place: str
+    user_id: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureFilter:
+    """Conditions on signatures.
+
+    Attributes:
+        user_id: id of the member who signed; None for all members.
+        start: earliest time, inclusive, in the format of records; empty for no limit.
+        end: latest time, exclusive; empty for no limit.
+    """
+
+    user_id: str | None = None
+    start: str = ""
+    end: str = ""
+
+
+class SignatureIndex(Protocol):
+    """Index of all signatures of the workspace, derived from the audit chains.
+
+    Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
+    """
+
+    async def read_complete_to(self) -> str:
+        """Read the time up to which all chains are indexed; empty before the first complete run."""
+        ...
+
+    async def save_complete_to(self, time: str) -> None:
+        """Store the time up to which all chains are indexed; a time before the stored one changes nothing."""
+        ...
+
+    async def read_progress(self, chain: ChainKey) -> int:
+        """Read the sequence number up to which a chain is indexed; 0 for an unknown chain."""
+        ...
+
+    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+        """Add signatures of a chain, and then store the sequence number up to which the chain is indexed.
+
+        The same signatures may be added again, which changes nothing. A lower sequence number than the stored one
+        changes nothing.
+        """
+        ...
+
+    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+        """Return signatures, newest first.
+
+        Args:
+            wanted: conditions on the signatures.
+            after: place of the last signature on the previous page; empty for the first page.
+            limit: maximum number of signatures.
+        """
+        ...

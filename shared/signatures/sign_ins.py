@@ -1,0 +1,169 @@
+"""Use of sign-ins for signatures: with ``maxAgeSeconds`` 0, each sign-in signs one decision.
+
+A use is stored before its decision, together with the id under which the decision is appended. If the process ends in
+between, this id shows whether the decision was appended; otherwise the sign-in may sign again.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Target
+from shared.runtime import Runtime
+from shared.signatures.ports import SignatureStore
+from shared.timestamps import parse_rfc3339, rfc3339
+
+LEASE: Final = timedelta(seconds=30)
+"""Time after which an unfinished use counts as abandoned, because its process has died."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInUse:
+    """Use of a sign-in by the signature of a decision.
+
+    Attributes:
+        append_id: id under which the decision is appended; empty if the sign-in is free again.
+        chain: key of the audit chain of the decision.
+        leased_until: time until which the decision may still be appended.
+        is_decided: True if the decision was appended.
+    """
+
+    append_id: str
+    chain: ChainKey
+    leased_until: datetime
+    is_decided: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the use as JSON values, in the form that is stored."""
+        return {
+            "appendId": self.append_id,
+            "target": str(self.chain.target),
+            "scopeKey": self.chain.scope_key,
+            "leasedUntil": rfc3339(self.leased_until),
+            "isDecided": self.is_decided,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Parse the use of a sign-in for a signature from its stored form."""
+        chain = ChainKey(Target(value["target"]), value["scopeKey"])
+        return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
+
+
+type FindAppended = Callable[[ChainKey, str], Awaitable[bool]]
+"""Function that returns whether a decision with this append id was appended to a chain."""
+
+
+class SignInRegistry:
+    """Records the uses of sign-ins for signatures, so that a sign-in signs only one decision.
+
+    Args:
+        store: storage of the uses.
+        is_appended: returns whether a decision was appended.
+        runtime: clock and randomness.
+    """
+
+    def __init__(self, store: SignatureStore, is_appended: FindAppended, *, runtime: Runtime) -> None:
+        self._store = store
+        self._is_appended = is_appended
+        self._runtime = runtime
+
+    async def claim(self, name: str, append_id: str, chain: ChainKey) -> None:
+        """Record the use of a sign-in by a decision that is about to be appended.
+
+        Args:
+            name: name of the sign-in, from :func:`name_sign_in`.
+            append_id: id under which the decision is appended.
+            chain: key of the audit chain of the decision.
+
+        Raises:
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in, or is just using
+                it.
+        """
+        abandoned = ""
+        while True:
+            at = self._runtime.now()
+            use = SignInUse(append_id, chain, at + LEASE)
+            before = await self._change(name, _build_claim(use, abandoned, at))
+            if before is None or before.append_id in (append_id, abandoned):
+                return
+            if before.is_decided or before.leased_until > at:
+                raise build_used_error()
+            if await self._is_appended(before.chain, before.append_id):
+                await self.finish(name, before.append_id, before.chain)
+                raise build_used_error()
+            abandoned = before.append_id
+
+    async def confirm(self, name: str, append_id: str) -> None:
+        """Check directly before a decision is appended that no other decision has taken over its sign-in.
+
+        Raises:
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED``.
+        """
+        until = self._runtime.now() + LEASE
+
+        def extend(known: SignInUse | None) -> SignInUse:
+            if known is None or known.append_id != append_id:
+                raise build_used_error()
+            return replace(known, leased_until=until)
+
+        await self._change(name, extend)
+
+    async def finish(self, name: str, append_id: str, chain: ChainKey) -> None:
+        """Record that a decision was appended, so that its sign-in is used up."""
+        use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
+        await self._change(name, lambda _: use)
+
+    async def release(self, name: str, append_id: str) -> None:
+        """Allow a sign-in to sign again, because its decision was rejected."""
+
+        def free(known: SignInUse | None) -> SignInUse | None:
+            is_own = known is not None and known.append_id == append_id and not known.is_decided
+            return replace(known, append_id="") if known is not None and is_own else None
+
+        await self._change(name, free)
+
+    async def _change(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
+        """Change the stored use of a sign-in; return the use before the change."""
+        found: list[SignInUse | None] = []
+
+        def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            known = None if value is None else SignInUse.from_json(value)
+            after = change(known)
+            found[:] = [known]
+            return None if after is None else after.to_json()
+
+        await self._store.change_sign_in(name, change_json, self._runtime.now())
+        return found[0] if found and found[0] is not None and found[0].append_id else None
+
+
+def _build_claim(use: SignInUse, abandoned: str, at: datetime) -> Callable[[SignInUse | None], SignInUse | None]:
+    """Return a function that stores the use of a sign-in if the sign-in has signed no other decision.
+
+    Args:
+        use: use to store.
+        abandoned: append id of a use without a stored decision, which may be replaced after its lease has ended.
+        at: current time.
+    """
+
+    def claim(known: SignInUse | None) -> SignInUse | None:
+        if known is None or known.append_id in ("", use.append_id):
+            return use
+        is_abandoned = known.append_id == abandoned and not known.is_decided and known.leased_until <= at
+        return use if is_abandoned else None
+
+    return claim
+
+
+def name_sign_in(member: str, sign_in_id: str, at: datetime) -> str:
+    """Return the name under which the use of a member's sign-in is stored."""
+    return hashlib.sha256(f"{member}\n{sign_in_id or rfc3339(at)}".encode()).hexdigest()
+
+
+def build_used_error() -> WorkspaceError:
+    """Build the error for a sign-in that was already used to sign another decision."""
+    detail = "This sign-in has signed another decision already; sign in again for each signature."
+    return WorkspaceError(Kind.CONFLICT, "SIGNATURE_TOKEN_USED", detail)

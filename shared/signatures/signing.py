@@ -1,0 +1,151 @@
+"""Signing of a decision: the checks in their order, and the session in which the decision is appended."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from shared.auth.principals import Principal
+from shared.auth.reauthentication import check_sign_in_age
+from shared.catalog.signature_models import SignaturePolicy
+from shared.errors import Kind, WorkspaceError
+from shared.idempotency.replies import MAYBE_DONE
+from shared.provenance.ports import ChainKey
+from shared.provenance.signatures import DecisionSignature, SigningSession
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.signatures.requests import SignatureRequest, parse_signature
+from shared.signatures.sign_ins import SignInRegistry, name_sign_in
+from shared.signatures.suspicion import AttemptCounter
+
+_REFUSALS: Final = frozenset({Kind.UNAUTHENTICATED, Kind.FORBIDDEN, Kind.CONFLICT})
+"""Kinds of the errors of this module that count as attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningRequest:
+    """Request of a person to sign a decision.
+
+    Attributes:
+        principal: the caller.
+        printed_name: current name of the caller.
+        policy: the workspace's rules for signatures.
+        sent: body property ``signature``, not yet validated; None if it is missing.
+        is_rejection: whether the decision is a rejection.
+    """
+
+    principal: Principal
+    printed_name: str
+    policy: SignaturePolicy
+    sent: Any
+    is_rejection: bool
+
+    @property
+    def is_single_use(self) -> bool:
+        """True if each sign-in signs only once."""
+        return self.policy.max_age_seconds == 0
+
+
+class Signing:
+    """Checks who may sign, and records the use of sign-ins.
+
+    Args:
+        attempts: counts refused attempts.
+        sign_ins: records which sign-ins have signed.
+        runtime: clock.
+    """
+
+    def __init__(
+        self, attempts: AttemptCounter, sign_ins: SignInRegistry, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._attempts = attempts
+        self._sign_ins = sign_ins
+        self._runtime = runtime
+
+    def build_signer(self, request: SigningRequest) -> "RequestSigner":
+        """Build the signer of the decision that a request makes."""
+        return RequestSigner(self, request)
+
+    @asynccontextmanager
+    async def open_session(
+        self, request: SigningRequest, append_id: str, chain: ChainKey
+    ) -> AsyncIterator[SigningSession]:
+        """Open the session of a signed decision; see :class:`shared.provenance.signatures.DecisionSigner`."""
+        principal = request.principal
+        await self._attempts.check_lock(principal.member_id)
+        wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
+        auth_time = await self._authorize_counted(request, append_id, chain)
+        name = name_sign_in(principal.member_id, principal.sign_in.sign_in_id, auth_time)
+        session = SigningSession(_build_signature(request, wanted, auth_time))
+        if request.is_single_use:
+            session.confirm = partial(self._sign_ins.confirm, name, append_id)
+        try:
+            yield session
+        except WorkspaceError as error:
+            if request.is_single_use and error.kind not in MAYBE_DONE:
+                await self._release(name, append_id)
+            raise
+        if session.is_decided:
+            # If the store fails, the append id of the use still shows that the decision was appended.
+            with suppress(WorkspaceError):
+                await self._sign_ins.finish(name, append_id, chain)
+        elif request.is_single_use:
+            await self._release(name, append_id)
+
+    async def _authorize_counted(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
+        """Check that the caller may sign; count a refusal. Return the time of the caller's sign-in."""
+        try:
+            return await self._authorize(request, append_id, chain)
+        except WorkspaceError as error:
+            principal = request.principal
+            # Another person can cause refusals of these tokens, so they must not lock the member out.
+            if error.kind in _REFUSALS and principal.personal and not principal.is_delegated:
+                is_challenge = error.kind is Kind.UNAUTHENTICATED
+                await self._attempts.count_refusal(
+                    principal.member_id, principal.credential_id, is_challenge=is_challenge
+                )
+            raise
+
+    async def _authorize(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
+        principal, sign_in = request.principal, request.principal.sign_in
+        auth_time = check_sign_in_age(sign_in, request.policy.max_age_seconds, self._runtime.now())
+        principal.require_not_delegated()
+        if not principal.personal:
+            detail = (
+                "The token descends from an API key that another person created; sign with a key that you created, or "
+                "sign in with Entra ID."
+            )
+            raise WorkspaceError(Kind.FORBIDDEN, "SIGNATURE_NOT_PERSONAL", detail)
+        if request.is_single_use:
+            name = name_sign_in(principal.member_id, sign_in.sign_in_id, auth_time)
+            await self._sign_ins.claim(name, append_id, chain)
+        return auth_time
+
+    async def _release(self, name: str, append_id: str) -> None:
+        # If the store fails, the use is abandoned after its lease.
+        with suppress(WorkspaceError):
+            await self._sign_ins.release(name, append_id)
+
+
+class RequestSigner:
+    """Implementation of DecisionSigner: signs the decision of one request."""
+
+    def __init__(self, signing: Signing, request: SigningRequest) -> None:
+        self._signing = signing
+        self._request = request
+
+    def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
+        """Open the session of the signed decision."""
+        return self._signing.open_session(self._request, append_id, chain)
+
+
+def _build_signature(request: SigningRequest, wanted: SignatureRequest, auth_time: datetime) -> DecisionSignature:
+    return DecisionSignature(
+        user_id=request.principal.member_id,
+        printed_name=request.printed_name,
+        meaning=wanted.meaning,
+        statement=wanted.statement,
+        auth_time=auth_time,
+        auth_methods=request.principal.sign_in.methods,
+    )

@@ -1,0 +1,126 @@
+"""Counts refused attempts to sign, and reports members who were locked out to the audit log and to webhooks."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from shared.errors import WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.provenance.ports import AuditLog, Target
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.signatures.attempts import (
+    MemberAttempts,
+    SuspiciousEvent,
+    add_attempt,
+    add_challenge,
+    check_lock,
+    remove_reported,
+)
+from shared.signatures.ports import SignatureStore
+from shared.timestamps import rfc3339
+
+ACTION: Final = "Signature.Suspicious"
+_LOG = get_logger("signatures")
+
+type Announce = Callable[[str, SuspiciousEvent], Awaitable[None]]
+"""Function that announces the lock-out of a member; the arguments are the id of the member and the event."""
+
+
+class AttemptCounter:
+    """Counts the refused attempts of each member, and locks the member out after too many of them.
+
+    A lock-out is stored together with its event, which is then reported. If the process ends in between, :meth:`report`
+    reports the event later.
+
+    Args:
+        store: storage of the attempts.
+        audit_log: destination of the audit events.
+        is_audited: returns whether the workspace has an audit log.
+        announce: announces a lock-out to other parts of the service; at least once.
+        runtime: clock and randomness.
+    """
+
+    def __init__(
+        self,
+        store: SignatureStore,
+        audit_log: AuditLog,
+        is_audited: Callable[[], Awaitable[bool]],
+        announce: Announce,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._audit_log = audit_log
+        self._is_audited = is_audited
+        self._announce = announce
+        self._runtime = runtime
+
+    async def check_lock(self, member: str) -> None:
+        """Check that a member is not locked out.
+
+        Raises:
+            WorkspaceError: THROTTLED ``SIGNATURE_LOCKED``; UNAVAILABLE if the store does not respond.
+        """
+        value = await self._store.read_attempts(member)
+        if value is not None:
+            check_lock(MemberAttempts.from_json(value), self._runtime.now())
+
+    async def count_refusal(self, member: str, token_id: str, *, is_challenge: bool) -> None:
+        """Count a refused attempt of a member.
+
+        Args:
+            member: id of the member.
+            token_id: id of the caller's token.
+            is_challenge: True if the sign-in was not recent; the first such refusal of a token does not count.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond.
+        """
+        at, append_id = self._runtime.now(), self._runtime.new_id()
+
+        def add(attempts: MemberAttempts) -> MemberAttempts | None:
+            if is_challenge:
+                return add_challenge(attempts, token_id, at, append_id)
+            return add_attempt(attempts, at, append_id)
+
+        attempts = await self._change(member, add)
+        if any(one.append_id == append_id for one in attempts.pending):
+            await self._report_now(attempts)
+
+    async def report(self) -> None:
+        """Report the lock-outs whose report was interrupted.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.
+        """
+        for value in await self._store.list_pending():
+            await self._report(MemberAttempts.from_json(value))
+
+    async def _report_now(self, attempts: MemberAttempts) -> None:
+        try:
+            await self._report(attempts)
+        except WorkspaceError:
+            _LOG.exception("a lock-out will be reported later", extra=fields(principal=attempts.member))
+
+    async def _report(self, attempts: MemberAttempts) -> None:
+        for event in attempts.pending:
+            if await self._is_audited():
+                await self._append(attempts.member, event)
+            await self._announce(attempts.member, event)
+            await self._change(attempts.member, partial(remove_reported, append_id=event.append_id))
+
+    async def _append(self, member: str, event: SuspiciousEvent) -> None:
+        state = {"userId": member, "attempts": event.attempts, "since": rfc3339(event.since)}
+        content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member, "AfterState": state}
+        await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)
+
+    async def _change(self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]) -> MemberAttempts:
+        """Change the attempts of a member, and return them after the change."""
+        first = MemberAttempts(member)
+
+        def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            after = change(first if value is None else MemberAttempts.from_json(value))
+            return None if after is None else after.to_json()
+
+        stored = await self._store.change_attempts(member, change_json)
+        return first if stored is None else MemberAttempts.from_json(stored)

@@ -1,0 +1,60 @@
+"""Status of connections, derived from their definitions, their stored state and the Event Hubs of this deployment."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from shared.catalog.models import Connection
+from shared.telemetry.event_hub_sources import EventHubSource
+from shared.telemetry.ports import ConnectionState
+from shared.timestamps import rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatus:
+    """Status of a telemetry connection.
+
+    Attributes:
+        status: CONNECTING, CONNECTED, DISCONNECTED or ERROR.
+        reason: cause of the status ERROR, if known; else None.
+    """
+
+    status: str
+    reason: str | None = None
+
+
+class ConnectionStatuses:
+    """Derives the status of connections.
+
+    Args:
+        sources: Event Hubs and consumer groups that this deployment reads.
+    """
+
+    def __init__(self, sources: Collection[EventHubSource]) -> None:
+        self._sources = frozenset(sources)
+
+    def derive(self, connection: Connection, state: ConnectionState | None) -> ConnectionStatus:
+        """Derive the status of a connection.
+
+        A disabled connection is always disconnected. A connection with an Event Hub that the deployment does not read
+        cannot receive a message.
+        """
+        if not connection.enabled:
+            return ConnectionStatus("DISCONNECTED")
+        hub = connection.source.event_hub
+        if hub is not None and EventHubSource(hub, connection.source.consumer_group) not in self._sources:
+            wanted = f"{hub}/{connection.source.consumer_group}"
+            return ConnectionStatus("ERROR", f"The setting EVENT_HUB_SOURCES does not name {wanted}.")
+        return ConnectionStatus("CONNECTING" if state is None else state.status)
+
+
+def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:
+    """Return the message statistics of a connection as JSON; a connection without state has received nothing."""
+    if state is None:
+        return {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
+    last = state.last_message
+    return {
+        "messagesReceived": state.messages_received,
+        "lastMessage": None if last is None else rfc3339(last),
+        "typeMismatches": state.type_mismatches,
+    }

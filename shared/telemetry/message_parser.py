@@ -1,0 +1,228 @@
+"""Parsing of telemetry that callers post: one JSON message, an array of messages, or NDJSON lines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.telemetry.json_text import serialise
+from shared.telemetry.layout import MessageLayout, validate_id
+from shared.telemetry.pointers import Pointer, format_pointer, remove_at_pointer, resolve_pointer
+from shared.telemetry.timestamp_formats import parse_timestamp
+from shared.text_formats.strict_json import parse_json
+
+MAX_MESSAGES = 500
+MAX_LINES = 5_000
+"""Maximum number of messages in one request in NDJSON form."""
+
+MAX_MESSAGE_BYTES = 256 * 1024
+_MAX_LINES_WITH_EMPTY = 2 * MAX_LINES
+_MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
+"""Maximum length of a line before it is parsed; spaces and escapes may make a line longer than its message."""
+
+_MAX_LINE_ERRORS = 100
+_LONGEST_NAME = 64
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedMessage:
+    """Valid telemetry message of a request.
+
+    Attributes:
+        timestamp: extracted timestamp; None if absent.
+        message_id: extracted message id; None if absent.
+        device_id: extracted device id; None if absent.
+        payload: the remaining properties as JSON text.
+        place: position in the request for error messages: ``[3]``, ``line 3``, or empty for a single message.
+    """
+
+    timestamp: datetime | None
+    message_id: str | None
+    device_id: str | None
+    payload: bytes
+    place: str = ""
+
+
+def parse_messages(body: object, layout: MessageLayout) -> list[AcceptedMessage]:
+    """Parse and validate one telemetry message or an array of 1 to 500 messages.
+
+    Args:
+        body: JSON body of the request; extracted values, such as the timestamp, are removed from it.
+        layout: JSON Pointers to timestamp and ids in the connection's messages.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every invalid field,
+            written as ``[index].property`` for messages of an array.
+    """
+    messages = body if isinstance(body, list) else [body]
+    if not 1 <= len(messages) <= MAX_MESSAGES:
+        raise invalid("body", f"must be one message or an array of 1 to {MAX_MESSAGES} messages, not {len(messages)}")
+    _reject_wrapped_batch(body, layout)
+    errors: list[FieldError] = []
+    prefixes = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
+    parsed = [
+        _parse_message(message, layout, prefix, errors) for message, prefix in zip(messages, prefixes, strict=True)
+    ]
+    if errors:
+        raise invalid_fields(errors)
+    return [message for message in parsed if message is not None]
+
+
+def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
+    """Parse and validate 1 to 5,000 telemetry messages in NDJSON form, one JSON object per line.
+
+    Args:
+        text: lines in UTF-8, separated by LF or CR LF; empty lines are skipped.
+        layout: JSON Pointers to timestamp and ids in the connection's messages.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID naming the fields as ``line
+            N`` or ``line N.property``, for the first 100 errors.
+    """
+    errors: list[FieldError] = []
+    messages: list[AcceptedMessage | None] = []
+    for number, line in _iterate_lines(text):
+        if len(messages) == MAX_LINES:
+            raise invalid(f"line {number}", f"is one message too many; send at most {MAX_LINES} messages in a request")
+        messages.append(_parse_line(line, layout, f"line {number}", errors))
+        if len(errors) >= _MAX_LINE_ERRORS:
+            break
+    if errors:
+        raise invalid_fields(errors[:_MAX_LINE_ERRORS])
+    if not messages:
+        raise invalid("body", f"must have 1 to {MAX_LINES} lines with a message each")
+    return [message for message in messages if message is not None]
+
+
+def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the line number, from 1, and the text of each line that is not empty."""
+    start, number = 0, 1
+    while start < len(text):
+        end = text.find(b"\n", start)
+        end = len(text) if end < 0 else end
+        if number > _MAX_LINES_WITH_EMPTY:
+            raise invalid("body", f"must have at most {_MAX_LINES_WITH_EMPTY} lines, including empty ones")
+        line = text[start:end].strip(b" \t\r")
+        if line:
+            yield number, line
+        start, number = end + 1, number + 1
+
+
+def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[FieldError]) -> AcceptedMessage | None:
+    if len(line) > _MAX_LINE_BYTES:
+        raise _build_too_large_error(prefix)
+    try:
+        message = parse_json(line)
+    except ValueError as error:
+        errors.append(FieldError(prefix, _describe_json_error(error)))
+        return None
+    if wrapped := _find_wrapped_batch(message, layout):
+        errors.append(FieldError(prefix, f"{wrapped}; send each of the objects on a line of its own"))
+        return None
+    return _parse_message(message, layout, prefix, errors)
+
+
+def _describe_json_error(error: ValueError) -> str:
+    """Return the error message for a line that is not JSON.
+
+    It omits the line number, which would always be 1: the error's field name states the line of the body.
+    """
+    return str(error).replace(" at line 1 column ", " at column ")
+
+
+def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
+    if wrapped := _find_wrapped_batch(body, layout):
+        name = next(iter(body)) if isinstance(body, dict) else ""
+        raise invalid(
+            name[:_LONGEST_NAME] or "body",
+            f"{wrapped}; to send each object as a message, send only the array: "
+            "[{...}, ...]; to send a single message, put the whole object into an array: [{...}]",
+        )
+
+
+def _find_wrapped_batch(body: object, layout: MessageLayout) -> str:
+    """Describe an object whose only property is an array of messages, such as ``{"metrics": [...]}``; else return "".
+
+    As one message, it would be stored with the time of receipt, and the times in the array would be payload.
+    """
+    if not isinstance(body, dict) or len(body) != 1:
+        return ""
+    [(name, value)] = body.items()
+    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
+        return ""
+    if any(pointer[:1] == (name,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
+        return ""
+    return f"contains an array of {len(value)} objects"
+
+
+def _parse_message(
+    message: Any, layout: MessageLayout, prefix: str, errors: list[FieldError]
+) -> AcceptedMessage | None:
+    if not isinstance(message, dict):
+        errors.append(FieldError(prefix or "body", "must be a JSON object"))
+        return None
+    before = len(errors)
+    timestamp = _extract_timestamp(message, layout, prefix, errors)
+    message_id = _extract_id(message, layout.message_id, prefix, errors)
+    device_id = _extract_id(message, layout.device_id, prefix, errors)
+    payload = _extract_payload(message, layout, prefix, errors)
+    return AcceptedMessage(timestamp, message_id, device_id, payload, prefix) if len(errors) == before else None
+
+
+def _extract_payload(message: dict[str, Any], layout: MessageLayout, prefix: str, errors: list[FieldError]) -> bytes:
+    try:
+        if len(serialise(message)) > MAX_MESSAGE_BYTES:
+            raise _build_too_large_error(prefix)
+        for pointer in (layout.timestamp, layout.message_id, layout.device_id):
+            remove_at_pointer(message, pointer)
+        return serialise(message)
+    except ValueError as error:
+        errors.append(FieldError(prefix or "body", str(error)))
+        return b""
+
+
+def _extract_timestamp(
+    message: dict[str, Any], layout: MessageLayout, prefix: str, errors: list[FieldError]
+) -> datetime | None:
+    value = resolve_pointer(message, layout.timestamp, _MISSING) if layout.timestamp else _MISSING
+    if value is _MISSING:
+        return None
+    try:
+        return parse_timestamp(value, layout.timestamp_format)
+    except ValueError as error:
+        errors.append(_build_field_error(prefix, layout.timestamp, error))
+        return None
+
+
+def _extract_id(message: dict[str, Any], pointer: Pointer, prefix: str, errors: list[FieldError]) -> str | None:
+    value = resolve_pointer(message, pointer, _MISSING) if pointer else _MISSING
+    if value is _MISSING:
+        return None
+    try:
+        return validate_id(value)
+    except ValueError as error:
+        errors.append(_build_field_error(prefix, pointer, error))
+        return None
+
+
+def _build_field_error(prefix: str, pointer: Pointer, error: ValueError) -> FieldError:
+    field = ".".join(filter(None, (prefix, *pointer)))
+    return FieldError(field, f"{error} (pointer {format_pointer(pointer)})")
+
+
+def _build_too_large_error(prefix: str) -> WorkspaceError:
+    return WorkspaceError(
+        Kind.TOO_LARGE,
+        "MESSAGE_TOO_LARGE",
+        f"{_describe_place(prefix)} has more than {MAX_MESSAGE_BYTES} bytes; split it into smaller messages.",
+        maxBytes=MAX_MESSAGE_BYTES,
+    )
+
+
+def _describe_place(place: str) -> str:
+    """Return the start of an error sentence that names a message of the request, such as "Message 3 of the array"."""
+    if place.startswith("["):
+        return f"Message {int(place.strip('[]')) + 1} of the array"
+    return place.capitalize() or "The message"

@@ -1,0 +1,75 @@
+"""Catalog changes that approve or reject a warm query (a saved KQL query), with or without a signature."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemKind
+from shared.catalog.ports import CatalogItem, StoredCatalog
+from shared.catalog.query_hash import compute_query_hash
+from shared.catalog.signature_models import QuerySignature
+from shared.provenance.signatures import DecisionSignature
+from shared.timestamps import rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class SignedChange:
+    """Signature of a decision about a query, and the id with which the decision's audit event is appended."""
+
+    signature: DecisionSignature
+    append_id: str
+
+
+class BuildChanges(Protocol):
+    """Function that checks a decision about a query, and returns its change; no change if nothing is to be decided."""
+
+    def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
+        """Build the change for the stored catalog."""
+        ...
+
+
+def build_signature(signed: SignedChange | None, item: CatalogItem, at: datetime) -> QuerySignature | None:
+    """Build the stored form of a signature; None for a decision without a signature.
+
+    Args:
+        signed: the signature; None without a signature.
+        item: catalog item of the query.
+        at: time of the decision.
+    """
+    if signed is None:
+        return None
+    signature = signed.signature
+    return QuerySignature(
+        user_id=signature.user_id,
+        printed_name=signature.printed_name,
+        meaning=signature.meaning,
+        statement=signature.statement,
+        signed_at=at,
+        auth_time=signature.auth_time,
+        auth_methods=signature.auth_methods,
+        record_hash=compute_query_hash(item.definition),
+    )
+
+
+def build_decision(item: CatalogItem, after: dict[str, Any], verb: str, signed: SignedChange | None) -> ItemChange:
+    """Build the catalog change that stores a decision about a query.
+
+    Args:
+        item: catalog item of the query.
+        after: definition with the decision.
+        verb: last part of the audit event's ActionType.
+        signed: the signature; None without a signature.
+    """
+    append_id = "" if signed is None else signed.append_id
+    return ItemChange(ItemKind.WARM_QUERY, item.key, item.definition, after, verb, is_edit=False, append_id=append_id)
+
+
+def derive_event_id(append_id: str, item: CatalogItem) -> str:
+    """Return the id of the audit event of a decision about one version of a query.
+
+    A retry has the same id, unless the query was edited meanwhile: the decision about the edited query is another one.
+    """
+    return hashlib.sha256(f"{append_id}\n{rfc3339(item.updated_at)}".encode()).hexdigest()[:32]

@@ -1,0 +1,53 @@
+"""Audit events about webhook endpoints; they contain no secrets, and only the origin and SHA-256 of the URL."""
+
+from typing import Any, Final
+
+from shared.outbound.addresses import AddressRefusedError, parse_outbound_url
+from shared.webhooks.models import EndpointList, PendingAudit, WebhookEndpoint
+
+ENTITY_TYPE: Final = "Webhook"
+
+
+def describe_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    """Return the definition of a webhook endpoint for an audit event: without secrets and without the full URL."""
+    definition = endpoint.to_definition()
+    try:
+        url = parse_outbound_url(definition.pop("url"))
+    except AddressRefusedError:
+        return definition
+    return {**definition, "urlOrigin": url.origin, "urlSha256": url.digest}
+
+
+def add_audit(
+    listed: EndpointList,
+    verb: str,
+    before: WebhookEndpoint | None,
+    after: WebhookEndpoint | None,
+    *,
+    user_id: str,
+    append_id: str,
+) -> EndpointList:
+    """Add a pending audit event about a change of an endpoint to the list of endpoints; return the new list.
+
+    Args:
+        listed: all endpoints after the change, with their pending audit events.
+        verb: last part of the ActionType: ``Created``, ``Updated``, ``Removed``, ``SecretRotated`` or ``Disabled``.
+        before: the endpoint before the change; None for a new one.
+        after: the endpoint after the change; None for a removed one.
+        user_id: user who made the change.
+        append_id: unique id of the event.
+    """
+    changed = after or before
+    assert changed is not None  # noqa: S101  a change has an endpoint before or after it
+    event: dict[str, Any] = {
+        "ActionType": f"{ENTITY_TYPE}.{verb}",
+        "EntityType": ENTITY_TYPE,
+        "EntityID": changed.id,
+    }
+    if before is not None:
+        event["BeforeState"] = describe_for_audit(before)
+    if after is not None:
+        event["AfterState"] = describe_for_audit(after)
+    return listed.model_copy(
+        update={"audit": (*listed.audit, PendingAudit(append_id=append_id, user_id=user_id, event=event))}
+    )

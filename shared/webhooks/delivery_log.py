@@ -1,0 +1,72 @@
+"""Log of the deliveries to a webhook endpoint, and manual retries."""
+
+from collections.abc import Callable, Sequence
+
+from shared.errors import Kind, WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
+from shared.webhooks.models import Delivery, DeliveryStatus
+from shared.webhooks.ports import DeliveryPlace, WebhookStore
+from shared.webhooks.retry_schedule import RETRY_DELAYS
+from shared.webhooks.service import WebhookService, check_enabled
+
+
+class DeliveryLog:
+    """Reads the deliveries to webhook endpoints, and sends them again on request.
+
+    Args:
+        store: storage of webhooks.
+        service: finds endpoints.
+        wake: called after a retry was requested, to send it at once.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        store: WebhookStore,
+        service: WebhookService,
+        wake: Callable[[], None],
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._service = service
+        self._wake = wake
+        self._runtime = runtime
+
+    async def list_page(
+        self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+    ) -> tuple[Sequence[Delivery], DeliveryPlace | None]:
+        """Return a page of deliveries, newest first, and the position for the next page; None if it is the last page.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``.
+        """
+        await self._service.get(endpoint_id)
+        found = await self._store.list_deliveries(endpoint_id, status, after, limit + 1)
+        page = found[:limit]
+        return page, DeliveryPlace(rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
+
+    async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
+        """Send a delivery again now, under the same id; return the delivery.
+
+        A delivery that has ended gets one attempt; a pending one keeps its remaining retries.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND`` or ``DELIVERY_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
+        """
+        check_enabled(await self._service.get(endpoint_id))
+        at = self._runtime.now()
+
+        def change(before: Delivery) -> Delivery | None:
+            if before.lease:
+                return None  # an attempt runs at this moment
+            retries = before.retries if before.status is DeliveryStatus.PENDING else len(RETRY_DELAYS)
+            updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at}
+            return before.model_copy(update=updates)
+
+        delivery = await self._store.change(endpoint_id, delivery_id, change)
+        if delivery is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "DELIVERY_NOT_FOUND", "The webhook has no delivery with this id.")
+        self._wake()
+        return delivery

@@ -1,0 +1,187 @@
+"""Models of webhooks: endpoints with their secrets, and deliveries with their attempts."""
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.catalog.alert_rule_models import Severity
+from shared.catalog.etags import compute_definition_etag
+from shared.webhooks.events import WebhookEvent, WebhookEventType
+
+MAX_ENDPOINTS: Final = 50
+MAX_SHOWN_ATTEMPTS: Final = 20
+RETENTION: Final = timedelta(days=30)
+"""Time for which a delivery stays in the log."""
+
+
+class MessageFormat(StrEnum):
+    """Format of the body of a delivery."""
+
+    STANDARD = "standard"
+    TEAMS = "teams"
+    SLACK = "slack"
+
+
+class DeliveryStatus(StrEnum):
+    """State of a delivery."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class EventFilter(_Record):
+    """Filter of an endpoint's events by surface (group of connections), connection and severity; None for all."""
+
+    surfaces: tuple[str, ...] | None = None
+    connections: tuple[str, ...] | None = None
+    severities: tuple[Severity, ...] | None = None
+
+    def accepts(self, event: WebhookEvent) -> bool:
+        """Return whether an event passes each restriction of this filter."""
+        severity = None if event.severity is None else frozenset({event.severity})
+        pairs = ((self.surfaces, event.surfaces), (self.connections, event.connections), (self.severities, severity))
+        return all(wanted is None or not (found or frozenset()).isdisjoint(wanted) for wanted, found in pairs)
+
+
+class StoredSecret(_Record):
+    """Encrypted secret of an endpoint.
+
+    Attributes:
+        encrypted: the secret, see :class:`shared.webhooks.secrets.SecretVault`.
+        append_id: id of the request that created the secret, so that a repeated request returns it again.
+        expires_at: time at which the secret stops signing after a rotation; None for the newest secret.
+    """
+
+    encrypted: str
+    append_id: str = ""
+    expires_at: datetime | None = None
+
+
+class WebhookEndpoint(_Record):
+    """Webhook endpoint: a URL that receives events, its filter and its secrets.
+
+    Attributes:
+        subscribed_at: time from which the endpoint receives events, by event type.
+        failing_since: time of the first failed attempt after the last success; None if the last attempt succeeded.
+    """
+
+    id: str
+    url: str
+    format: MessageFormat = MessageFormat.STANDARD
+    description: str | None = None
+    event_types: tuple[WebhookEventType, ...]
+    filter: EventFilter = EventFilter()
+    enabled: bool = True
+    created_at: datetime
+    created_by: str
+    disabled_reason: str | None = None
+    secrets: tuple[StoredSecret, ...] = ()
+    subscribed_at: Mapping[WebhookEventType, datetime] = {}
+    failing_since: datetime | None = None
+
+    @property
+    def etag(self) -> str:
+        """Strong entity tag of the definition, with its quotes."""
+        return compute_definition_etag(self.to_definition())
+
+    def to_definition(self) -> dict[str, Any]:
+        """Return the definition of the endpoint as JSON, without secrets and times."""
+        return {
+            "id": self.id,
+            "url": self.url,
+            "format": self.format.value,
+            "description": self.description,
+            "eventTypes": [each.value for each in self.event_types],
+            "filter": self.filter.model_dump(mode="json", exclude_none=True),
+            "enabled": self.enabled,
+            "disabledReason": self.disabled_reason,
+        }
+
+    def wants(self, event: WebhookEvent) -> bool:
+        """Return whether the endpoint is enabled and subscribed to an event, and its filter accepts the event."""
+        since = self.subscribed_at.get(event.type)
+        return self.enabled and since is not None and since <= event.at and self.filter.accepts(event)
+
+    def list_active_secrets(self, at: datetime) -> list[StoredSecret]:
+        """Return the secrets that must sign a delivery at a time, newest first."""
+        return [secret for secret in self.secrets if secret.expires_at is None or at < secret.expires_at]
+
+
+class PendingAudit(_Record):
+    """Audit event of an endpoint change that may not be appended to its audit chain yet."""
+
+    append_id: str
+    user_id: str
+    event: Mapping[str, Any]
+
+
+class EndpointList(_Record):
+    """All endpoints and their pending audit events; stored as one document, so that each change is one write."""
+
+    endpoints: Mapping[str, WebhookEndpoint] = {}
+    audit: tuple[PendingAudit, ...] = ()
+
+
+class Attempt(_Record):
+    """Result of one attempt to send a delivery.
+
+    Attributes:
+        at: start of the attempt.
+        http_status: status of the reply; None without a reply.
+        error: sentence that describes the failure; None after a success.
+        duration_ms: length of the attempt in milliseconds.
+        reply: start of the reply's body.
+    """
+
+    at: datetime
+    http_status: int | None = None
+    error: str | None = None
+    duration_ms: int = 0
+    reply: str = ""
+
+
+class Delivery(_Record):
+    """Delivery of one event to one endpoint.
+
+    Attributes:
+        id: id of the message, derived from the endpoint and the key of the event; the header ``webhook-id``.
+        endpoint: id of the webhook endpoint.
+        body: the event as JSON text in the format ``standard``.
+        retries: number of scheduled retries that were used.
+        attempts: the last attempts, oldest first.
+        next_attempt_at: time of the next attempt; None if the delivery has ended.
+        lease: token of the worker that sends the delivery now; empty if it waits.
+    """
+
+    id: str
+    endpoint: str
+    event_type: WebhookEventType
+    body: str
+    status: DeliveryStatus = DeliveryStatus.PENDING
+    retries: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    created_at: datetime
+    next_attempt_at: datetime | None = None
+    expires_at: datetime
+    lease: str = ""
+
+    def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
+        """Return the delivery with one more attempt and without its lease; ``changes`` replace other attributes."""
+        attempts = (*self.attempts, attempt)[-MAX_SHOWN_ATTEMPTS:]
+        return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
+
+
+def build_delivery_id(endpoint: str, key: str) -> str:
+    """Compute the id of the delivery of an event to an endpoint; repeated events get the same id."""
+    digest = hashlib.sha256(f"{endpoint}\n{key}".encode()).digest()[:20]
+    return "msg_" + b32encode(digest).decode().lower()

@@ -1,0 +1,81 @@
+"""Outbox of webhook events: stores one delivery for each endpoint that subscribes to an event."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import batched
+from typing import Final
+
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import rfc3339
+from shared.webhooks.events import WebhookEvent
+from shared.webhooks.models import RETENTION, Delivery, WebhookEndpoint, build_delivery_id
+from shared.webhooks.ports import WebhookStore
+from shared.webhooks.registry import EndpointRegistry
+
+MAX_ADDED: Final = 100
+"""Deliveries that are built and stored together. More would block the event loop, and other writers of the store."""
+
+
+class DeliveryOutbox:
+    """Implementation of the port ``EventOutbox``: stores deliveries, and wakes the worker that sends them.
+
+    Args:
+        store: storage of webhooks.
+        registry: storage of the endpoints.
+        wake: called after new deliveries were stored, to send them at once.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        store: WebhookStore,
+        registry: EndpointRegistry,
+        wake: Callable[[], None],
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._wake = wake
+        self._runtime = runtime
+
+    async def publish(self, events: Sequence[WebhookEvent]) -> None:
+        """Store the deliveries of events; see :class:`shared.webhooks.events.EventOutbox`."""
+        if not events:
+            return
+        types = {event.type for event in events}
+        listed = (await self._registry.load()).endpoints.values()
+        endpoints = [each for each in listed if each.enabled and not types.isdisjoint(each.subscribed_at)]
+        if endpoints:
+            for part in batched(events, max(1, MAX_ADDED // len(endpoints)), strict=False):
+                await self.add(
+                    build_delivery(each, event, self._runtime)
+                    for event in part
+                    for each in endpoints
+                    if each.wants(event)
+                )
+
+    async def add(self, deliveries: Iterable[Delivery]) -> None:
+        """Store deliveries and send them in the background.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
+        """
+        if added := list(deliveries):
+            await self._store.add(added)
+            self._wake()
+
+
+def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runtime) -> Delivery:
+    """Build the delivery of an event to an endpoint; it is due at once."""
+    at = runtime.now()
+    body = {"type": event.type.value, "timestamp": rfc3339(event.at), "data": event.data}
+    return Delivery(
+        id=build_delivery_id(endpoint.id, event.key),
+        endpoint=endpoint.id,
+        event_type=event.type,
+        body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        created_at=at,
+        next_attempt_at=at,
+        expires_at=at + RETENTION,
+    )

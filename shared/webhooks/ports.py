@@ -1,0 +1,92 @@
+"""Storage port of webhooks, shared by all instances."""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from shared.webhooks.models import Delivery, DeliveryStatus
+
+
+class DeliveryPlace(NamedTuple):
+    """Position in the list of an endpoint's deliveries, which is sorted newest first."""
+
+    created_at: str
+    id: str
+
+
+class WebhookStore(Protocol):
+    """Storage of endpoints, of deliveries, and of the progress of event sources.
+
+    Methods raise ``WorkspaceError`` UNAVAILABLE with code ``WEBHOOKS_UNAVAILABLE`` if the store does not respond.
+    """
+
+    async def read_document(self, name: str) -> str | None:
+        """Read a stored document, such as the list of endpoints; None if it does not exist."""
+        ...
+
+    async def change_document(self, name: str, change: Callable[[str | None], str | None]) -> str | None:
+        """Atomically replace a document by the result of ``change``, and return the stored document.
+
+        Args:
+            name: name of the document.
+            change: receives the current text (None if the document does not exist) and returns the new text, or None
+                for no change. It may be called several times; its exceptions are raised to the caller.
+        """
+        ...
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        """Store new deliveries; a delivery whose id is stored for its endpoint is left unchanged."""
+        ...
+
+    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+        """Return the id of an endpoint that has a due delivery and is not excluded; None if no endpoint has one."""
+        ...
+
+    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+        """Claim due deliveries of an endpoint for this process; those that became due first come first.
+
+        No other caller gets them before ``until``; then they are due again, in case this process has died.
+        """
+        ...
+
+    async def save(self, delivery: Delivery, lease: str) -> bool:
+        """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
+        ...
+
+    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+        """Read a delivery of an endpoint; None if it does not exist."""
+        ...
+
+    async def change(
+        self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
+    ) -> Delivery | None:
+        """Atomically replace a delivery by the result of ``change``; a worker that has claimed it loses the claim.
+
+        Args:
+            endpoint: id of the webhook endpoint.
+            delivery_id: id of the delivery.
+            change: receives the stored delivery and returns the new delivery, or None for no change. It is not called
+                if the delivery does not exist. It may be called again after a concurrent change. Its exceptions are
+                raised to the caller.
+
+        Returns:
+            The stored delivery; None if it does not exist.
+        """
+        ...
+
+    async def list_deliveries(
+        self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
+    ) -> Sequence[Delivery]:
+        """Return deliveries of an endpoint, newest first.
+
+        Args:
+            endpoint: id of the webhook endpoint.
+            status: return only deliveries of this status; None for all.
+            after: position of the last delivery of the previous page; None for the first page.
+            limit: maximum number of deliveries.
+        """
+        ...
+
+    async def expire(self, at: datetime, limit: int) -> int:
+        """Delete up to ``limit`` deliveries whose retention has ended; return their number."""
+        ...

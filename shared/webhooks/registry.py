@@ -1,0 +1,77 @@
+"""Storage of webhook endpoints together with the audit events of their changes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from shared.catalog.ports import PendingEvent
+from shared.provenance.ports import Target
+from shared.webhooks.models import EndpointList, WebhookEndpoint
+from shared.webhooks.ports import WebhookStore
+
+DOCUMENT: Final = "endpoints"
+SERVICE_USER: Final = "system"
+"""UserID of audit events about changes that the service makes itself."""
+
+type IsAudited = Callable[[], Awaitable[bool]]
+
+
+class EndpointRegistry:
+    """Reads and changes the stored webhook endpoints.
+
+    A change and its audit event are stored together, so no crash separates them. The event is appended to the chain
+    afterwards by :func:`shared.catalog.outbox.flush_outbox`, for which this class is the store of pending events.
+
+    Args:
+        store: storage of webhooks.
+    """
+
+    def __init__(self, store: WebhookStore) -> None:
+        self._store = store
+
+    async def load(self) -> EndpointList:
+        """Read all webhook endpoints.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
+        """
+        return _parse(await self._store.read_document(DOCUMENT))
+
+    async def change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
+        """Atomically replace the list of endpoints by the result of ``change``, and return the stored list.
+
+        Args:
+            change: receives the stored list and returns the new list, or None for no change. It may be called several
+                times; its exceptions are raised to the caller.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
+        """
+
+        def change_text(before: str | None) -> str | None:
+            after = change(_parse(before))
+            return None if after is None else after.model_dump_json()
+
+        return _parse(await self._store.change_document(DOCUMENT, change_text))
+
+    async def list_pending_events(self) -> Sequence[PendingEvent]:
+        """Return the audit events whose append is not yet confirmed, oldest first."""
+        pending = (await self.load()).audit
+        return [PendingEvent(one.append_id, Target.PLATFORM_CONFIG, one.user_id, dict(one.event)) for one in pending]
+
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
+        """Remove audit events that were appended to their chain."""
+
+        def remove(before: EndpointList) -> EndpointList | None:
+            left = tuple(one for one in before.audit if one.append_id not in append_ids)
+            return None if len(left) == len(before.audit) else before.model_copy(update={"audit": left})
+
+        await self.change(remove)
+
+
+def put_endpoint(listed: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
+    """Return the list with one endpoint added or replaced; ``changes`` replace other attributes of the list."""
+    return listed.model_copy(update={"endpoints": {**listed.endpoints, endpoint.id: endpoint}, **changes})
+
+
+def _parse(text: str | None) -> EndpointList:
+    return EndpointList() if text is None else EndpointList.model_validate_json(text)

@@ -1,0 +1,313 @@
+"""Management of webhook endpoints: create, change, remove, rotate secrets, test."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from shared.catalog.outbox import flush_outbox
+from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.observability.logs import get_logger
+from shared.outbound.addresses import AddressRefusedError, parse_outbound_url
+from shared.outbound.ports import OutboundHttp
+from shared.provenance.ports import AuditLog
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.webhooks.audit import add_audit
+from shared.webhooks.events import WebhookEvent, WebhookEventType
+from shared.webhooks.models import (
+    MAX_ENDPOINTS,
+    Delivery,
+    EndpointList,
+    EventFilter,
+    MessageFormat,
+    StoredSecret,
+    WebhookEndpoint,
+)
+from shared.webhooks.outbox import DeliveryOutbox, build_delivery
+from shared.webhooks.registry import EndpointRegistry, put_endpoint
+from shared.webhooks.secrets import SecretVault
+
+OVERLAP: Final = timedelta(hours=24)
+"""Time for which the previous secret still signs deliveries after a rotation."""
+_LOG = get_logger("webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointDefinition:
+    """Definition of a webhook endpoint from a caller; if ``enabled`` is None, a stored endpoint keeps its value."""
+
+    url: str
+    event_types: tuple[WebhookEventType, ...]
+    format: MessageFormat = MessageFormat.STANDARD
+    description: str | None = None
+    filter: EventFilter = field(default_factory=EventFilter)
+    enabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSecret:
+    """Webhook endpoint and its newest signing secret, which is shown once."""
+
+    endpoint: WebhookEndpoint
+    secret: str
+
+
+async def ignore_subscription() -> None:
+    """Do nothing; the default for ``on_subscribe`` of ``WebhookService``."""
+
+
+class WebhookService:
+    """Manages webhook endpoints; each change is audited without the secret.
+
+    Args:
+        registry: storage of the endpoints.
+        vault: creates and encrypts secrets.
+        http: client that checks the addresses of URLs.
+        outbox: stores test deliveries.
+        audit_log: destination of the audit events.
+        is_audited: returns whether the workspace has provenance (audit chains).
+        on_subscribe: called after an endpoint was created or changed, before the reply; prepares the sources of events.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        registry: EndpointRegistry,
+        vault: SecretVault,
+        http: OutboundHttp,
+        outbox: DeliveryOutbox,
+        audit_log: AuditLog,
+        is_audited: Callable[[], Awaitable[bool]],
+        *,
+        on_subscribe: Callable[[], Awaitable[None]] = ignore_subscription,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._registry = registry
+        self._vault = vault
+        self._http = http
+        self._outbox = outbox
+        self._audit_log = audit_log
+        self._is_audited = is_audited
+        self._on_subscribe = on_subscribe
+        self._runtime = runtime
+
+    async def list_endpoints(self) -> Sequence[WebhookEndpoint]:
+        """Return all webhook endpoints, oldest first."""
+        endpoints = (await self._registry.load()).endpoints.values()
+        return sorted(endpoints, key=lambda each: (each.created_at, each.id))
+
+    async def get(self, endpoint_id: str) -> WebhookEndpoint:
+        """Return a webhook endpoint.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``.
+        """
+        return _get_endpoint(await self._registry.load(), endpoint_id)
+
+    async def create(self, user_id: str, definition: EndpointDefinition, *, append_id: str = "") -> EndpointSecret:
+        """Create a webhook endpoint with a new signing secret.
+
+        Args:
+            user_id: user who creates the endpoint.
+            definition: definition of the endpoint.
+            append_id: unique id of the request; a repeat returns the endpoint that the first request created. Empty
+                for a request that is certainly new.
+
+        Raises:
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; CONFLICT ``TOO_MANY_WEBHOOKS``; UNAVAILABLE.
+        """
+        await self.check_url(definition.url)
+        append_id = append_id or self._runtime.new_id()
+        endpoint_id = hashlib.sha256(append_id.encode()).hexdigest()[:32]
+        stored_secret = await self._create_secret(endpoint_id, append_id)
+        at = self._runtime.now()
+        made = WebhookEndpoint(
+            id=endpoint_id,
+            url=definition.url,
+            format=definition.format,
+            description=definition.description,
+            event_types=definition.event_types,
+            filter=definition.filter,
+            enabled=definition.enabled is not False,
+            created_at=at,
+            created_by=user_id,
+            secrets=(stored_secret,),
+            subscribed_at=dict.fromkeys(definition.event_types, at),
+        )
+
+        def change(listed: EndpointList) -> EndpointList | None:
+            if endpoint_id in listed.endpoints:
+                return None
+            if len(listed.endpoints) >= MAX_ENDPOINTS:
+                detail = f"The workspace has {MAX_ENDPOINTS} webhooks already; remove one first."
+                raise WorkspaceError(Kind.CONFLICT, "TOO_MANY_WEBHOOKS", detail)
+            changed = put_endpoint(listed, made)
+            return add_audit(changed, "Created", None, made, user_id=user_id, append_id=append_id)
+
+        listed = await self._change(change)
+        await self._prepare_event_sources()
+        return await self._reveal(listed.endpoints[endpoint_id])
+
+    async def replace(
+        self, user_id: str, endpoint_id: str, definition: EndpointDefinition, condition: Condition = UNCONDITIONAL
+    ) -> WebhookEndpoint:
+        """Replace the definition of an endpoint; an unchanged definition is neither stored nor audited.
+
+        Raises:
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED``; NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        before = (await self._registry.load()).endpoints.get(endpoint_id)
+        if before is None or before.url != definition.url:
+            await self.check_url(definition.url)
+        at, append_id = self._runtime.now(), self._runtime.new_id()
+
+        def change(listed: EndpointList) -> EndpointList | None:
+            stored = _get_endpoint(listed, endpoint_id, condition)
+            condition.check_write(stored.etag)
+            enabled = stored.enabled if definition.enabled is None else definition.enabled
+            known = stored.subscribed_at if stored.enabled else {}
+            updates: dict[str, Any] = {
+                "url": definition.url,
+                "format": definition.format,
+                "description": definition.description,
+                "event_types": definition.event_types,
+                "filter": definition.filter,
+                "enabled": enabled,
+                "subscribed_at": {each: known.get(each, at) for each in definition.event_types},
+            }
+            if enabled and not stored.enabled:
+                updates |= {"disabled_reason": None, "failing_since": None}
+            after = stored.model_copy(update=updates)
+            if after.to_definition() == stored.to_definition():
+                return None
+            changed = put_endpoint(listed, after)
+            return add_audit(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
+
+        listed = await self._change(change)
+        await self._prepare_event_sources()
+        return listed.endpoints[endpoint_id]
+
+    async def remove(self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL) -> None:
+        """Remove an endpoint; its pending deliveries are not sent.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        append_id = self._runtime.new_id()
+
+        def change(listed: EndpointList) -> EndpointList:
+            before = _get_endpoint(listed, endpoint_id, condition)
+            condition.check_write(before.etag)
+            left = {key: value for key, value in listed.endpoints.items() if key != endpoint_id}
+            changed = listed.model_copy(update={"endpoints": left})
+            return add_audit(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
+
+        await self._change(change)
+
+    async def rotate_secret(
+        self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""
+    ) -> EndpointSecret:
+        """Create a new secret for an endpoint; the previous secret also signs for :data:`OVERLAP`.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        append_id = append_id or self._runtime.new_id()
+        made = await self._create_secret(endpoint_id, append_id)
+        until = self._runtime.now() + OVERLAP
+
+        def change(listed: EndpointList) -> EndpointList | None:
+            before = _get_endpoint(listed, endpoint_id, condition)
+            if before.secrets[0].append_id == append_id:
+                return None
+            condition.check_write(before.etag)
+            previous = before.secrets[0].model_copy(update={"expires_at": until})
+            after = before.model_copy(update={"secrets": (made, previous)})
+            changed = put_endpoint(listed, after)
+            return add_audit(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
+
+        return await self._reveal((await self._change(change)).endpoints[endpoint_id])
+
+    async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
+        """Store a test event for one endpoint, whatever its event types, and return the delivery.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
+        """
+        endpoint = await self.get(endpoint_id)
+        check_enabled(endpoint)
+        event = WebhookEvent(
+            key=f"{WebhookEventType.WEBHOOK_TEST}/{append_id or self._runtime.new_id()}",
+            type=WebhookEventType.WEBHOOK_TEST,
+            at=self._runtime.now(),
+            data={"webhookId": endpoint_id, "requestedBy": user_id},
+        )
+        delivery = build_delivery(endpoint, event, self._runtime)
+        await self._outbox.add([delivery])
+        return delivery
+
+    async def flush_audit(self) -> int:
+        """Append pending audit events to their chain; return their number.
+
+        Raises:
+            WorkspaceError: from the audit log or the store; unappended events stay pending.
+        """
+        if await self._is_audited():
+            return await flush_outbox(self._registry, self._audit_log)
+        pending = await self._registry.list_pending_events()
+        if pending:
+            _LOG.warning("provenance is not configured; changes to webhooks are not audited")
+            await self._registry.delete_pending_events([each.append_id for each in pending])
+        return 0
+
+    async def check_url(self, text: str) -> None:
+        """Check that a URL is allowed as the URL of an endpoint.
+
+        Raises:
+            WorkspaceError: INVALID ``WEBHOOK_URL_REFUSED`` with the rule.
+        """
+        try:
+            await self._http.check(parse_outbound_url(text))
+        except AddressRefusedError as error:
+            raise invalid("url", error.reason, code="WEBHOOK_URL_REFUSED") from None
+
+    async def _create_secret(self, endpoint_id: str, append_id: str) -> StoredSecret:
+        return StoredSecret(encrypted=await self._vault.encrypt(endpoint_id, self._vault.create()), append_id=append_id)
+
+    async def _reveal(self, endpoint: WebhookEndpoint) -> EndpointSecret:
+        return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))
+
+    async def _prepare_event_sources(self) -> None:
+        try:
+            await self._on_subscribe()
+        except WorkspaceError as error:
+            _LOG.warning("the sources of events were not prepared; the next run prepares them: %s", error)
+
+    async def _change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
+        listed = await self._registry.change(change)
+        try:
+            await self.flush_audit()
+        except WorkspaceError:
+            _LOG.exception("audit events of webhook changes stay pending")
+        return listed
+
+
+def check_enabled(endpoint: WebhookEndpoint) -> None:
+    """Reject an operation that would send something to a disabled endpoint.
+
+    Raises:
+        WorkspaceError: CONFLICT ``WEBHOOK_DISABLED``.
+    """
+    if not endpoint.enabled:
+        raise WorkspaceError(Kind.CONFLICT, "WEBHOOK_DISABLED", "The webhook is disabled; enable it first.")
+
+
+def _get_endpoint(listed: EndpointList, endpoint_id: str, condition: Condition = UNCONDITIONAL) -> WebhookEndpoint:
+    """Return an endpoint; if the id is unknown, raise NOT_FOUND, or PRECONDITION_FAILED for a request with If-Match."""
+    if endpoint_id not in listed.endpoints:
+        if condition.match is not None:
+            raise item_missing_error()
+        raise WorkspaceError(Kind.NOT_FOUND, "WEBHOOK_NOT_FOUND", "The workspace has no webhook with this id.")
+    return listed.endpoints[endpoint_id]

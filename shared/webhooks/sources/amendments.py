@@ -1,0 +1,161 @@
+"""Source of webhook events about amendments (corrections of records), derived from their audit chains."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.provenance.decisions import parse_content
+from shared.provenance.hash_rule import sequence_from_record_id
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import parse_rfc3339, rfc3339
+from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
+from shared.webhooks.models import EndpointList
+from shared.webhooks.ports import WebhookStore
+from shared.webhooks.registry import EndpointRegistry
+
+DOCUMENT: Final = "amendments"
+OVERLAP: Final = timedelta(minutes=2)
+"""Time before the last run whose records are read again, because the clocks of instances differ."""
+_TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
+_PAGE_RECORDS: Final = 500
+_PAGE_BYTES: Final = 4_000_000
+
+
+class AmendmentEvents:
+    """Publishes webhook events about amendments and their approvals or rejections since the last run.
+
+    Args:
+        chains: store of the chains.
+        store: stores the time up to which records were read.
+        registry: storage of the endpoints.
+        outbox: receives the events.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        chains: ChainStore,
+        store: WebhookStore,
+        registry: EndpointRegistry,
+        outbox: EventOutbox,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._chains = chains
+        self._store = store
+        self._registry = registry
+        self._outbox = outbox
+        self._runtime = runtime
+        self._tips: dict[ChainKey, Tip] = {}
+
+    async def run(self) -> None:
+        """Publish events about new records; read no records if no endpoint subscribes to such events.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
+        """
+        wanted_from = find_first_subscription(await self._registry.load(), _TYPES)
+        if wanted_from is None:
+            self._tips.clear()
+            return
+        started = self._runtime.now()
+        text = await self._store.read_document(DOCUMENT)
+        done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
+        since = rfc3339(done_to - OVERLAP)
+        tips: dict[ChainKey, Tip] = {}
+        async for chain, tip in self._chains.list_tips(since):
+            if chain.target is Target.DOMAIN_AMENDMENTS:
+                await self._publish_chain(chain, tip, since)
+                tips[chain] = tip
+        self._tips = tips
+        if text is None or started - parse_rfc3339(text) > OVERLAP / 4:
+            # A write in each run would cost more than reading a few records again after a crash.
+            await self._store.change_document(DOCUMENT, lambda _: rfc3339(started))
+
+    async def _publish_chain(self, chain: ChainKey, tip: Tip, since: str) -> None:
+        """Publish events about the new records of an audit chain."""
+        known = self._tips.get(chain)
+        if known is not None and known.sequence >= tip.sequence:
+            return
+        filters = Filters(start=since, from_sequence=None if known is None else known.sequence + 1)
+        async for records in self._read_pages(chain, filters):
+            events = [await self._build_event(chain, content) for content in parse_records(records)]
+            await self._outbox.publish([event for event in events if event is not None])
+
+    async def _read_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Iterable[ChainRecord]]:
+        first = filters.from_sequence
+        while True:
+            narrowed = Filters(start=filters.start, from_sequence=first)
+            page = await self._chains.scan(
+                chain, narrowed, newest_first=False, limit=_PAGE_RECORDS, max_bytes=_PAGE_BYTES
+            )
+            yield page.records
+            if not page.more:
+                return
+            first = page.records[-1].sequence + 1
+
+    async def _build_event(self, chain: ChainKey, content: dict[str, Any]) -> WebhookEvent | None:
+        if "AmendmentID" not in content:
+            return build_amendment_event(chain.scope_key, content)
+        sequence = sequence_from_record_id(str(content["AmendmentID"]))
+        if sequence is None:
+            return None
+        page = await self._chains.read(chain, sequence - 1, limit=1, max_bytes=1)
+        original = next(parse_records(page.records), {})
+        return build_decision_event(chain.scope_key, original, content)
+
+
+def find_first_subscription(listed: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
+    """Return the earliest time from which an enabled endpoint subscribes to any of the types; None if none does."""
+    times = [
+        each.subscribed_at[kind]
+        for each in listed.endpoints.values()
+        if each.enabled
+        for kind in types
+        if kind in each.subscribed_at
+    ]
+    return min(times, default=None)
+
+
+def parse_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
+    """Yield the contents of audit records; records that were tampered with are skipped."""
+    return (content for record in records if (content := parse_content(record)) is not None)
+
+
+def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:
+    """Build the webhook event about a new amendment: pending, or decided if the policy requires no approval."""
+    is_pending = content.get("Status") == "pending"
+    kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
+    data = _describe(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
+    return _build(kind, scope_key, content["RecordID"], str(content.get("AmendedAt")), data)
+
+
+def build_decision_event(scope_key: str, original: dict[str, Any], decision: dict[str, Any]) -> WebhookEvent | None:
+    """Build the webhook event about the approval or rejection of an amendment (correction of a record)."""
+    decided_by = decision.get("ApprovedBy", decision.get("RejectedBy"))
+    data = _describe(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
+    data |= {"status": decision.get("Status"), "decidedBy": decided_by}
+    at = str(decision.get("ApprovedAt", decision.get("RejectedAt")))
+    return _build(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision["RecordID"], at, data)
+
+
+def _describe(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "scopeKey": scope_key,
+        "recordId": content["RecordID"],
+        "entityType": content.get("EntityType"),
+        "entityId": content.get("EntityID"),
+        "reasonCategory": content.get("ReasonCategory"),
+        "amendedBy": content.get("AmendedBy"),
+    }
+
+
+def _build(
+    kind: WebhookEventType, scope_key: str, record_id: str, at: str, data: dict[str, Any]
+) -> WebhookEvent | None:
+    try:
+        time = parse_rfc3339(at)
+    except ValueError:
+        return None
+    return WebhookEvent(f"{kind}/{record_id}/{scope_key}", kind, time, data)

@@ -1,0 +1,143 @@
+"""Source of webhook events about connections, derived from their current and their last reported status."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from shared.catalog.snapshot import Catalog
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
+from shared.telemetry.ports import ConnectionStateStore
+from shared.timestamps import parse_rfc3339, rfc3339
+from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
+from shared.webhooks.ports import WebhookStore
+from shared.webhooks.registry import EndpointRegistry
+from shared.webhooks.sources.amendments import find_first_subscription
+
+DOCUMENT: Final = "connection-statuses"
+_KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
+
+type Reported = dict[str, Any]
+"""Stored document: reported ``statuses`` by connection, ``version``, and ``unpublished`` changes of the version."""
+
+
+class ConnectionEvents:
+    """Publishes a webhook event for each change of a connection's status.
+
+    The new statuses and their changes are stored in one write, then the changes are published. After a crash between
+    the two, the next run publishes the same changes under the same keys.
+
+    Args:
+        load_catalog: returns the current workspace catalog.
+        states: store of the states of connections.
+        statuses: derives the status of a connection.
+        store: stores the statuses that were reported last.
+        registry: storage of the endpoints.
+        outbox: receives the events.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        load_catalog: Callable[[], Awaitable[Catalog]],
+        states: ConnectionStateStore,
+        statuses: ConnectionStatuses,
+        store: WebhookStore,
+        registry: EndpointRegistry,
+        outbox: EventOutbox,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._load_catalog = load_catalog
+        self._states = states
+        self._statuses = statuses
+        self._store = store
+        self._registry = registry
+        self._outbox = outbox
+        self._runtime = runtime
+
+    async def run(self) -> None:
+        """Publish the changes of connection statuses since the last run.
+
+        While no endpoint subscribes to these changes, no status is read, and stored statuses are deleted. A later
+        endpoint gets only changes after its subscription.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
+        """
+        text = await self._store.read_document(DOCUMENT)
+        before: Reported = json.loads(text) if text else {}
+        if find_first_subscription(await self._registry.load(), [_KIND]) is None:
+            if before:
+                await self._store.change_document(DOCUMENT, lambda _: "{}")
+            return
+        await self._publish(before)
+        current = await self._read_statuses()
+        after = build_next(before, current, rfc3339(self._runtime.now()))
+        if after is None:
+            return
+        stored = await self._store.change_document(
+            DOCUMENT, lambda found: json.dumps(after) if (found or "") == (text or "") else None
+        )
+        if stored == json.dumps(after):
+            await self._publish(after)
+
+    async def _read_statuses(self) -> dict[str, dict[str, Any]]:
+        catalog, states = await self._load_catalog(), await self._states.load_states()
+        surfaces = _group_surfaces(catalog)
+        return {
+            lookup: {
+                "status": self._statuses.derive(entry.value, states.get(lookup)).status,
+                "lastMessage": describe_statistics(states.get(lookup))["lastMessage"],
+                "surfaces": surfaces.get(lookup, []),
+            }
+            for lookup, entry in catalog.connections.items()
+        }
+
+    async def _publish(self, reported: Reported) -> None:
+        """Publish the status changes that the stored document lists as unpublished."""
+        await self._outbox.publish([to_event(each, reported["version"]) for each in reported.get("unpublished", [])])
+
+
+def build_next(before: Reported, current: Mapping[str, Mapping[str, Any]], at: str) -> Reported | None:
+    """Build the document of reported statuses after a run; None if no status has changed.
+
+    New connections have no earlier status and are not reported.
+
+    Args:
+        before: the document of the last run; empty for the first run.
+        current: status, time of the last message, and surfaces (groups) of each connection.
+        at: the current time.
+    """
+    known: dict[str, str] = before.get("statuses", {})
+    statuses = {lookup: str(state["status"]) for lookup, state in current.items()}
+    if before and statuses == known:
+        return None
+    changes = [
+        {**current[lookup], "connection": lookup, "before": known[lookup], "after": status, "at": at}
+        for lookup, status in statuses.items()
+        if known.get(lookup, status) != status
+    ]
+    return {"version": at, "statuses": statuses, "unpublished": changes}
+
+
+def to_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
+    """Build the webhook event about a change of a connection's status."""
+    names = ("connection", "before", "after", "lastMessage")
+    return WebhookEvent(
+        key=f"{_KIND}/{version}/{change['connection']}",
+        type=_KIND,
+        at=parse_rfc3339(change["at"]),
+        data={name: change[name] for name in names},
+        surfaces=frozenset(change["surfaces"]) or None,
+        connections=frozenset({change["connection"]}),
+    )
+
+
+def _group_surfaces(catalog: Catalog) -> dict[str, list[str]]:
+    """Return, by connection, the lookups (ids in URLs) of the surfaces (groups of connections) that contain it."""
+    grouped: dict[str, list[str]] = {}
+    for lookup, entry in catalog.surfaces.items():
+        for connection in entry.value.connections:
+            grouped.setdefault(connection, []).append(lookup)
+    return grouped

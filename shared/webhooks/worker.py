@@ -1,0 +1,203 @@
+"""Worker that sends due webhook deliveries, several at a time for each endpoint."""
+
+import asyncio
+import contextvars
+from collections import Counter
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.errors import WorkspaceError
+from shared.observability.logs import fields, get_logger
+from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.webhooks.audit import add_audit
+from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
+from shared.webhooks.ports import WebhookStore
+from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, put_endpoint
+from shared.webhooks.retry_schedule import DISABLED_AFTER, compute_retry_time
+from shared.webhooks.sender import DeliverySender
+
+LEASE: Final = timedelta(seconds=30)
+"""Time for which a worker owns a delivery, longer than an attempt; another worker can send it after this time."""
+MAX_PER_ENDPOINT: Final = 8
+"""Maximum number of deliveries of one endpoint that a process sends at a time, so that it does not delay others."""
+PROMPT_RETRY_SECONDS: Final = 10.0
+"""Seconds up to which a process itself waits for a retry; the background job starts later retries."""
+_GONE: Final = 410
+_LOG = get_logger("webhooks")
+
+
+class DeliveryWorker:
+    """Sends due webhook deliveries in concurrent tasks until none is due.
+
+    Args:
+        store: storage of webhooks.
+        registry: storage of the endpoints.
+        sender: sends one delivery.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        store: WebhookStore,
+        registry: EndpointRegistry,
+        sender: DeliverySender,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._sender = sender
+        self._runtime = runtime
+        self._sending: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._is_closed = False
+        self._is_starting = False
+
+    def wake(self) -> None:
+        """Make the worker look for due deliveries; start it if it does not run."""
+        self._woken.set()
+        if not self._is_closed and (self._loop is None or self._loop.done()):
+            # The task serves many requests, so it must not inherit the log context of the first one.
+            self._loop = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no delivery is being sent; a retry in a few seconds may still be planned."""
+        return not (self._woken.is_set() or self._is_starting or self._tasks)
+
+    async def close(self) -> None:
+        """Stop sending. Interrupted attempts are repeated after the lease of the delivery."""
+        self._is_closed = True
+        tasks = [*self._tasks, *self._timers, *([self._loop] if self._loop else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Start due deliveries whenever deliveries have ended or were stored; return when no due delivery is left."""
+        try:
+            while True:
+                self._woken.clear()
+                self._is_starting = True
+                try:
+                    await self._start_due()
+                finally:
+                    self._is_starting = False
+                if not self._tasks and not self._timers and not self._woken.is_set():
+                    return
+                await self._woken.wait()
+        except WorkspaceError as error:
+            _LOG.warning("due webhook deliveries could not be read; the next run reads them: %s", error)
+
+    async def _start_due(self) -> None:
+        """Claim and start due deliveries of all endpoints with fewer than ``MAX_PER_ENDPOINT`` running deliveries."""
+        busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
+        listed: EndpointList | None = None
+        while (endpoint := await self._store.find_due(self._runtime.now(), busy)) is not None:
+            listed = listed or await self._registry.load()
+            busy.add(endpoint)
+            at, lease = self._runtime.now(), self._runtime.new_id()
+            room = MAX_PER_ENDPOINT - self._sending[endpoint]
+            for delivery in await self._store.claim(endpoint, at, at + LEASE, lease, room):
+                self._start(self._deliver(listed.endpoints.get(endpoint), delivery, lease), endpoint)
+
+    def _start(self, work: Coroutine[Any, Any, None], endpoint: str) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        self._sending[endpoint] += 1
+
+        def end(ended: asyncio.Task[None]) -> None:
+            self._tasks.discard(ended)
+            self._sending[endpoint] -= 1
+            if not self._sending[endpoint]:
+                del self._sending[endpoint]
+            self._woken.set()
+
+        task.add_done_callback(end)
+
+    async def _deliver(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
+        try:
+            if endpoint is None or not endpoint.enabled:
+                await self._drop(delivery, lease, "removed" if endpoint is None else "disabled")
+            else:
+                await self._attempt(endpoint, delivery, lease)
+        except WorkspaceError as error:
+            _LOG.warning(
+                "the result of a webhook delivery was not stored; it is sent again: %s",
+                error,
+                extra=fields(webhook=delivery.endpoint, delivery=delivery.id),
+            )
+        except Exception:  # noqa: BLE001  one delivery must not stop the others
+            _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
+
+    async def _drop(self, delivery: Delivery, lease: str, reason: str) -> None:
+        """End a claimed delivery whose endpoint no longer receives events."""
+        attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
+        failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+        await self._store.save(failed, lease)
+
+    async def _attempt(self, endpoint: WebhookEndpoint, delivery: Delivery, lease: str) -> None:
+        result = await self._sender.send(endpoint, delivery)
+        attempt = result.attempt
+        if result.is_delivered:
+            after = delivery.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+        elif attempt.http_status == _GONE:
+            after = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+        else:
+            after = self._schedule_retry(delivery, attempt)
+        count("workspace.webhooks.attempts", outcome="delivered" if result.is_delivered else "failed")
+        if after.status is DeliveryStatus.FAILED:
+            count("workspace.webhooks.dead_letters")
+            _LOG.warning(
+                "a webhook delivery failed for good: %s",
+                attempt.error,
+                extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
+            )
+        await self._store.save(after, lease)
+        await self._record_health(endpoint, attempt, is_delivered=result.is_delivered)
+
+    def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
+        at = self._runtime.now()
+        due_at = compute_retry_time(delivery.retries, at, self._runtime)
+        if due_at is None:
+            return delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
+        if due_at - at < timedelta(seconds=PROMPT_RETRY_SECONDS):
+            timer = asyncio.create_task(self._wake_at(due_at))
+            self._timers.add(timer)
+            timer.add_done_callback(self._timers.discard)
+        return delivery.add_attempt(attempt, retries=delivery.retries + 1, next_attempt_at=due_at)
+
+    async def _wake_at(self, due_at: datetime) -> None:
+        await self._runtime.sleep(max(0.0, (due_at - self._runtime.now()).total_seconds()))
+        self._woken.set()
+
+    async def _record_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
+        """Record since when an endpoint has been failing; disable an endpoint that is gone or failed for too long."""
+        reason = None
+        if attempt.http_status == _GONE:
+            reason = "The endpoint replied with status 410 (Gone)."
+        elif not is_delivered and endpoint.failing_since and attempt.at - endpoint.failing_since >= DISABLED_AFTER:
+            reason = f"All deliveries have failed since {endpoint.failing_since:%Y-%m-%d %H:%M} UTC."
+        if reason is None and is_delivered == (endpoint.failing_since is None):
+            return
+        append_id = self._runtime.new_id()
+
+        def change(listed: EndpointList) -> EndpointList | None:
+            before = listed.endpoints.get(endpoint.id)
+            if before is None or not before.enabled:
+                return None
+            if reason is None:
+                since = None if is_delivered else before.failing_since or attempt.at
+                return put_endpoint(listed, before.model_copy(update={"failing_since": since}))
+            if attempt.http_status != _GONE and before.failing_since != endpoint.failing_since:
+                return None
+            after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
+            changed = put_endpoint(listed, after)
+            return add_audit(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
+
+        await self._registry.change(change)

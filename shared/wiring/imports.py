@@ -1,0 +1,100 @@
+"""Services of imports: jobs that load uploaded files with historical telemetry."""
+
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.wiring.backends import Backends
+from shared.wiring.catalog import CatalogServices
+from shared.wiring.cold_data import ColdDataServices
+from shared.wiring.downloads import DOWNLOADS, DownloadServices
+from shared.wiring.queries import QueryServices
+
+if TYPE_CHECKING:
+    from shared.imports.ports import TelemetryTable
+    from shared.imports.preview import ImportPreview
+    from shared.imports.service import ImportService
+    from shared.imports.work import ImportRunner
+
+_LINK_LIFETIME = timedelta(hours=1)
+"""Lifetime of the link with which the query engine reads an uploaded file."""
+
+
+class ImportServices:
+    """Imports historical telemetry; imports use the same stores of jobs and files as downloads."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        catalog: CatalogServices,
+        cold_data: ColdDataServices,
+        downloads: DownloadServices,
+        queries: QueryServices,
+    ) -> None:
+        self._backends = backends
+        self._settings = backends.settings
+        self._catalog = catalog
+        self._cold_data = cold_data
+        self._downloads = downloads
+        self._queries = queries
+
+    @cached_property
+    def service(self) -> "ImportService":
+        """Service that creates and starts imports."""
+        from shared.imports.service import ImportService
+
+        downloads = self._downloads
+        return ImportService(
+            self._catalog.reader.current,
+            downloads.jobs,
+            downloads.blobs,
+            downloads.job_quota,
+            downloads.service,
+            self._backends.disk_guard,
+            timedelta(hours=self._settings.download_hours),
+            runtime=self._backends.runtime,
+        )
+
+    @cached_property
+    def preview(self) -> "ImportPreview":
+        """Service that previews the rows of uploaded files."""
+        from shared.imports.preview import ImportPreview
+
+        return ImportPreview(self._catalog.reader.current, self._downloads.blobs, runtime=self._backends.runtime)
+
+    @cached_property
+    def runner(self) -> "ImportRunner":
+        """Service that executes the steps of an import."""
+        from shared.imports.archive_writer import HistoryArchive
+        from shared.imports.work import ImportRunner, ImportStores
+
+        downloads, cold_data, runtime = self._downloads, self._cold_data, self._backends.runtime
+        stores = ImportStores(
+            downloads.jobs,
+            downloads.blobs,
+            HistoryArchive(cold_data.blobs, cold_data.scratch, runtime=runtime),
+            self._table,
+            self._backends.job_leases,
+            downloads.archive_progress,
+            cold_data.scratch,
+            self._backends.disk_guard,
+        )
+        return ImportRunner(self._catalog.reader.current, stores, downloads.job_quota, runtime=runtime)
+
+    @cached_property
+    def _table(self) -> "TelemetryTable":
+        from shared.backends.azure.kusto_table import KustoTelemetryTable
+
+        configured = self._settings
+        uri, identity = self._queries.find_engine_uri(), configured.managed_identity_client_id
+        return self._backends.close_at_exit(
+            KustoTelemetryTable(uri, configured.kusto_database, self._locate_file, identity)
+        )
+
+    async def _locate_file(self, name: str) -> str:
+        """Return the address from which the query engine reads a file: a signed URL, or a path if it is embedded."""
+        if self._backends.on_azure:
+            return await self._downloads.blobs.link(name, name, self._backends.runtime.now() + _LINK_LIFETIME)
+        from shared.backends.embedded.blobs import build_blob_path
+
+        return str(build_blob_path(self._settings.data_dir.absolute() / "blobs" / DOWNLOADS, name))

@@ -1,0 +1,214 @@
+"""Contract of every store of alerts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.alerts.models import Alert, AlertState, Mark, RuleState
+from shared.alerts.ports import AlertFilter, AlertPlace, AlertStore, RuleRecord
+from shared.backends.azure.cosmos_alerts import CosmosAlertStore
+from shared.backends.embedded.alerts import SCHEMA, SqliteAlertStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.alert_rule_models import Severity
+from shared.timestamps import rfc3339
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+EVERYTHING = AlertFilter()
+type Opener = Callable[[], AlertStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> AlertStore:
+            if account:
+                return CosmosAlertStore(account())
+            database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteAlertStore(database)
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> AlertStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def build_state(rule: str = "hot", **changes: Any) -> RuleState:
+    """Return the state of a rule."""
+    return RuleState(rule=rule, revision="r1", evaluated_at=AT, due_at=AT + SECOND).model_copy(update=changes)
+
+
+def build_alert(number: int = 1, rule: str = "hot", **changes: Any) -> Alert:
+    """Return a firing alert that began a number of seconds after the start."""
+    alert = Alert(
+        id=f"{number:032x}",
+        rule=rule,
+        name="Hot",
+        severity=Severity.WARNING,
+        surface="hall",
+        runbook_url=None,
+        labels={"Device": f"d{number}", "Line": None},
+        state=AlertState.FIRING,
+        value=1.5,
+        started_at=AT + number * SECOND,
+        fired_at=AT + number * SECOND,
+    )
+    return alert.model_copy(update=changes)
+
+
+async def save(
+    store: AlertStore, record: RuleRecord, state: RuleState | None, *puts: Alert, deletes: tuple[str, ...] = ()
+) -> RuleRecord:
+    """Save a change that must succeed, and return the stored record."""
+    assert await store.save(record, state, puts, deletes) is not None
+    return await store.load(record.rule)
+
+
+async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
+    """Before the first evaluation a rule has no state, no alerts and no token."""
+    assert await store.load("hot") == RuleRecord("hot")
+    assert await store.list_states() == []
+    assert await store.find("1" * 32) is None
+    assert await store.find("state") is None
+    assert await store.list_alerts(EVERYTHING, None, 10) == []
+
+
+async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
+    """Another instance reads the state and the open alerts exactly as they were saved."""
+    alert = build_alert(marks=(Mark.FIRING,), value=2**60, connection="press", comment="Überdruck")
+    stored = await save(opener(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
+    assert stored.state == build_state(firing=1, has_marks=True)
+    assert stored.alerts == (alert,)
+    assert stored.token
+    other = opener()
+    assert await other.find(alert.id) == alert
+    assert await other.list_states() == [build_state(firing=1, has_marks=True)]
+
+
+async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
+    """A resolved alert with a mark is still open; without it, only the list contains it."""
+    resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
+    record = await save(store, RuleRecord("hot"), build_state(), resolved)
+    assert record.alerts == (resolved,)
+    done = resolved.without_marks(Mark.RESOLVED)
+    record = await save(store, record, build_state(), done)
+    assert record.alerts == ()
+    assert await store.list_alerts(EVERYTHING, None, 10) == [done]
+
+
+async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
+    """Of two changes based on the same record, one is stored, and the other stores nothing."""
+    first, second = opener(), opener()
+    record = await save(first, RuleRecord("hot"), build_state())
+    tokens = await asyncio.gather(
+        first.save(record, build_state(revision="a"), [build_alert(1)]),
+        second.save(record, build_state(revision="b"), [build_alert(2)]),
+    )
+    assert sorted(token is None for token in tokens) == [False, True]
+    winner = 1 if tokens[0] is not None else 2
+    stored = await first.load("hot")
+    assert stored.alerts == (build_alert(winner),)
+    assert stored.state == build_state(revision="ab"[winner - 1])
+    assert stored.token == tokens[winner - 1]
+
+
+async def test_a_first_change_rejects_another_first_change(store: AlertStore) -> None:
+    """A record that did not exist when it was read cannot be created twice."""
+    assert await store.save(RuleRecord("hot"), build_state(), []) is not None
+    assert await store.save(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
+    assert (await store.load("hot")).alerts == ()
+
+
+async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
+    """A change replaces alerts by their ids and deletes others; alerts of other rules stay."""
+    await save(store, RuleRecord("cold"), build_state("cold"), build_alert(9, "cold"))
+    record = await save(store, RuleRecord("hot"), build_state(), build_alert(1), build_alert(2))
+    changed = build_alert(1, value=7)
+    record = await save(store, record, build_state(firing=1), changed, deletes=(build_alert(2).id,))
+    assert record.alerts == (changed,)
+    assert await store.find(build_alert(2).id) is None
+    assert (await store.load("cold")).alerts == (build_alert(9, "cold"),)
+
+
+async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
+    """After the removal of a state, the rule begins again, and older changes are rejected."""
+    record = await save(store, RuleRecord("hot"), build_state(), build_alert(1))
+    ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
+    assert (await save(store, record, None, ended)) == RuleRecord("hot")
+    assert await store.list_states() == []
+    again = await save(store, RuleRecord("hot"), build_state(revision="r2"))
+    assert await store.save(record, None, []) is None
+    assert await store.save(record, build_state(), []) is None
+    assert (await store.load("hot")) == again
+
+
+async def test_many_alerts_are_stored(store: AlertStore) -> None:
+    """A change may have more alerts than fit into one transaction of the store."""
+    alerts = [build_alert(number) for number in range(250)]
+    record = await save(store, RuleRecord("hot"), build_state(firing=250), *alerts)
+    assert record.alerts == tuple(alerts)
+    ids = tuple(alert.id for alert in alerts[:120])
+    record = await save(store, record, build_state(firing=130), *alerts[120:], deletes=ids)
+    assert record.alerts == tuple(alerts[120:])
+    assert record.state == build_state(firing=130)
+
+
+async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> None:
+    """The pages contain each alert once, sorted by start and then by id."""
+    alerts = [build_alert(number, started_at=AT + (number // 2) * SECOND) for number in range(7)]
+    await save(store, RuleRecord("hot"), build_state(), *alerts[:4])
+    moved = [alert.change(rule="cold") for alert in alerts[4:]]
+    await save(store, RuleRecord("cold"), build_state("cold"), *moved)
+    listed: list[Alert] = []
+    place: AlertPlace | None = None
+    while page := await store.list_alerts(EVERYTHING, place, 3):
+        listed += page
+        place = AlertPlace(rfc3339(page[-1].started_at), page[-1].id)
+    assert [alert.id for alert in listed] == [alert.id for alert in reversed(alerts)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        (AlertFilter(state=AlertState.FIRING), [3, 1]),
+        (AlertFilter(state=AlertState.RESOLVED, severity=Severity.CRITICAL), [2]),
+        (AlertFilter(surface="yard"), [3]),
+        (AlertFilter(surface="nowhere"), []),
+        (AlertFilter(AlertState.FIRING, Severity.WARNING, "hall"), [1]),
+    ],
+)
+async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
+    """Only alerts that meet every condition are listed."""
+    alerts = (
+        build_alert(1),
+        build_alert(2, state=AlertState.RESOLVED, resolved_at=AT, severity=Severity.CRITICAL),
+        build_alert(3, surface="yard"),
+    )
+    await save(store, RuleRecord("hot"), build_state(), *alerts)
+    found = await store.list_alerts(wanted, None, 10)
+    assert [alert.id for alert in found] == [build_alert(number).id for number in numbers]
+
+
+async def test_old_history_is_deleted(tmp_path: Path) -> None:
+    """In SQLite, resolved alerts without marks are deleted after a time; open ones stay. Cosmos DB does it itself."""
+    database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
+    store = SqliteAlertStore(database)
+    resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]
+    marked = resolved[0].change(id="f" * 32, marks=(Mark.RESOLVED,))
+    await save(store, RuleRecord("hot"), build_state(), *resolved, marked)
+    assert await store.delete_resolved(AT + 2 * SECOND) == 2
+    assert {alert.id for alert in await store.list_alerts(EVERYTHING, None, 10)} == {resolved[2].id, marked.id}
+    await database.close()

@@ -1,0 +1,235 @@
+"""Contract of every blob store."""
+
+import asyncio
+import base64
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.cold_data.ports import UPLOAD_HEADERS, BlobStore
+from shared.errors import WorkspaceError
+from tests.azurite.running import azurite, find_missing
+from tests.unit.local.serving import serving_files
+
+NAMES = ["a-b", "a/b", "a/c.parquet", "a/c/d", "a0", "b/_unrouted/2026/01/05/08/0-1-2.parquet"]
+SOON = timedelta(minutes=15)
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[str]:
+    """The connection string of an Azurite server."""
+    if find_missing():
+        pytest.skip(find_missing())
+    with azurite() as connection_string:
+        yield connection_string
+
+
+ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
+
+
+@pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
+    """An empty store of each kind."""
+    opener = folder(tmp_path)
+    if request.param != "folder":
+        opener = container(request.getfixturevalue("account")) if request.param == "azurite" else endpoint()
+    async with opener as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def folder(path: Path) -> AsyncIterator[BlobStore]:
+    """Open the embedded store, with a server for its links."""
+    async with serving_files(path) as links:
+        yield FolderBlobStore(path / "blobs" / "cold", links)
+
+
+@asynccontextmanager
+async def container(connection_string: str) -> AsyncIterator[BlobStore]:
+    """Open the Azure store on a new container."""
+    name = f"c{uuid.uuid4().hex}"
+    async with BlobServiceClient.from_connection_string(connection_string) as client:
+        await client.create_container(name)
+    opened = AzureBlobStore(BlobAccount("", connection_string=connection_string), name)
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def endpoint() -> AsyncIterator[BlobStore]:
+    """Open the Azure store on a new container of the account BLOB_ENDPOINT, and delete the container afterwards."""
+    name = f"contract-{uuid.uuid4().hex}"
+    async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
+        await client.create_container(name)
+        opened = AzureBlobStore(BlobAccount(ENDPOINT), name)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+            await client.delete_container(name)
+
+
+async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
+    return [blob.name async for blob in store.list(prefix)]
+
+
+async def test_a_blob_is_created_once(store: BlobStore) -> None:
+    """If several callers create the same blob, the first one succeeds and its content is not replaced."""
+    won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
+    assert won.count(True) == 1
+    assert await store.read("a/b") == b"%d" % won.index(True)
+    assert not await store.create("a/b", b"later")
+    assert await store.read("a/b") == b"%d" % won.index(True)
+
+
+async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> None:
+    """An upload stores the bytes of a file, empty or large, and replaces the previous content."""
+    source = tmp_path / "source"
+    for content in (b"first", b"", bytes(range(256)) * 40_000):
+        source.write_bytes(content)
+        await store.upload("x/y", source)
+        assert await store.read("x/y") == content
+        target = tmp_path / "target"
+        await store.fetch("x/y", target)
+        assert target.read_bytes() == content
+        assert await store.read_end("x/y", 1000) == content[-1000:]
+        assert await store.read_range("x/y", 100, 50) == content[100:150]
+        assert await store.read_range("x/y", len(content), 1) == b""
+
+
+async def test_names_are_listed_in_order(store: BlobStore) -> None:
+    """A listing is sorted by whole names, including slashes, and a prefix may end at any character."""
+    for name in reversed(NAMES):
+        assert await store.create(name, name.encode())
+    assert await list_names(store) == sorted(NAMES)
+    assert await list_names(store, "a/c") == ["a/c.parquet", "a/c/d"]
+    assert await list_names(store, "a/c/") == ["a/c/d"]
+    assert await list_names(store, "nothing/") == []
+    [blob] = [blob async for blob in store.list("a0")]
+    assert blob.size == 2
+    assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_long_listings_are_complete(store: BlobStore) -> None:
+    """A listing of several pages has every blob once."""
+    names = [f"p/{number:04d}" for number in range(1_100)]
+    for first in range(0, len(names), 50):
+        await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
+    assert await list_names(store, "p/") == names
+
+
+async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
+    """Deletion ignores missing blobs; reading a deleted blob fails."""
+    for name in NAMES:
+        await store.create(name, b"x")
+    await store.delete([*NAMES[:-1], "never/there"])
+    assert await list_names(store) == NAMES[-1:]
+    with pytest.raises(FileNotFoundError):
+        await store.read(NAMES[0])
+    with pytest.raises(FileNotFoundError):
+        await store.read_end(NAMES[0], 8)
+    with pytest.raises(FileNotFoundError):
+        await store.read_range(NAMES[0], 0, 8)
+    with pytest.raises(FileNotFoundError):
+        await store.fetch(NAMES[0], tmp_path / "target")
+    assert await store.create(NAMES[0], b"again")
+
+
+async def test_an_upload_link_takes_a_whole_file(store: BlobStore) -> None:
+    """Anyone with the link may upload a file, and upload it again; the link of one blob does not fit another."""
+    url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
+    async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
+        for content in (b"first", b"second" * 300_000):
+            assert (await anyone.put(url, content=content)).status_code == 201
+            assert await store.read("j/upload") == content
+        assert (await anyone.put(url.replace("j/upload", "j/other"), content=b"x")).status_code == 403
+
+
+async def test_an_upload_link_takes_blocks(store: BlobStore) -> None:
+    """Blocks may arrive in any order and again after an interruption; a list joins them in its own order."""
+    url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
+    blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
+
+    def address(**query: str) -> str:
+        return str(httpx.URL(url).copy_merge_params(query))
+
+    async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
+        for name, content in (("b", b"cut"), ("c", b"3"), ("b", b"22"), ("a", b"1")):
+            reply = await anyone.put(address(comp="block", blockid=blocks[name]), content=content)
+            assert reply.status_code == 201, reply.text
+        assert await list_names(store) == []
+        listed = await anyone.get(address(comp="blocklist", blocklisttype="uncommitted"))
+        assert f"<Name>{blocks['b']}</Name><Size>2</Size>" in listed.text.replace("\n", "")
+        names = "".join(f"<Latest>{block}</Latest>" for block in blocks.values())
+        document = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{names}</BlockList>'
+        del anyone.headers["x-ms-blob-type"]
+        joined = await anyone.put(address(comp="blocklist"), content=document)
+        assert joined.status_code == 201, joined.text
+    assert await store.read("j/upload") == b"1223"
+    assert await list_names(store) == ["j/upload"]
+
+
+async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
+    """A link works without a token, states the file name, and supports ranges."""
+    await store.create("j/rig ü.csv", b"0123456789")
+    url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
+    async with httpx.AsyncClient() as anyone:
+        whole = await anyone.get(url)
+        assert (whole.status_code, whole.content) == (200, b"0123456789")
+        named = whole.headers["content-disposition"]
+        assert named == "attachment; filename=\"rig ___.csv\"; filename*=UTF-8''rig%20%22%C3%BC%22.csv"
+        part = await anyone.get(url, headers={"Range": "bytes=2-4"})
+        assert (part.status_code, part.content) == (206, b"234")
+        assert part.headers["content-range"] == "bytes 2-4/10"
+        head = await anyone.head(url)
+        assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "10")
+        assert head.headers["etag"] == whole.headers["etag"]
+
+
+async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
+    """A changed or expired link and a link with another blob's name are rejected."""
+    await store.create("j/one", b"%one%")
+    await store.create("j/two", b"%two%")
+    url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
+    over = await store.link("j/one", "one.csv", datetime.now(UTC) - timedelta(seconds=2))
+    async with httpx.AsyncClient() as anyone:
+        for bad in (over, url.replace("j/one", "j/two"), url[:-3] + "AAA", url.partition("?")[0]):
+            reply = await anyone.get(bad)
+            assert reply.status_code in {403, 404, 409}, bad
+            assert b"%one%" not in reply.content
+            assert b"%two%" not in reply.content
+
+
+async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
+    """The check of an available store succeeds and stores nothing."""
+    await store.check()
+    assert await list_names(store) == []
+
+
+async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+    """An unavailable store raises its error code and never returns an empty listing."""
+    (tmp_path / "file").write_text("")
+    nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
+    broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]
+    for each in broken:
+        with pytest.raises(WorkspaceError) as caught:
+            await each.create("a", b"")
+        assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
+        with pytest.raises(WorkspaceError):
+            await list_names(each)
+    account = AzureBlobStore(BlobAccount("", connection_string=nowhere, retries=0), "c")
+    with pytest.raises(WorkspaceError) as caught:
+        await account.check()
+    assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
+    await account.close()

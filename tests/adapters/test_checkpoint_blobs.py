@@ -1,0 +1,166 @@
+"""Contract of every checkpoint store."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.errors import WorkspaceError
+from shared.provenance.checkpoint_ports import CheckpointStore
+from shared.timestamps import parse_rfc3339
+from tests.azurite.running import azurite, find_missing
+
+PREFIX = "PlatformConfig/workspace/"
+FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
+KINDS = [FOLDER, AZURITE, *([ENDPOINT] if os.environ.get("BLOB_ENDPOINT") else [])]
+type Opener = Callable[[], CheckpointStore]
+
+
+@pytest.fixture(scope="module")
+def connection_string() -> Iterator[str]:
+    """The connection string of an Azurite server."""
+    if find_missing():
+        pytest.skip(find_missing())
+    with azurite() as started:
+        yield started
+
+
+@pytest.fixture(params=KINDS)
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        if request.param == FOLDER:
+            yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
+            return
+        if request.param == AZURITE:
+            started = request.getfixturevalue("connection_string")
+            client = await stack.enter_async_context(BlobServiceClient.from_connection_string(started))
+        else:
+            started, address = "", os.environ["BLOB_ENDPOINT"]
+            credential = await stack.enter_async_context(DefaultAzureCredential())
+            client = await stack.enter_async_context(BlobServiceClient(address, credential=credential))
+        names = [f"n{uuid.uuid4().hex}", f"s{uuid.uuid4().hex}"]
+        for name in names:
+            await client.create_container(name)
+            stack.push_async_callback(client.delete_container, name)
+
+        def another() -> CheckpointStore:
+            account = BlobAccount(os.environ.get("BLOB_ENDPOINT", ""), connection_string=started)
+            stack.push_async_callback(account.close)
+            return BlobCheckpointStore(account, notes=names[0], states=names[1])
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> CheckpointStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def name(size: int, prefix: str = PREFIX) -> str:
+    return f"{prefix}{size:012d}"
+
+
+async def test_a_note_is_created_once(opener: Opener) -> None:
+    """If several callers create the same checkpoint, the first one succeeds and its note is not replaced."""
+    stores = [opener() for _ in range(3)]
+    won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
+    assert won.count(True) == 1
+    assert not await stores[0].create(name(7), b"later")
+    stored = await stores[1].get(name(7))
+    assert stored is not None
+    assert (stored.name, stored.note) == (name(7), b"note %d" % won.index(True))
+    assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
+    """Sizes are compared as numbers, in any order of creation."""
+    assert await store.find_newest(PREFIX) is None
+    sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
+    highest = 0
+    for size in sizes:
+        assert await store.create(name(size), b"%d" % size)
+        highest = max(highest, size)
+        newest = await store.find_newest(PREFIX)
+        assert newest is not None
+        assert (newest.name, newest.note) == (name(highest), b"%d" % highest)
+
+
+async def test_chains_are_separate(store: CheckpointStore) -> None:
+    """The newest note of one chain is never that of another chain."""
+    await store.create(name(9, "DomainEvents/abc/"), b"other")
+    await store.create(name(8, "DomainEvents/abcd/"), b"longer")
+    newest = await store.find_newest("DomainEvents/abc/")
+    assert newest is not None
+    assert newest.note == b"other"
+    assert await store.find_newest("DomainEvents/ab/") is None
+    assert await store.find_newest(PREFIX) is None
+
+
+async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
+    """A missing note or state is None."""
+    assert await store.get(name(1)) is None
+    assert await store.load_state(f"{PREFIX}tree") is None
+
+
+async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
+    """Working state can be replaced and is never returned as a checkpoint."""
+    for state in (b"first", b"", bytes(range(256))):
+        await store.save_state(f"{PREFIX}tree", state)
+        await store.save_state(f"{PREFIX}tiles/0/x001", state)
+        assert await store.load_state(f"{PREFIX}tree") == state
+    assert await store.find_newest(PREFIX) is None
+    await store.create(name(3), b"note")
+    newest = await store.find_newest(PREFIX)
+    assert newest is not None
+    assert newest.note == b"note"
+
+
+async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+    """An unavailable store raises its error; it is not treated as empty."""
+    (tmp_path / "file").write_text("")
+    nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
+    account = BlobAccount("", connection_string=nowhere, retries=0)
+    stores: list[CheckpointStore] = [FileCheckpointStore(tmp_path / "file"), BlobCheckpointStore(account)]
+    for store in stores:
+        with pytest.raises(WorkspaceError) as caught:
+            await store.create(name(1), b"")
+        assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    for read in (stores[1].get, stores[1].find_newest, stores[1].load_state):
+        with pytest.raises(WorkspaceError):
+            await read(name(1))
+    await account.close()
+
+
+async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
+    """A missing container is an error and not a chain without checkpoints."""
+    account = BlobAccount("", connection_string=connection_string)
+    store = BlobCheckpointStore(account, notes="never-made", states="never-made")
+    for read in (store.get, store.find_newest, store.load_state):
+        with pytest.raises(WorkspaceError) as caught:
+            await read(name(1))
+        assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    await store.close()
+
+
+async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
+    """A signature for receipts is stored under the name of its checkpoint, and is never found as the newest note."""
+    signature = f"{name(8)}.cose"
+    assert await store.get(signature) is None
+    assert await store.create(signature, b"signature")
+    assert not await store.create(signature, b"other")
+    assert await store.find_newest(PREFIX) is None
+    await store.create(name(7), b"note")
+    newest, found = await store.find_newest(PREFIX), await store.get(signature)
+    assert (newest and newest.note, found and found.note) == (b"note", b"signature")

@@ -1,0 +1,164 @@
+"""Contract of every credential store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.auth.ports import ApiKey, CredentialStore, IssuedToken
+from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
+from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.errors import WorkspaceError
+from shared.timestamps import now
+from tests.adapters.cosmos import KINDS, accounts
+
+HOUR = timedelta(hours=1)
+AT = now()
+RIGHTS = frozenset({AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE})
+KEY = ApiKey("AAAAAAAA", b"\x00salt\xff", b"digest", "admin@x", "Ö", RIGHTS, AT, AT + HOUR)
+type Opener = Callable[[], CredentialStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        if request.param == "sqlite":
+
+            def another() -> CredentialStore:
+                database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
+                stack.push_async_callback(database.close)
+                return SqliteCredentialStore(database)
+
+            yield another
+        else:
+            account = await stack.enter_async_context(accounts(request.param))
+            yield lambda: CosmosCredentialStore(account())
+
+
+@pytest.fixture
+def store(opener: Opener) -> CredentialStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) -> IssuedToken:
+    return IssuedToken(token_id, "admin@x", expires_at, parent)
+
+
+async def list_revoked(store: CredentialStore) -> set[str]:
+    return set((await store.load()).revoked_tokens)
+
+
+async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
+    """All attributes are visible to other processes, and each new key increments the version."""
+    store = opener()
+    before = await store.read_version()
+    await store.add_key(KEY)
+    unlimited = ApiKey("BBBBBBBB", b"s", b"d", "historian", "", None, AT, None, creators=("admin@x", "ö/x"))
+    await store.add_key(unlimited)
+    bound = replace(KEY, key_id="CCCCCCCC", binding=TelemetryBinding(("press",), ("rig-*",)))
+    await store.add_key(bound)
+    unknown = replace(KEY, key_id="DDDDDDDD", creators=None)
+    await store.add_key(unknown)
+    loaded = await opener().load()
+    assert loaded.keys == {"AAAAAAAA": KEY, "BBBBBBBB": unlimited, "CCCCCCCC": bound, "DDDDDDDD": unknown}
+    assert loaded.version == await opener().read_version() > before + 1
+
+
+async def test_an_unused_key_can_be_added_again(store: CredentialStore) -> None:
+    """A retry replaces an unused key; a used or revoked key, or that of another principal, is not replaced."""
+    again = replace(KEY, digest=b"other", created_at=AT + HOUR, creators=("admin@x",))
+    await store.add_key(KEY)
+    await store.add_key(again)
+    assert (await store.load()).keys == {KEY.key_id: again}
+    again = replace(again, creators=None, created_at=again.created_at + timedelta(seconds=1))
+    await store.add_key(again)
+    assert (await store.load()).keys == {KEY.key_id: again}
+    with pytest.raises(WorkspaceError) as caught:
+        await store.add_key(replace(again, principal="viewer@x", created_at=AT + 2 * HOUR))
+    assert caught.value.code == "CREDENTIALS_UNAVAILABLE"
+    await store.store_last_use(KEY.key_id, AT)
+    with pytest.raises(WorkspaceError):
+        await store.add_key(replace(again, created_at=AT + 2 * HOUR))
+    assert (await store.load()).keys[KEY.key_id].digest == b"other"
+
+
+async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None:
+    """The time of the last use is stored without a new version; a missing key is ignored."""
+    await store.add_key(KEY)
+    version = await store.read_version()
+    await store.store_last_use(KEY.key_id, AT + HOUR)
+    await store.store_last_use("ZZZZZZZZ", AT)
+    assert (await store.load()).keys == {KEY.key_id: replace(KEY, last_used_at=AT + HOUR)}
+    assert await store.read_version() == version
+
+
+async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) -> None:
+    """Tokens derived from the key are revoked, others are not; a second revocation changes nothing."""
+    await store.add_key(KEY)
+    for each in (token("a", KEY.key_id), token("b", "a"), token("c", "b"), token("x"), token("y", "BBBBBBBB")):
+        await store.add_token(each)
+    version = await store.read_version()
+    await store.revoke_key(KEY.key_id, AT)
+    assert await list_revoked(store) == {"a", "b", "c"}
+    assert await store.read_version() > version
+    await store.revoke_key(KEY.key_id, AT + HOUR)
+    assert (await store.load()).keys[KEY.key_id].revoked_at == AT
+
+
+async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) -> None:
+    """The token and its descendants are revoked, its parent is not."""
+    for each in (token("a"), token("b", "a"), token("c", "b"), token("d", "a")):
+        await store.add_token(each)
+    version = await store.read_version()
+    await store.revoke_token("b", AT)
+    assert await list_revoked(store) == {"b", "c"}
+    assert await store.read_version() > version
+    await store.revoke_token("unknown", AT)
+    await store.revoke_token("a", AT)
+    assert await list_revoked(store) == {"a", "b", "c", "d"}
+
+
+async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
+    """More tokens than one batch holds are revoked together with their key."""
+    await store.add_key(KEY)
+    for first in range(0, 120, 20):
+        await asyncio.gather(*(store.add_token(token(f"t{number}", KEY.key_id)) for number in range(first, first + 20)))
+    await store.revoke_key(KEY.key_id, AT)
+    assert len(await list_revoked(store)) == 120
+
+
+async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
+    """A token is found by its id until it expires, even if revoked; expired tokens are not listed as revoked."""
+    store = opener()
+    living, dead = token("living", "p"), token("dead", expires_at=AT - HOUR)
+    await store.add_token(dead)
+    await store.add_token(living)
+    assert await opener().find_token("living") == living
+    assert await store.find_token("dead") is None
+    assert await store.find_token("unknown") is None
+    await store.revoke_token("living", AT)
+    await store.revoke_token("dead", AT)
+    assert await store.find_token("living") == living
+    assert await list_revoked(store) == {"living"}
+
+
+async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+    """Concurrent changes of several processes are all stored, and each increments the version."""
+    stores = [opener() for _ in range(3)]
+    keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
+    before = await stores[0].read_version()
+    await asyncio.gather(*(stores[number % 3].add_key(key) for number, key in enumerate(keys)))
+    assert await stores[0].read_version() >= before + 9
+    await asyncio.gather(*(stores[number % 3].revoke_key(key.key_id, AT) for number, key in enumerate(keys)))
+    loaded = await stores[0].load()
+    assert [key.revoked_at for key in loaded.keys.values()] == [AT] * 9
+    assert loaded.version >= before + 18

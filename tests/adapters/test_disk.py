@@ -1,0 +1,32 @@
+"""Contract of the Disk port over its adapters."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.disk import UnlimitedDisk
+from shared.backends.embedded.disk import FolderDisk
+from shared.disk_space.guard import DiskGuard, DiskState
+from shared.disk_space.ports import Disk
+
+
+@pytest.fixture(params=["azure", "embedded"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    return UnlimitedDisk() if request.param == "azure" else FolderDisk(tmp_path)
+
+
+async def test_the_usage_is_plausible(disk: Disk) -> None:
+    """The usage is missing, or its free space is at most its total."""
+    usage = await disk.read_usage()
+    assert usage is None or 0 <= usage.free <= usage.total
+
+
+async def test_a_reserve_of_zero_never_rejects(disk: Disk) -> None:
+    """Without a reserve, a disk of any size has space."""
+    assert await DiskGuard(disk, 0).read_state() is DiskState.OK
+
+
+async def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    """The usage of a folder that does not exist cannot be read."""
+    with pytest.raises(OSError, match="missing"):
+        await FolderDisk(tmp_path / "missing").read_usage()

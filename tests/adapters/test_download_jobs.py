@@ -1,0 +1,159 @@
+"""Contract of every store of download jobs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.azure.cosmos_download_jobs import LONG_BYTES, CosmosJobStore
+from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep, UploadedFile
+from shared.downloads.models import DownloadFormat, Job, Part, StoredFile
+from shared.downloads.ports import JobStore
+from shared.errors import WorkspaceError
+from tests.adapters.cosmos import KINDS, accounts
+
+START = datetime(2026, 1, 5, 0, 0, 0, 123456, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+type Opener = Callable[[], JobStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> JobStore:
+            if account:
+                return CosmosJobStore(account())
+            database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteJobStore(database)
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> JobStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def job(job_id: str = "j1", **changes: Any) -> Job:
+    made = Job(
+        id=job_id,
+        owner="editor@t",
+        format=DownloadFormat.CSV,
+        start=START,
+        end=START + 3 * HOUR,
+        connections=("press", "pump"),
+        created_at=START,
+        expires_at=START + timedelta(days=1),
+    )
+    return made.model_copy(update=changes)
+
+
+async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
+    found = await store.get(job_id)
+    assert found is not None
+    return found
+
+
+async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
+    """All attributes are visible to other processes, and jobs are listed by owner, newest first."""
+    store, other = opener(), opener()
+    first = job("a", leaves={"pump": (("x", "y"), ("",))})
+    second = job("b", created_at=START + HOUR)
+    for each in (first, second, job("c", owner="somebody")):
+        await store.create(each)
+    assert await other.get("a") == first
+    assert list(await other.list_owned("editor@t")) == [second, first]
+    assert await other.get("nowhere") is None
+    assert await other.change("nowhere", Job.cancel) is None
+    await other.delete("a")
+    await other.delete("a")
+    assert list(await store.list_owned("editor@t")) == [second]
+
+
+async def test_an_import_keeps_its_progress_and_its_later_end(opener: Opener) -> None:
+    """The start of an import moves its end; each step counts once."""
+    store, other = opener(), opener()
+    request = ImportRequest(
+        format=ImportFormat.CSV,
+        file_name="a.csv",
+        mapping=ImportMapping(timestamp="t", columns=("x",)),
+        upload_expires_at=START + timedelta(days=1),
+    )
+    await store.create(job(import_request=request))
+    file, later = UploadedFile(size=10, written_at=START), START + timedelta(days=2)
+    step = ImportStep(position=7, rows=5, accepted=3, duplicates=1, rejected=1)
+    await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
+    for _ in range(2):
+        await store.change("j1", lambda job: job.add_import_step(0, step))
+    assert list(await other.list_expired(START + timedelta(days=1))) == []
+    assert list(await other.list_expired(later)) == ["j1"]
+    stored = (await create_stored(other)).import_request
+    assert stored is not None
+    assert (stored.file, stored.started_at, stored.mapping) == (file, START + HOUR, request.mapping)
+    assert (stored.steps, stored.position, stored.rows, stored.accepted) == (1, 7, 5, 3)
+
+
+async def test_a_job_is_created_once(store: JobStore) -> None:
+    """A second job with the same id is rejected, and the first one is unchanged."""
+    await store.create(job())
+    with pytest.raises(WorkspaceError) as failure:
+        await store.create(job(owner="somebody"))
+    assert failure.value.code == "DOWNLOADS_UNAVAILABLE"
+    assert (await create_stored(store)).owner == "editor@t"
+
+
+async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+    """No change of two concurrent processes is lost."""
+    stores = (opener(), opener())
+    part = Part(connection="pump", start=START, end=START + HOUR)
+    await stores[0].create(job(parts=(part,) * 20))
+
+    async def done(number: int) -> None:
+        leaf = frozenset({(f"k{number}",)})
+        await stores[number % 2].change("j1", lambda job: job.complete_part(number, (), leaf))
+
+    await asyncio.gather(*(done(number) for number in range(20)))
+    changed = await create_stored(stores[0])
+    assert all(each.files == () for each in changed.parts or ())
+    assert len(changed.leaves["pump"]) == 20
+
+
+async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
+    """An exception of the change is passed on and leaves the job unchanged."""
+    await store.create(job())
+    await store.change("j1", Job.cancel)
+    before = await create_stored(store)
+    with pytest.raises(WorkspaceError, match="already ended"):
+        await store.change("j1", Job.cancel)
+    assert await create_stored(store) == before
+
+
+async def test_expired_jobs_are_found(store: JobStore) -> None:
+    """A job is expired from its end time on."""
+    made = job()
+    await store.create(made)
+    assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
+    assert list(await store.list_expired(made.expires_at)) == ["j1"]
+
+
+async def test_a_large_job_is_stored(store: JobStore) -> None:
+    """A job with thousands of parts and their files is stored completely."""
+    file = StoredFile(blob="j1/pump-0001.csv", rows=10**9, size=10**12, sha256="ab" * 32)
+    parts = tuple(Part(connection="pump", start=START, end=START + HOUR, files=(file,)) for _ in range(5_000))
+    made = job(parts=parts)
+    assert len(made.model_dump_json()) > 4 * LONG_BYTES
+    await store.create(made)
+    assert await create_stored(store) == made
+    await store.change("j1", Job.cancel)
+    assert await create_stored(store) == made.cancel()

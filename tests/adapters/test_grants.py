@@ -1,0 +1,122 @@
+"""Contract of every store of OAuth grants."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.auth.rights import AccessRight
+from shared.auth.sign_ins import SignIn
+from shared.backends.azure.cosmos_grants import CosmosGrantStore
+from shared.backends.embedded.grants import SCHEMA, SqliteGrantStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.oauth.grants import CodeProof, EndReason, Grant, GrantEnd, GrantStore, RefreshState
+from shared.timestamps import now
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = now()
+HOUR = timedelta(hours=1)
+CODE = CodeProof("code-digest", "challenge", "http://127.0.0.1/ö", AT + HOUR)
+REFRESH = RefreshState("family", "first", AT + 30 * HOUR, AT, AT)
+END = GrantEnd(AT, EndReason.MEMBER, "viewer@x", {"via": "jwt", "credentialId": "jti"})
+GRANT = Grant(
+    grant_id="0001",
+    member_id="viewer@x",
+    client_id="https://app.example/client.json",
+    client_name="Ä tool",
+    rights=frozenset({AccessRight.CATALOG_READ, AccessRight.MCP_USE}),
+    created_at=AT,
+    code=CODE,
+    sign_in=SignIn(datetime.fromtimestamp(1_700_000_000, UTC), ("key", "mfa"), "s1"),
+    token_id="jti",
+    api_key_id="AAAAAAAA",
+)
+type Opener = Callable[[], GrantStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        if request.param == "sqlite":
+
+            def another() -> GrantStore:
+                database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
+                stack.push_async_callback(database.close)
+                return SqliteGrantStore(database)
+
+            yield another
+        else:
+            account = await stack.enter_async_context(accounts(request.param))
+            yield lambda: CosmosGrantStore(account())
+
+
+async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
+    """All attributes are visible to other processes, before and after a replacement."""
+    store, other = opener(), opener()
+    await store.add(GRANT)
+    found = await other.find("0001")
+    assert found is not None
+    assert found.grant == GRANT
+    redeemed = replace(GRANT, refresh=REFRESH, credential_ends_at=AT, end=END)
+    assert await other.replace(found, redeemed)
+    again = await store.find("0001")
+    assert again is not None
+    assert again.grant == redeemed
+    assert await store.find("unknown") is None
+
+
+async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
+    """Of several processes that redeem one code at once, exactly one wins, and its state is stored."""
+    stores = [opener() for _ in range(4)]
+    await stores[0].add(GRANT)
+    found = [await store.find("0001") for store in stores]
+    attempts = [replace(GRANT, refresh=replace(REFRESH, digest=f"d{number}")) for number in range(4)]
+    won = await asyncio.gather(
+        *(store.replace(before, after) for store, before, after in zip(stores, found, attempts, strict=True) if before)
+    )
+    assert sorted(won) == [False, False, False, True]
+    last = await stores[0].find("0001")
+    assert last is not None
+    assert last.grant == attempts[won.index(True)]
+
+
+async def test_active_grants_are_listed(opener: Opener) -> None:
+    """Grants that were redeemed and have neither ended nor expired are listed, by member or for all."""
+    store = opener()
+    active = replace(GRANT, grant_id="0002", refresh=REFRESH)
+    foreign = replace(active, grant_id="0003", member_id="editor@x")
+    ended = replace(active, grant_id="0004", end=END)
+    expired = replace(active, grant_id="0005", refresh=replace(REFRESH, expires_at=AT - HOUR))
+    for grant in (GRANT, foreign, active, ended, expired):
+        await store.add(grant)
+    assert list(await opener().list_active("viewer@x")) == [active]
+    assert list(await opener().list_active()) == [active, foreign]
+    assert list(await store.list_active("nobody")) == []
+
+
+async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
+    """Grants are found by the token and by the API key of the consent, also before the code is redeemed."""
+    store = opener()
+    other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
+    for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
+        await store.add(grant)
+    assert list(await store.list_descendants("jti")) == [GRANT]
+    assert list(await store.list_descendants("AAAAAAAA")) == [GRANT]
+    assert list(await store.list_descendants("other")) == [other]
+    assert list(await store.list_descendants("unknown")) == []
+
+
+async def test_ends_without_an_event_are_listed(opener: Opener) -> None:
+    """An ended grant is listed until its audit event is marked as stored; no other grant is listed."""
+    store = opener()
+    await store.add(GRANT)
+    await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
+    [found] = await opener().list_unrecorded()
+    assert found.grant.grant_id == "0002"
+    assert await store.replace(found, replace(found.grant, end=replace(END, is_recorded=True)))
+    assert list(await store.list_unrecorded()) == []

@@ -1,0 +1,273 @@
+"""Contract of every chain overview; to add an adapter, add it to ``OPENERS``."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import CosmosServer
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
+from shared.backends.azure.cosmos_overview import CosmosChainOverview
+from shared.backends.embedded import provenance_overview
+from shared.backends.embedded.provenance import SqliteChainStore
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingPlace, StoredVerdict
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target, Tip, TipMovedError
+from shared.provenance.records import compute_genesis_hash, draft_event, draft_record, seal_record
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
+
+EVENTS = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
+AMENDMENTS = ChainKey(Target.DOMAIN_AMENDMENTS, "line 1/ü")
+OTHER = ChainKey(Target.DOMAIN_AMENDMENTS, "line 2")
+PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
+MANY = 2**40
+
+
+@dataclass
+class Opened:
+    """Overview, the store of its chains, and a function that makes a chain look as an earlier version wrote it."""
+
+    overview: ChainOverview
+    store: ChainStore
+    forget_counts: Callable[[ChainKey], Awaitable[None]]
+
+
+@asynccontextmanager
+async def sqlite(folder: Path) -> AsyncIterator[Opened]:
+    """Open the embedded adapter."""
+    path = folder / "provenance.sqlite"
+    store, overview = SqliteChainStore(path), SqliteChainOverview(path)
+
+    async def forget(_: ChainKey) -> None:
+        with closing(sqlite3.connect(path, autocommit=True)) as connection:
+            connection.execute("DELETE FROM chain_summaries")
+            connection.execute("DELETE FROM pending_amendments")
+
+    yield Opened(overview, store, forget)
+    await overview.close()
+    await store.close()
+
+
+@asynccontextmanager
+async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[Opened]:
+    """Open the Cosmos DB adapter on a test server."""
+    async with CosmosServer(physical_partitions=3) as server:
+        await create_database(server)
+        account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
+        store = CosmosChainStore(account, segment_bytes=segment_bytes)
+
+        async def forget(chain: ChainKey) -> None:
+            async with CosmosClient(server.endpoint, server.key) as client:
+                container = client.get_database_client(DATABASE).get_container_client(chain.target)
+                text = "SELECT * FROM c WHERE c.scope = @scope OR c.scopeKey = @scope"
+                values: list[dict[str, object]] = [{"name": "@scope", "value": chain.scope_key}]
+                for item in [one async for one in container.query_items(text, parameters=values)]:
+                    if item["id"] == "head":
+                        del item["counts"]
+                        await container.replace_item(item["id"], item)
+                    else:
+                        await container.delete_item(item["id"], item["chain"])
+
+        yield Opened(CosmosChainOverview(account, store), store, forget)
+        await store.close()
+
+
+@asynccontextmanager
+async def cosmos_segments(folder: Path) -> AsyncIterator[Opened]:
+    """Open the Cosmos DB adapter with segments of one or two appends."""
+    async with cosmos(folder, segment_bytes=1_500) as opened:
+        yield opened
+
+
+type Opener = Callable[[Path], AbstractAsyncContextManager[Opened]]
+OPENERS: dict[str, Opener] = {"sqlite": sqlite, "cosmos": cosmos, "cosmos segments": cosmos_segments}
+
+
+@pytest.fixture(params=OPENERS)
+async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+    """An empty overview of each kind."""
+    async with OPENERS[request.param](tmp_path) as found:
+        yield found
+
+
+def amendment(status: str = "pending") -> dict[str, str]:
+    """Return the members of an amendment."""
+    return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
+
+
+def decision(sequence: int) -> dict[str, str]:
+    """Return the members of an approval of an amendment."""
+    members = {"ApprovedBy": "a", "Status": "approved", "EntityType": "T", "EntityID": "1"}
+    return {**members, "AmendmentID": f"{sequence:012d}"}
+
+
+async def append(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
+    """Append records with these members as one batch, at a second of an hour."""
+    await store.provision(chain)
+    tip = await store.read_tip(chain)
+    timestamp = f"2026-01-05T08:{second // 60:02d}:{second % 60:02d}.000000Z"
+    records: list[ChainRecord] = []
+    previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
+    for sequence, body in enumerate(bodies, start=tip.sequence + 1):
+        time = next((f"{name}At" for name in ("Amended", "Approved") if f"{name}By" in body), "Timestamp")
+        draft = draft_event("u", body) if time == "Timestamp" else draft_record(body, time)
+        records.append(seal_record(draft, sequence, timestamp, previous, f"{chain.scope_key}-{sequence}"))
+        previous = records[-1].hash
+    return await store.append(chain, records, tip)
+
+
+def event(name: str = "1") -> dict[str, str]:
+    """Return the members of an event."""
+    return {"ActionType": "A", "EntityType": "T", "EntityID": name}
+
+
+async def summarize(opened: Opened, chain: ChainKey) -> ChainSummary:
+    """Return the summary of one chain."""
+    found = await opened.overview.list_chains(chain.target, None, 100)
+    return next(one for one in found if one.chain == chain)
+
+
+async def list_places(opened: Opened) -> list[tuple[str, int]]:
+    """Return scope and sequence of each entry of the index of pending amendments."""
+    entries = await opened.overview.list_pending(None, 100, MANY)
+    assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
+    return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
+
+
+async def test_summaries_follow_appends(opened: Opened) -> None:
+    """A summary has the number of records, the first and the last time, and the pending amendments of its chain."""
+    assert await opened.overview.list_chains(None, None, 10) == []
+    await append(opened.store, PLATFORM, event(), second=1)
+    await append(opened.store, EVENTS, event(), event(), second=2)
+    await append(opened.store, EVENTS, event(), second=70)
+    await append(opened.store, AMENDMENTS, amendment(), amendment("approved"), amendment(), second=3)
+    await append(opened.store, AMENDMENTS, decision(1), second=4)
+    first, second, third = await opened.overview.list_chains(None, None, 10)
+    assert [one.chain for one in (first, second, third)] == [AMENDMENTS, EVENTS, PLATFORM]
+    assert (second.records, second.first_at, second.last_at, second.pending) == (
+        3, "2026-01-05T08:00:02.000000Z", "2026-01-05T08:01:10.000000Z", 0,
+    )  # fmt: skip
+    assert (first.records, first.first_at, first.pending) == (4, "2026-01-05T08:00:03.000000Z", 1)
+    assert (third.records, third.pending, third.verdict) == (1, 0, None)
+
+
+async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
+    """Pages of any size list each chain exactly once, in the same order, also for one target."""
+    chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
+    for chain in chains:
+        for _ in range(3):
+            await append(opened.store, chain, amendment() if chain.target == AMENDMENTS.target else event("x" * 500))
+    expected = [one.chain for one in await opened.overview.list_chains(None, None, 100)]
+    assert sorted(expected) == sorted(chains)
+    for size in (1, 2, 3, 7):
+        listed: list[ChainKey] = []
+        while page := await opened.overview.list_chains(None, listed[-1] if listed else None, size):
+            assert len(page) <= size
+            listed += [one.chain for one in page]
+        assert listed == expected
+    only = await opened.overview.list_chains(Target.DOMAIN_EVENTS, None, 100)
+    assert [one.chain for one in only] == [one for one in expected if one.target is Target.DOMAIN_EVENTS]
+    rest = await opened.overview.list_chains(Target.DOMAIN_EVENTS, only[2].chain, 100)
+    assert [one.chain for one in rest] == [one.chain for one in only[3:]]
+
+
+async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
+    """The index lists the pending amendments of all scopes by time, in pages; decided ones can be removed."""
+    await append(opened.store, AMENDMENTS, amendment(), amendment(), second=1)
+    await append(opened.store, OTHER, amendment(), second=2)
+    await append(opened.store, AMENDMENTS, amendment("approved"), amendment(), second=3)
+    assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
+    listed: list[PendingPlace] = []
+    while page := await opened.overview.list_pending(listed[-1] if listed else None, 1, MANY):
+        listed += [entry.place for entry in page]
+    assert [(place.scope_key, place.sequence) for place in listed] == await list_places(opened)
+    await append(opened.store, OTHER, decision(1), second=4)
+    entries = await opened.overview.list_pending(None, 100, MANY)
+    await opened.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
+    assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
+    assert (await summarize(opened, OTHER)).pending == 0
+    assert (await summarize(opened, AMENDMENTS)).pending == 3
+
+
+async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
+    """A page ends before the maximum size, but has at least one entry."""
+    await append(opened.store, AMENDMENTS, amendment(), amendment(), second=1)
+    (entry,) = await opened.overview.list_pending(None, 100, 1)
+    assert entry.place.sequence == 1
+
+
+async def test_earlier_chains_are_counted(opened: Opened) -> None:
+    """Chains of an earlier version are counted once, with later appends, and listed correctly before."""
+    await append(opened.store, AMENDMENTS, amendment(), amendment(), amendment(), second=1)
+    await append(opened.store, AMENDMENTS, decision(1), second=2)
+    await opened.forget_counts(AMENDMENTS)
+    await append(opened.store, AMENDMENTS, amendment(), decision(2), second=3)
+    assert (await summarize(opened, AMENDMENTS)).pending is None
+    assert await opened.overview.count_pending(AMENDMENTS) == 2
+    assert await opened.overview.list_uncounted(10) == [AMENDMENTS]
+    await asyncio.gather(*(opened.overview.complete_counts(AMENDMENTS) for _ in range(3)))
+    await opened.overview.complete_counts(AMENDMENTS)
+    assert await opened.overview.list_uncounted(10) == []
+    assert (await summarize(opened, AMENDMENTS)).pending == 2
+    assert (await summarize(opened, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
+    entries = await opened.overview.list_pending(None, 100, MANY)
+    assert {3, 5} <= {entry.place.sequence for entry in entries}
+    await append(opened.store, AMENDMENTS, decision(3), second=4)
+    assert (await summarize(opened, AMENDMENTS)).pending == 1
+
+
+async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting during appends loses neither a record nor a count."""
+    monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
+    await append(opened.store, AMENDMENTS, *[amendment()] * 10, second=1)
+    await opened.forget_counts(AMENDMENTS)
+
+    async def append_all() -> None:
+        for number in range(10):
+            body = decision(number + 1) if number % 2 else amendment()
+            while True:
+                with contextlib.suppress(TipMovedError):
+                    await append(opened.store, AMENDMENTS, body, second=2 + number)
+                    break
+
+    async def count_all() -> None:
+        while await opened.overview.list_uncounted(1):
+            await opened.overview.complete_counts(AMENDMENTS)
+
+    await asyncio.gather(append_all(), count_all(), count_all())
+    await count_all()
+    assert (await summarize(opened, AMENDMENTS)).pending == await opened.overview.count_pending(AMENDMENTS) == 10
+    entries = await opened.overview.list_pending(None, 100, MANY)
+    assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}
+
+
+async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
+    """The last verdict and the largest checkpoint size of a chain are part of its summary, also after appends."""
+    assert await opened.overview.find_verdict(EVENTS) is None
+    await append(opened.store, EVENTS, event())
+    assert await opened.overview.find_verdict(EVENTS) is None
+    verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
+    valid = replace(verdict, is_valid=True)
+    await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:00.000000Z")
+    await opened.overview.save_verdict(EVENTS, verdict, "2026-01-05T08:59:00.000000Z")
+    await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
+    await opened.overview.save_checkpoint_sizes({EVENTS: 7})
+    await opened.overview.save_checkpoint_sizes({EVENTS: 5})
+    await append(opened.store, EVENTS, event())
+    found = await summarize(opened, EVENTS)
+    assert (found.verdict, found.checkpoint_size, found.records) == (verdict, 7, 2)
+    assert await opened.overview.find_verdict(EVENTS) == verdict
+    assert await opened.overview.find_verdict(PLATFORM) is None
+    assert await opened.overview.list_chains(None, None, 10, broken_only=True) == [found]
+    assert await opened.overview.list_chains(Target.PLATFORM_CONFIG, None, 10, broken_only=True) == []
+    assert await opened.overview.list_chains(None, EVENTS, 10, broken_only=True) == []
+    await opened.overview.save_verdict(EVENTS, valid, verdict.verified_at)
+    assert await opened.overview.list_chains(None, None, 10, broken_only=True) == []
+    assert (await summarize(opened, EVENTS)).verdict == valid

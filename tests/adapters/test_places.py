@@ -1,0 +1,93 @@
+"""Contract of every store of places."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.cosmos_places import CosmosPlaceStore
+from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = 1_800_000_000.0
+WHO = "p/ü?#"
+type Opener = Callable[[], QuotaStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> QuotaStore:
+            if account:
+                return CosmosPlaceStore(account())
+            database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqlitePlaceStore(database)
+
+        yield another
+
+
+async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
+    """Several processes that take places at once get exactly as many as the limit allows."""
+    stores = [opener() for _ in range(3)]
+    taken = await asyncio.gather(
+        *(stores[n % 3].reserve(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
+    )
+    assert sum(taken) == 5
+    held = await stores[0].list_reservations(WHO, Purpose.JOBS)
+    assert {place.id for place in held} == {f"job-{n}" for n in range(15) if taken[n]}
+
+
+async def test_places_of_others_do_not_count(opener: Opener) -> None:
+    """Principals and purposes are counted separately, and taking a place twice changes nothing."""
+    store, other = opener(), opener()
+    assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
+    assert await other.reserve(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
+    assert not await other.reserve(WHO, Purpose.JOBS, "b", at=AT, limit=1)
+    assert await other.reserve(WHO, Purpose.STREAMS, "b", at=AT, limit=1)
+    assert await other.reserve("another", Purpose.JOBS, "b", at=AT, limit=1)
+    assert list(await store.list_reservations(WHO, Purpose.JOBS)) == [QuotaReservation("a", AT)]
+    assert list(await store.list_reservations("nobody", Purpose.JOBS)) == []
+
+
+async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
+    """Freeing returns places at once, and freeing a missing place changes nothing."""
+    store, other = opener(), opener()
+    for reservation_id in ("a", "b"):
+        assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
+    await other.release(WHO, Purpose.STREAMS, ["a", "missing"])
+    await other.release("nobody", Purpose.STREAMS, ["a"])
+    assert await store.reserve(WHO, Purpose.STREAMS, "c", at=AT + 1, limit=2)
+    assert [place.id for place in await store.list_reservations(WHO, Purpose.STREAMS)] == ["b", "c"]
+
+
+async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
+    """A finished job does not count as active, but its bytes still count."""
+    store = opener()
+    assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
+    assert await store.raise_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
+    await store.finish(WHO, Purpose.JOBS, "a")
+    await store.finish(WHO, Purpose.JOBS, "missing")
+    assert await store.reserve(WHO, Purpose.JOBS, "b", at=AT + 1, limit=1)
+    assert not await store.raise_size(WHO, Purpose.JOBS, "b", size=41, at=AT, limit=100)
+    assert await store.raise_size(WHO, Purpose.JOBS, "b", size=40, at=AT, limit=100)
+    assert await store.raise_size(WHO, Purpose.JOBS, "b", size=10, at=AT, limit=100)
+    expected = [QuotaReservation("a", AT, active=False, size=60), QuotaReservation("b", AT + 1, size=40)]
+    assert list(await store.list_reservations(WHO, Purpose.JOBS)) == expected
+
+
+async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
+    """Concurrent growth in several processes stays within the limit; a missing place is added."""
+    stores = [opener() for _ in range(3)]
+    grown = await asyncio.gather(
+        *(stores[n % 3].raise_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))
+    )
+    assert sum(grown) == 3
+    assert sum(place.size for place in await stores[1].list_reservations(WHO, Purpose.JOBS)) == 90

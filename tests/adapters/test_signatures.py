@@ -1,0 +1,152 @@
+"""Contract of every store of refused attempts, used sign-ins and the index of signatures."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex, CosmosSignatureStore
+from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex, SqliteSignatureStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.provenance.ports import ChainKey, Target
+from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex, SignatureStore
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line/1 ?#\\")
+OTHER = ChainKey(Target.PLATFORM_CONFIG)
+ALL = SignatureFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Both stores of one process."""
+
+    store: SignatureStore
+    index: SignatureIndex
+
+
+type Opener = Callable[[], Stores]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open empty stores of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> Stores:
+            if account:
+                return Stores(CosmosSignatureStore(account()), CosmosSignatureIndex(account()))
+            database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return Stores(SqliteSignatureStore(database), SqliteSignatureIndex(database))
+
+        yield another
+
+
+@pytest.fixture
+def stores(opener: Opener) -> Stores:
+    """Empty stores of each kind."""
+    return opener()
+
+
+def count_up(value: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the value with its number increased by one."""
+    return {"number": (value or {"number": 0})["number"] + 1, "pending": []}
+
+
+async def test_attempts_of_members(stores: Stores) -> None:
+    """Attempts are stored for each member; a function that returns None changes nothing."""
+    store = stores.store
+    assert await store.read_attempts("a@t") is None
+    assert await store.change_attempts("a@t", lambda _: None) is None
+    assert await store.change_attempts("a@t", count_up) == {"number": 1, "pending": []}
+    assert await store.change_attempts("A@t", count_up) == {"number": 1, "pending": []}
+    assert await store.change_attempts("a@t", count_up) == {"number": 2, "pending": []}
+    assert await store.change_attempts("a@t", lambda _: None) == {"number": 2, "pending": []}
+    assert await store.read_attempts("a@t") == {"number": 2, "pending": []}
+
+
+async def test_concurrent_changes(opener: Opener) -> None:
+    """No concurrent change of several processes is lost."""
+    processes = [opener() for _ in range(3)]
+    await asyncio.gather(*(each.store.change_attempts("a@t", count_up) for each in processes * 3))
+    assert (await processes[0].store.read_attempts("a@t") or {})["number"] == 9
+    await asyncio.gather(*(each.store.change_sign_in("s1", count_up, AT) for each in processes * 3))
+    assert (await processes[0].store.change_sign_in("s1", lambda _: None, AT) or {})["number"] == 9
+
+
+async def test_pending_attempts(stores: Stores) -> None:
+    """Attempts with unreported lock-outs are listed until these are removed."""
+    assert list(await stores.store.list_pending()) == []
+    await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
+    await stores.store.change_attempts("b@t", lambda _: {"pending": []})
+    assert list(await stores.store.list_pending()) == [{"pending": ["event"]}]
+    await stores.store.change_attempts("a@t", lambda _: {"pending": []})
+    assert list(await stores.store.list_pending()) == []
+
+
+async def test_exceptions_change_nothing(stores: Stores) -> None:
+    """An exception of the function is raised to the caller, and nothing is changed."""
+
+    def fail(_: object) -> None:
+        raise LookupError("refused")
+
+    await stores.store.change_sign_in("s1", count_up, AT)
+    with pytest.raises(LookupError):
+        await stores.store.change_sign_in("s1", fail, AT)
+    assert await stores.store.change_sign_in("s1", lambda _: None, AT) == {"number": 1, "pending": []}
+    assert await stores.store.change_sign_in("s2", lambda _: None, AT) is None
+
+
+def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSignature:
+    """Return a signature in the index with a number of seconds."""
+    place = f"2026-03-01T12:00:{second:02d}.000000Z {chain} {second:012d}"
+    return IndexedSignature(place, user, {"UserID": user, "Statement": None, "Text": "é"})
+
+
+async def test_list_of_signatures(stores: Stores) -> None:
+    """Signatures are listed newest first, by member and time, in pages; adding them again changes nothing."""
+    index = stores.index
+    first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
+    same_time = build_entry(2, "a@t", "2")
+    await index.add(CHAIN, [first, third], 3)
+    await index.add(OTHER, [second, same_time], 2)
+    await index.add(CHAIN, [first, third], 3)
+    everything = [third, same_time, second, first]
+    assert list(await index.list_signatures(ALL, "", 10)) == everything
+    assert list(await index.list_signatures(ALL, "", 2)) == everything[:2]
+    assert list(await index.list_signatures(ALL, everything[1].place, 2)) == everything[2:]
+    assert list(await index.list_signatures(SignatureFilter("a@t"), "", 10)) == [third, same_time, first]
+    assert list(await index.list_signatures(SignatureFilter(""), "", 10)) == []
+    window = SignatureFilter(start="2026-03-01T12:00:02.000000Z", end="2026-03-01T12:00:03.000000Z")
+    assert list(await index.list_signatures(window, "", 10)) == [same_time, second]
+    assert list(await index.list_signatures(window, same_time.place, 10)) == [second]
+
+
+async def test_progress_of_the_index(stores: Stores) -> None:
+    """The progress of a chain and of all chains only grows."""
+    index = stores.index
+    assert (await index.read_progress(CHAIN), await index.read_complete_to()) == (0, "")
+    await index.add(CHAIN, [], 7)
+    await index.add(CHAIN, [], 5)
+    assert (await index.read_progress(CHAIN), await index.read_progress(OTHER)) == (7, 0)
+    await index.save_complete_to("2026-03-01T12:00:00.000000Z")
+    await index.save_complete_to("2026-02-01T12:00:00.000000Z")
+    assert await index.read_complete_to() == "2026-03-01T12:00:00.000000Z"
+
+
+async def test_many_signatures_at_once(stores: Stores) -> None:
+    """More signatures than one transaction of Cosmos DB holds are added together."""
+    entries = [
+        IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)
+    ]
+    await stores.index.add(CHAIN, entries, 150)
+    listed = await stores.index.list_signatures(ALL, "", 1_000)
+    assert [one.place for one in listed] == [one.place for one in reversed(entries)]

@@ -1,0 +1,212 @@
+"""Contract of every store of webhooks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.azure.cosmos_webhooks import CosmosWebhookStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.webhooks import SCHEMA, SqliteWebhookStore
+from shared.timestamps import rfc3339
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.models import Attempt, Delivery, DeliveryStatus
+from shared.webhooks.ports import DeliveryPlace, WebhookStore
+from tests.adapters.cosmos import KINDS, accounts
+
+START = datetime(2026, 1, 5, 0, 0, 0, 123456, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+type Opener = Callable[[], WebhookStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Functions that open an empty store of each kind, as separate processes do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> WebhookStore:
+            if account:
+                return CosmosWebhookStore(account())
+            database = SqliteDatabase(tmp_path / "webhooks.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteWebhookStore(database)
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> WebhookStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
+    """Return a delivery that is due at the start."""
+    made = Delivery(
+        id=delivery_id,
+        endpoint=endpoint,
+        event_type=WebhookEventType.WEBHOOK_TEST,
+        body='{"type":"webhook.test","data":{"name":"Ümlaut"}}',
+        created_at=START,
+        next_attempt_at=START,
+        expires_at=START + timedelta(days=30),
+    )
+    return made.model_copy(update=changes)
+
+
+async def test_a_document_is_changed(opener: Opener) -> None:
+    """A document is visible to other processes; None as a result of the change keeps it."""
+    store, other = opener(), opener()
+    assert await store.read_document("endpoints") is None
+    assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
+    assert await store.change_document("endpoints", lambda before: f"{before} one") == "None one"
+    assert await other.change_document("endpoints", lambda _: None) == "None one"
+    assert await other.read_document("endpoints") == "None one"
+    assert await other.read_document("amendments") is None
+
+
+async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> None:
+    """Changes of two processes at the same time are all applied."""
+    stores = opener(), opener()
+
+    def add(before: str | None) -> str:
+        return (before or "") + "x"
+
+    await asyncio.gather(*(stores[number % 2].change_document("counter", add) for number in range(6)))
+    assert await stores[0].read_document("counter") == "xxxxxx"
+
+
+async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
+    """An exception of the function is raised, and the document is unchanged."""
+
+    def refuse(before: str | None) -> str:
+        raise LookupError(before)
+
+    await store.change_document("endpoints", lambda _: "one")
+    with pytest.raises(LookupError):
+        await store.change_document("endpoints", refuse)
+    assert await store.read_document("endpoints") == "one"
+
+
+async def test_a_delivery_is_added_once(opener: Opener) -> None:
+    """A delivery whose id is stored for its endpoint is left unchanged; another endpoint may have the same id."""
+    store, other = opener(), opener()
+    await store.add([delivery(), delivery(endpoint="endpoint-b", body="b")])
+    await other.add([delivery(body="changed"), delivery("m2")])
+    assert await other.get("endpoint-a", "m1") == delivery()
+    assert await other.get("endpoint-a", "m2") == delivery("m2")
+    assert await other.get("endpoint-b", "m1") == delivery(endpoint="endpoint-b", body="b")
+    assert await other.get("endpoint-b", "m2") is None
+
+
+async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
+    """A claimed delivery is due for nobody else until the claim ends; then it is due again."""
+    store, other = opener(), opener()
+    await store.add([delivery(), delivery("m2", next_attempt_at=START + SECOND)])
+    [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
+    assert claimed == delivery(lease="lease-1")
+    assert await other.claim("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
+    assert await other.find_due(START, ()) is None
+    later = await other.claim("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
+    assert [each.id for each in later] == ["m2", "m1"]
+
+
+async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
+    """Workers that claim at the same time never get the same delivery."""
+    stores = opener(), opener()
+    await stores[0].add([delivery(f"m{number}") for number in range(6)])
+    claims = await asyncio.gather(
+        *(store.claim("endpoint-a", START, START + SECOND, f"lease-{number}", 6) for number, store in enumerate(stores))
+    )
+    ids = [each.id for claimed in claims for each in claimed]
+    assert sorted(ids) == sorted(set(ids))
+
+
+async def test_a_claim_is_limited(store: WebhookStore) -> None:
+    """At most the requested number of deliveries is claimed, the longest due first."""
+    await store.add([delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
+    claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
+    assert sorted(each.id for each in claimed) == ["m1", "m2"]
+
+
+async def test_due_endpoints_are_found(store: WebhookStore) -> None:
+    """An endpoint is found while it has a due delivery and is not excluded."""
+    await store.add(
+        [delivery(), delivery(endpoint="endpoint-b"), delivery(endpoint="endpoint-c", next_attempt_at=None)]
+    )
+    first = await store.find_due(START, ())
+    assert first is not None
+    second = await store.find_due(START, {first})
+    assert {first, second} == {"endpoint-a", "endpoint-b"}
+    assert await store.find_due(START, {"endpoint-a", "endpoint-b"}) is None
+    assert await store.find_due(START - SECOND, ()) is None
+
+
+async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
+    """A worker stores its result; a worker that has lost its claim stores nothing."""
+    store, other = opener(), opener()
+    await store.add([delivery()])
+    [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
+    [second] = await other.claim("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
+    attempt = Attempt(at=START, http_status=204, duration_ms=12)
+    done = second.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+    assert not await store.save(first.add_attempt(attempt, next_attempt_at=START), "lease-1")
+    assert await other.save(done, "lease-2")
+    assert await store.get("endpoint-a", "m1") == done
+    assert await store.find_due(START + timedelta(days=1), ()) is None
+    assert not await store.save(delivery("nowhere"), "lease-1")
+
+
+async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
+    """A delivery that is saved with a time of its next attempt is due from this time on."""
+    await store.add([delivery()])
+    [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
+    assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
+    assert await store.find_due(START + 4 * SECOND, ()) is None
+    assert await store.find_due(START + 5 * SECOND, ()) == "endpoint-a"
+
+
+async def test_a_delivery_is_changed(opener: Opener) -> None:
+    """A change is applied and returned; None keeps the delivery, and an unknown delivery is None."""
+    store, other = opener(), opener()
+    await store.add([delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
+
+    def renew(before: Delivery) -> Delivery:
+        return before.model_copy(update={"status": DeliveryStatus.PENDING, "next_attempt_at": START})
+
+    assert await other.change("endpoint-a", "m1", lambda _: None) == delivery(
+        status=DeliveryStatus.FAILED, next_attempt_at=None
+    )
+    assert await other.change("endpoint-a", "m1", renew) == delivery()
+    assert await store.find_due(START, ()) == "endpoint-a"
+    assert await store.change("endpoint-a", "nowhere", renew) is None
+
+
+async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
+    """Pages of an endpoint follow each other without gap, filtered by status."""
+    made = [delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
+    made[1] = made[1].model_copy(update={"status": DeliveryStatus.FAILED, "next_attempt_at": None})
+    await store.add([*made, delivery(endpoint="endpoint-b")])
+    listed: list[str] = []
+    after: DeliveryPlace | None = None
+    while page := await store.list_deliveries("endpoint-a", None, after, 2):
+        listed += [each.id for each in page]
+        after = DeliveryPlace(rfc3339(page[-1].created_at), page[-1].id)
+    assert listed == ["m4", "m3", "m2", "m1", "m0"]
+    failed = await store.list_deliveries("endpoint-a", DeliveryStatus.FAILED, None, 10)
+    assert failed == [made[1]]
+    assert await store.list_deliveries("nowhere", None, None, 10) == []
+
+
+async def test_old_deliveries_expire(store: WebhookStore) -> None:
+    """Deliveries are deleted from the end of their retention on, at most the requested number at once."""
+    await store.add([delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
+    assert await store.expire(START + SECOND, 1) == 1
+    assert await store.expire(START + SECOND, 10) == 1
+    assert await store.expire(START + SECOND, 10) == 0
+    assert [each.id for each in await store.list_deliveries("endpoint-a", None, None, 10)] == ["m2"]

@@ -1,0 +1,97 @@
+"""A minimal OAuth client for tests of the authorization code flow."""
+
+import hashlib
+import secrets
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.service.local_service import Service
+
+REDIRECT = "http://127.0.0.1:4711/callback"
+SCOPE = "Workspace.Catalog.Read Workspace.Mcp.Use"
+
+
+def build_challenge(verifier: str) -> str:
+    """Return the code challenge of a verifier."""
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+@dataclass
+class OAuthClient:
+    """Public client of a running service, which acts for one member."""
+
+    service: Service
+    member: str = "viewer@t"
+    client_id: str = "grafana"
+    redirect_uri: str = REDIRECT
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
+
+    def build_request(self, **changed: Any) -> dict[str, Any]:
+        """Return the parameters of an authorization request; None removes a parameter."""
+        usual = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": SCOPE,
+            "state": "s1",
+            "code_challenge": build_challenge(self.verifier),
+            "code_challenge_method": "S256",
+        }
+        return {name: value for name, value in (usual | changed).items() if value is not None}
+
+    def start(self, **changed: Any) -> httpx.Response:
+        """Open the authorization endpoint as a browser does."""
+        return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
+
+    def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:
+        """Send the decision of the consent page."""
+        chosen = SCOPE.split() if scopes is None else scopes
+        body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
+        return self.service.caller(self.member).post("/oauth2/authorize", json=body)
+
+    def consent(self, scopes: list[str] | None = None, **changed: Any) -> str:
+        """Approve a request and return the code."""
+        reply = self.decide(scopes, **changed)
+        assert reply.status_code == 200, reply.text
+        return read_query(reply.json()["redirectTo"])["code"]
+
+    def redeem(self, code: str, /, **changed: Any) -> httpx.Response:
+        """Redeem a code."""
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "code_verifier": self.verifier,
+        } | changed
+        return self.post({name: value for name, value in form.items() if value is not None})
+
+    def refresh(self, refresh_token: str, /, **changed: Any) -> httpx.Response:
+        """Redeem a refresh token."""
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.client_id}
+        return self.post(form | changed)
+
+    def post(self, form: dict[str, Any], route: str = "/oauth2/token") -> httpx.Response:
+        """Send a form."""
+        return self.service.anonymous().post(route, data=form)
+
+    def sign_in(self) -> dict[str, Any]:
+        """Run the whole flow and return the body with the tokens."""
+        reply = self.redeem(self.consent())
+        assert reply.status_code == 200, reply.text
+        return dict(reply.json())
+
+    def is_accepted(self, access_token: str) -> bool:
+        """Return whether an access token is accepted."""
+        return self.service.anonymous(bearer=access_token).get("/oi-api/workspace").status_code == 200
+
+
+def read_query(address: str) -> dict[str, str]:
+    """Return the query parameters of an address, each of which occurs once."""
+    parsed = parse_qs(urlsplit(address).query, keep_blank_values=True, strict_parsing=True)
+    assert all(len(values) == 1 for values in parsed.values())
+    return {name: values[0] for name, values in parsed.items()}

@@ -1,0 +1,575 @@
+"""Tests of the administration of single items over HTTPS."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
+
+MEMBER: dict[str, Any] = {"name": "New member", "role": "Viewer"}
+CONNECTION: dict[str, Any] = {"name": "New rig", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["new-*"]}}
+SURFACE: dict[str, Any] = {"name": "New surface", "connections": ["lathe"]}
+RULE: dict[str, Any] = {
+    "name": "New rule",
+    "severity": "warning",
+    "enabled": False,
+    "surface": "hall",
+    "kind": "threshold",
+    "every": "PT1M",
+    "query": "per-minute",
+    "condition": {"column": "Pressure", "operator": "gt", "value": 6.5},
+}
+BODIES = {"team": MEMBER, "connections": CONNECTION, "surfaces": SURFACE, "alert-rules": RULE}
+KEYS = {"team": "id", "connections": "lookup", "surfaces": "lookup", "alert-rules": "lookup"}
+LISTS = {"team": "members", "connections": "connections", "surfaces": "surfaces", "alert-rules": "rules"}
+NOT_FOUND = {
+    "team": "MEMBER_NOT_FOUND",
+    "connections": "CONNECTION_NOT_FOUND",
+    "surfaces": "SURFACE_NOT_FOUND",
+    "alert-rules": "ALERT_RULE_NOT_FOUND",
+}
+RECORD = "/oi-api/data-stores/orders/containers/recipes"
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service that the tests of this module may change."""
+    return own_module_service
+
+
+@pytest.fixture(scope="module")
+def admin(plant: Service) -> httpx.Client:
+    """Return a client with a token of the administrator."""
+    return plant.caller("admin@t")
+
+
+def build_path(kind: str, key: str) -> str:
+    """Return the address of an item."""
+    return f"/oi-api/{kind}/{quote(key, safe='')}"
+
+
+def put(client: httpx.Client, kind: str, key: str, headers: dict[str, str] | None = None, /, **changes: Any) -> Any:
+    """Put the example of a kind with changed members (None removes a member)."""
+    body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
+    return client.put(build_path(kind, key), json=body, headers=headers)
+
+
+def list_events(client: httpx.Client, target: str, entity: str) -> list[dict[str, Any]]:
+    """Return the audit events about an item, oldest first."""
+    events = client.get(f"/oi-api/provenance/events/query?target={target}&limit=1000").json()
+    return [event for event in reversed(events) if event["EntityID"] == entity]
+
+
+def create_caller(plant: Service, admin: httpx.Client, member: str, **definition: Any) -> httpx.Client:
+    """Add a member and return a client with its token."""
+    assert put(admin, "team", member, **definition).status_code == 201
+    key = admin.post("/workspace/api/keys", json={"name": "test", "principal": member}).json()["apiKey"]
+    token = plant.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
+    return plant.anonymous(token)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
+    """An item is created, read, listed, replaced and removed, each with its ETag and audit event."""
+    key = f"cycle-{kind}"
+    created = put(admin, kind, key)
+    assert created.status_code == 201, created.text
+    assert created.json()[KEYS[kind]] == key
+    read = admin.get(build_path(kind, key))
+    assert (read.status_code, read.json(), read.headers["etag"]) == (200, created.json(), created.headers["etag"])
+    listed = admin.get(f"/oi-api/{kind}").json()[LISTS[kind]]
+    assert next(item for item in listed if item[KEYS[kind]] == key) == read.json()
+    replaced = put(admin, kind, key, name="Renamed")
+    assert (replaced.status_code, replaced.json()["name"], replaced.json()["editedBy"]) == (200, "Renamed", "admin@t")
+    assert replaced.json()["etag"] == replaced.headers["etag"] != created.headers["etag"]
+    assert admin.delete(build_path(kind, key)).status_code == 204
+    check_problem(admin.get(build_path(kind, key)), 404, NOT_FOUND[kind])
+    check_problem(admin.delete(build_path(kind, key)), 404, NOT_FOUND[kind])
+    events = list_events(admin, "AccessControl" if kind == "team" else "PlatformConfig", key)
+    entity = {"team": "Member", "connections": "Connection", "surfaces": "Surface", "alert-rules": "AlertRule"}[kind]
+    assert [event["ActionType"] for event in events] == [
+        f"Catalog.{entity}.{verb}" for verb in ("Created", "Updated", "Removed")
+    ]
+    states = [("BeforeState" in event, "AfterState" in event) for event in events]
+    assert states == [(False, True), (True, True), (True, False)]
+    assert (events[1]["BeforeState"]["name"], events[1]["AfterState"]["name"]) == (BODIES[kind]["name"], "Renamed")
+    assert {event["UserID"] for event in events} == {"admin@t"}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> None:
+    """The reply to GET is accepted by PUT, and an equal definition changes and records nothing."""
+    key = f"same-{kind}"
+    read = put(admin, kind, key).json()
+    again = admin.put(build_path(kind, key), json=read, headers={"If-Match": read["etag"]})
+    assert (again.status_code, again.json()) == (200, read)
+    target = "AccessControl" if kind == "team" else "PlatformConfig"
+    assert len(list_events(admin, target, key)) == 1
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_conditions(admin: httpx.Client, kind: str) -> None:
+    """An old ETag prevents a change, `*` creates only, and a missing item never matches."""
+    key = f"conditional-{kind}"
+    for method in ("PUT", "DELETE"):
+        body = BODIES[kind] if method == "PUT" else None
+        missing = admin.request(method, build_path(kind, key), json=body, headers={"If-Match": "*"})
+        check_problem(missing, 412, "PRECONDITION_FAILED")
+    created = put(admin, kind, key, {"If-None-Match": "*"})
+    assert created.status_code == 201
+    check_problem(put(admin, kind, key, {"If-None-Match": "*"}), 412, "PRECONDITION_FAILED")
+    read = created.json()
+    assert put(admin, kind, key, {"If-Match": read["etag"]}, name="Second").status_code == 200
+    stale = {"If-Match": read["etag"]}
+    check_problem(put(admin, kind, key, stale, name="Lost"), 412, "PRECONDITION_FAILED")
+    check_problem(admin.put(build_path(kind, key), json=read, headers=stale), 412, "PRECONDITION_FAILED")
+    check_problem(admin.delete(build_path(kind, key), headers=stale), 412, "PRECONDITION_FAILED")
+    invalid = put(admin, kind, key, {"If-Match": "1a"}, colour="red")
+    assert set(check_failing_fields(invalid)) == {"colour", "If-Match"}
+    assert admin.get(build_path(kind, key), headers={"If-None-Match": read["etag"]}).status_code == 200
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
+    """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
+    for key in ("page-1", "page-2", "page-3"):
+        assert put(admin, kind, key).status_code in (200, 201)
+    whole = admin.get(f"/oi-api/{kind}").json()
+    assert set(whole) == {LISTS[kind]}
+    keys, query = [], "limit=2"
+    for _ in range(len(whole[LISTS[kind]])):
+        page = admin.get(f"/oi-api/{kind}?{query}").json()
+        assert 1 <= len(page[LISTS[kind]]) <= 2
+        keys += [item[KEYS[kind]] for item in page[LISTS[kind]]]
+        if "cursor" not in page:
+            break
+        query = f"limit=2&cursor={page['cursor']}"
+    assert keys == sorted(keys) == [item[KEYS[kind]] for item in whole[LISTS[kind]]]
+    for other in {"team", "connections"} - {kind}:
+        cursor = admin.get(f"/oi-api/{other}?limit=1").json()["cursor"]
+        assert check_failing_fields(admin.get(f"/oi-api/{kind}?cursor={cursor}")) == ["cursor"]
+    for bad in ("limit=0", "limit=1001", "limit=x", "cursor=x", "cursor="):
+        assert check_failing_fields(admin.get(f"/oi-api/{kind}?{bad}")) == [bad.partition("=")[0]]
+
+
+@pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&"])
+def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
+    """An id can contain characters that have a meaning in addresses."""
+    created = put(admin, "team", key)
+    assert (created.status_code, created.json()["id"]) == (201, key)
+    assert admin.get(build_path("team", key)).json()["id"] == key
+    assert admin.delete(build_path("team", key)).status_code == 204
+
+
+@pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
+def test_an_id_is_no_relative_path(admin: httpx.Client, encoded: str) -> None:
+    """The ids `.` and `..` are rejected, because clients remove them from an address."""
+    assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "changes", "fields"),
+    [
+        ("team", " x", {}, ["id"]),
+        ("team", "x\u200b", {}, ["id"]),
+        ("team", "e\u0301", {}, ["id"]),
+        ("team", "x" * 257, {}, ["id"]),
+        ("team", "x", {"role": "Boss", "name": None}, ["name", "role"]),
+        ("team", "x", {"rights": ["Workspace.Nothing"], "enabled": "yes"}, ["rights[0]", "enabled"]),
+        ("team", "x", {"id": "y"}, ["id"]),
+        ("team", "viewer@t", {"accessRights": ["Workspace.Keys.Manage"]}, ["accessRights"]),
+        ("connections", "bad lookup", {"type": "PLC"}, ["lookup", "type"]),
+        ("connections", "x", {"type": "SIMULATOR", "source": None}, ["simulator"]),
+        ("connections", "x", {"type": "CLOUD_IOT_HUB", "source": {"eventHub": "h"}}, ["source.eventHub"]),
+        ("connections", "x", {"source": {"consumerGroup": "g"}}, ["source.consumerGroup"]),
+        ("connections", "x", {"source": {"timestamp_pointer": "/ts"}}, ["source.timestamp_pointer"]),
+        ("surfaces", "x", {"connections": ["lathe", "nowhere", "lathe"]}, ["connections[1]", "connections[2]"]),
+        ("surfaces", "x", {"queries": ["draft"]}, ["queries"]),
+        ("alert-rules", "bad lookup", {"every": "PT1S", "kind": "level"}, ["lookup", "every", "kind"]),
+        ("alert-rules", "x", {"surface": "nowhere", "query": "nothing"}, ["surface", "query"]),
+        ("alert-rules", "x", {"condition": {"column": "Presure", "operator": "gt", "value": 1}}, ["condition.column"]),
+        (
+            "alert-rules",
+            "x",
+            {"groupBy": ["Pressure", "Device"], "parameters": {"d": 1}},
+            ["groupBy[1]", "parameters.d"],
+        ),
+    ],
+)
+def test_invalid_definitions_are_rejected(
+    admin: httpx.Client, kind: str, key: str, changes: dict[str, Any], fields: list[str]
+) -> None:
+    """Every failing field is listed, and nothing is stored."""
+    assert sorted(check_failing_fields(put(admin, kind, key, **changes))) == sorted(fields)
+    if key != "viewer@t":
+        check_problem(admin.get(build_path(kind, key)), 404, NOT_FOUND[kind])
+
+
+@pytest.mark.parametrize(("kind", "misspelt", "known"), [("team", "enable", "enabled"), ("surfaces", "conections", "")])
+def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, misspelt: str, known: str) -> None:
+    """A misspelt member is never ignored, and the message names the member that was meant."""
+    reply = admin.put(build_path(kind, "x"), json={**BODIES[kind], misspelt: True})
+    errors = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
+    [message] = [error["message"] for error in errors if error["field"] == misspelt]
+    assert f"did you mean `{known or 'connections'}`?" in message
+
+
+def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> None:
+    """A PUT without `enabled` and `oid` does not enable a member and keeps its account; null removes the account."""
+    assert put(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201
+    kept = put(admin, "team", "kept@t", name="Other").json()
+    assert (kept["enabled"], kept["oid"], kept["name"]) == (False, "1234", "Other")
+    removed = admin.put("/oi-api/team/kept@t", json={**MEMBER, "oid": None}).json()
+    assert (removed["enabled"], removed["oid"]) == (False, None)
+
+
+def test_object_ids_and_similar_ids_are_unique(admin: httpx.Client) -> None:
+    """Two members cannot have one account, nor ids that look alike."""
+    assert put(admin, "team", "one@t", oid="ABC-1").status_code == 201
+    check_problem(put(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
+    check_problem(put(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
+
+
+def test_nobody_gives_rights_that_they_lack(plant: Service, admin: httpx.Client) -> None:
+    """A caller can neither give rights that its token lacks nor change a member who has them."""
+    rights = ["Workspace.Team.Manage"]
+    manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
+    assert put(manager, "team", "colleague@t", rights=rights).status_code == 201
+    refused = check_problem(put(manager, "team", "editor2@t", role="Editor"), 403, "RIGHT_NOT_HELD")
+    assert "Workspace.WarmQuery.Manage" in refused["accessRights"]
+    for reply in (
+        put(manager, "team", "editor2@t", role="Editor", enabled=False),
+        put(manager, "team", "editor@t"),
+        manager.delete("/oi-api/team/gone@t"),
+        manager.delete("/oi-api/team/editor@t"),
+    ):
+        check_problem(reply, 403, "RIGHT_NOT_HELD")
+    narrow = plant.caller("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
+    check_problem(put(narrow, "team", "viewer@t"), 403, "RIGHT_NOT_HELD")
+    check_problem(put(plant.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(put(manager, "team", "manager@t"), 409, "SELF_LOCKOUT")
+    check_problem(put(manager, "team", "manager@t", rights=rights, enabled=False), 409, "SELF_LOCKOUT")
+    check_problem(manager.delete("/oi-api/team/manager@t"), 409, "SELF_LOCKOUT")
+
+
+def test_an_administrator_remains(plant: Service, admin: httpx.Client) -> None:
+    """The last enabled person with the role Admin cannot be demoted; services and disabled members do not count."""
+    everything = admin.get("/oi-api/team/admin@t").json()["accessRights"]
+    robot = create_caller(plant, admin, "robot@t", role="Admin", service=True)
+    deputy = create_caller(plant, admin, "deputy@t", role="Editor", rights=everything)
+    for caller in (robot, deputy):
+        check_problem(put(caller, "team", "admin@t", role="Editor"), 409, "LAST_ADMINISTRATOR")
+        check_problem(put(caller, "team", "admin@t", role="Admin", enabled=False), 409, "LAST_ADMINISTRATOR")
+    check_problem(
+        put(admin, "team", "admin@t", role="Editor", rights=["Workspace.Team.Manage"]), 409, "LAST_ADMINISTRATOR"
+    )
+    assert put(robot, "team", "by-robot@t").json()["editedBy"] == "robot@t"
+
+
+def test_two_administrators_cannot_demote_each_other(plant: Service, admin: httpx.Client) -> None:
+    """Of two administrators who demote each other at the same time, one remains."""
+    other = create_caller(plant, admin, "second@t", role="Admin")
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as pool:
+            replies = [
+                pool.submit(put, admin, "team", "second@t", role="Viewer"),
+                pool.submit(put, other, "team", "admin@t", role="Viewer"),
+            ]
+            statuses = sorted(reply.result().status_code for reply in replies)
+        assert statuses[0] == 200
+        assert statuses[1] in (403, 409)
+        demoted = plant.caller("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
+        winner, loser = (other, "admin@t") if demoted else (admin, "second@t")
+        assert put(winner, "team", loser, role="Admin").status_code == 200
+
+
+def test_references_are_kept(plant: Service, admin: httpx.Client) -> None:
+    """An item that others use cannot be removed, and the reply names them."""
+    used = check_problem(admin.delete("/oi-api/connections/press"), 409, "CONNECTION_IN_USE")
+    assert used["usedBy"] == ["hall"]
+    assert check_problem(admin.delete("/oi-api/surfaces/hall"), 409, "SURFACE_IN_USE")["usedBy"] == [
+        "draft",
+        "newest",
+        "per-minute",
+    ]
+    second = create_caller(plant, admin, "leaver@t", role="Admin")
+    assert check_problem(second.delete("/oi-api/team/admin@t"), 409, "MEMBER_IN_USE")["usedBy"] == [
+        "newest",
+        "per-minute",
+    ]
+    assert admin.delete("/oi-api/team/leaver@t").status_code == 204
+
+
+def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> None:
+    """A connection lists its surfaces, and a surface its queries; neither is part of the ETag."""
+    before = admin.get("/oi-api/connections/stopped").json()
+    assert put(admin, "surfaces", "yard", connections=["stopped"]).json()["queries"] == []
+    after = admin.get("/oi-api/connections/stopped").json()
+    assert (before["surfaces"], after["surfaces"]) == ([], ["yard"])
+    assert before["etag"] == after["etag"]
+    assert (after["status"], after["statusReason"]) == ("DISCONNECTED", None)
+    assert admin.get("/oi-api/surfaces/hall").json()["queries"] == ["draft", "newest", "per-minute"]
+    assert admin.delete("/oi-api/surfaces/yard").status_code == 204
+
+
+def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client) -> None:
+    """A connection that was created over HTTPS accepts messages until it is removed."""
+    assert put(admin, "connections", "fresh").json()["status"] == "CONNECTING"
+    message = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "new-1", "payload": {"value": 1}}
+    assert plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
+    assert admin.delete("/oi-api/connections/fresh").status_code == 204
+    gone = plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message)
+    check_problem(gone, 404, "CONNECTION_NOT_FOUND")
+
+
+def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx.Client) -> None:
+    """A connection whose Event Hub the deployment does not read has the status ERROR and a reason, also in GraphQL."""
+    source = {"eventHub": "press-hub", "consumerGroup": "oi"}
+    created = put(admin, "connections", "unread", source=source).json()
+    assert created["status"] == "ERROR"
+    assert "EVENT_HUB_SOURCES" in created["statusReason"]
+    query = {"query": '{ connection(id: "unread") { status } }'}
+    assert admin.post("/v1/plant-t/graphql", json=query).json()["data"]["connection"]["status"] == "ERROR"
+    disabled = put(admin, "connections", "unread", source=source, enabled=False).json()
+    assert (disabled["status"], disabled["statusReason"]) == ("DISCONNECTED", None)
+    assert put(admin, "connections", "unread", source=source).json()["enabled"] is False
+
+
+def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: httpx.Client) -> None:
+    """GET returns the identity, the tier with its limits, the policies and the numbers of items."""
+    shown = plant.caller("viewer@t").get("/oi-api/workspace")
+    body = shown.json()
+    assert shown.headers["etag"] == body["etag"]
+    assert (body["id"], body["tier"]) == ("plant-t", "enterprise")
+    assert body["limits"] == {"requestsPerMinute": 1_000_000, "concurrent": 1_000}
+    assert len(body["policies"]["provenance"]["reasonCategories"]) == 7
+    assert body["stats"]["surfaceCount"] == len(admin.get("/oi-api/surfaces").json()["surfaces"])
+    assert body["stats"]["memberCount"] == len(admin.get("/oi-api/team").json()["members"])
+
+
+def test_policies_are_changed(admin: httpx.Client) -> None:
+    """A PUT changes name and policies at once; each changed part is an audit event, and read-only members stay."""
+    before = admin.get("/oi-api/workspace").json()
+    provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
+    body = {"name": "Renamed plant", "policies": {"provenance": provenance, "quotas": {"jobsPerPrincipal": 3}}}
+    changed = admin.put("/oi-api/workspace", json=body, headers={"If-Match": before["etag"]})
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["name"], changed.json()["description"]) == ("Renamed plant", None)
+    assert changed.json()["policies"]["quotas"]["jobsPerPrincipal"] == 3
+    assert admin.get("/oi-api/provenance/reason-categories").json() == {"categories": ["drift"]}
+    actions = [event["ActionType"] for event in list_events(admin, "PlatformConfig", "plant-t")]
+    assert actions[-2:] == ["Catalog.Workspace.Updated", "Catalog.Settings.Updated"]
+    check_problem(
+        admin.put("/oi-api/workspace", json=body, headers={"If-Match": before["etag"]}), 412, "PRECONDITION_FAILED"
+    )
+    whole = {**changed.json(), "name": before["name"], "policies": before["policies"]}
+    restored = admin.put("/oi-api/workspace", json=whole)
+    assert restored.status_code == 200, restored.text
+    whole = restored.json()
+    for name, value in (("id", "other"), ("tier", "free"), ("limits", {"requestsPerMinute": 1, "concurrent": 1})):
+        assert check_failing_fields(admin.put("/oi-api/workspace", json={**whole, name: value})) == [name]
+    for policies, field in (
+        ({"provenance": {"reasonCategories": ["a", "a"]}}, "policies.provenance.reasonCategories[1]"),
+        ({"provenance": {}, "quotas": {"jobsPerPrincipal": 100_000}}, "policies.quotas.jobsPerPrincipal"),
+        ({"provenence": {}}, "policies.provenence"),
+    ):
+        assert check_failing_fields(admin.put("/oi-api/workspace", json={**whole, "policies": policies})) == [field]
+    off = admin.put("/oi-api/workspace", json={"name": "x", "policies": {"provenance": None}})
+    check_problem(off, 409, "PROVENANCE_REQUIRED")
+
+
+def test_data_stores_are_shown_as_declared(plant: Service) -> None:
+    """The list contains every store with its databases and declared containers."""
+    stores = plant.caller("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
+    assert [store["lookup"] for store in stores] == ["lab", "mes"]
+    orders, locked = stores[1]["databases"]
+    assert (orders["lookup"], orders["access"], locked["access"]) == ("orders", "granted", "refused")
+    recipes = next(one for one in orders["containers"] if one["name"] == "recipes")
+    assert (recipes["partitionKeyPath"], recipes["dataClass"], recipes["provisioned"]) == ("/id", "reference", True)
+
+
+def test_the_exposure_of_a_container_is_changed(plant: Service, admin: httpx.Client) -> None:
+    """Class and exposed operations of a declared container change; its partition key path does not."""
+    documents = "/oi-api/data-stores/mes/databases/orders/tables/recipes"
+    read = admin.get(RECORD)
+    assert read.headers["etag"] == read.json()["etag"]
+    check_problem(admin.post(documents, json={"id": "1"}), 403, "OPERATION_NOT_EXPOSED")
+    changed = admin.put(RECORD, json={"expose": ["create", "list"]}, headers={"If-Match": read.headers["etag"]})
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["expose"], changed.json()["dataClass"]) == (["create", "list"], "reference")
+    assert admin.post(documents, json={"id": "1"}).status_code == 201
+    check_problem(admin.put(RECORD, json={}, headers={"If-Match": read.headers["etag"]}), 412, "PRECONDITION_FAILED")
+    assert admin.put(RECORD, json=changed.json()).json() == changed.json()
+    check_problem(admin.put(RECORD, json={"partitionKeyPath": "/line"}), 409, "PARTITION_KEY_IMMUTABLE")
+    assert check_failing_fields(admin.put(RECORD, json={"dataClass": "evidence"}), code="DATA_CLASS_REFUSED") == [
+        "dataClass"
+    ]
+    assert check_failing_fields(admin.put(RECORD, json={"expose": ["drop"], "name": "x"})) == ["name", "expose[0]"]
+    for path, code in (("orders/containers/none", "CONTAINER_NOT_FOUND"), ("none/containers/x", "DATABASE_NOT_FOUND")):
+        for method in ("GET", "PUT"):
+            body: dict[str, Any] | None = {} if method == "PUT" else None
+            check_problem(admin.request(method, f"/oi-api/data-stores/{path}", json=body), 404, code)
+    check_problem(plant.caller("editor@t").put(RECORD, json={}), 403, "ACCESS_RIGHT_MISSING")
+    events = list_events(admin, "PlatformConfig", "orders/recipes")
+    assert [event["ActionType"] for event in events][-1] == "Catalog.Container.Updated"
+    admin.put(RECORD, json={"expose": ["list", "read"]})
+
+
+def test_a_draft_is_rejected(plant: Service, admin: httpx.Client) -> None:
+    """A rejected draft holds the rejection until the next PUT, and cannot be approved before it."""
+    editor, path = plant.caller("editor@t"), "/oi-api/warm-queries/rejected"
+    body = {"name": "Rejected", "surface": "hall", "kql": "Telemetry | count"}
+    draft = editor.put(path, json=body).json()
+    assert draft["rejection"] is None
+    assert check_failing_fields(admin.post(f"{path}/reject", json={"comment": " "})) == ["comment"]
+    assert check_failing_fields(admin.post(f"{path}/reject", json={"coment": "x"})) == ["coment", "comment"]
+    comment = {"comment": "Wrong unit"}
+    stale = admin.post(f"{path}/reject", json=comment, headers={"If-Match": '"x"'})
+    check_problem(stale, 412, "PRECONDITION_FAILED")
+    headers = {"If-Match": draft["etag"], "Idempotency-Key": "reject-1"}
+    rejected = admin.post(f"{path}/reject", json=comment, headers=headers)
+    assert rejected.status_code == 200, rejected.text
+    assert admin.post(f"{path}/reject", json=comment, headers=headers).json() == rejected.json()
+    rejection = rejected.json()["rejection"]
+    assert (rejection["rejectedBy"], rejection["comment"]) == ("admin@t", "Wrong unit")
+    assert rejected.json()["etag"] == rejected.headers["etag"] != draft["etag"]
+    check_problem(admin.post(f"{path}/approve"), 409, "WARM_QUERY_REJECTED")
+    edited = editor.put(path, json={**rejected.json(), "description": "in bar"})
+    assert (edited.status_code, edited.json()["rejection"]) == (200, None)
+    assert admin.post(f"{path}/approve").status_code == 200
+    check_problem(admin.post(f"{path}/reject", json=comment), 409, "WARM_QUERY_APPROVED")
+    actions = [event["ActionType"] for event in list_events(admin, "PlatformConfig", "rejected")]
+    verbs = ["Created", "Rejected", "Updated", "Approved"]
+    assert actions == [f"Catalog.WarmQuery.{verb}" for verb in verbs]
+    assert admin.put(path, json=body).status_code == 200
+    check_problem(admin.post(f"{path}/reject", json=comment), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(admin.post("/oi-api/warm-queries/nothing/reject", json=comment), 404, "WARM_QUERY_NOT_FOUND")
+    assert editor.delete(path).status_code == 204
+
+
+def create_key(client: httpx.Client, member: str) -> dict[str, Any]:
+    """Create an API key for a member and return the reply."""
+    created: dict[str, Any] = client.post("/workspace/api/keys", json={"name": "key", "principal": member}).json()
+    return created
+
+
+def count_whoami(client: httpx.Client) -> int:
+    """Return the status of a request that needs only a valid credential."""
+    return client.get("/workspace/api/keys/whoami").status_code
+
+
+def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> None:
+    """Keys and tokens of a disabled member are refused; after enabling, the keys work and old tokens stay ended."""
+    assert put(admin, "team", "paused@t").status_code == 201
+    by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
+    by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    assert (count_whoami(by_key), count_whoami(by_token)) == (200, 200)
+    assert put(admin, "team", "paused@t", enabled=False).status_code == 200
+    for client in (by_key, by_token):
+        wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
+    assert put(admin, "team", "paused@t", enabled=True).status_code == 200
+    wait_until(lambda: count_whoami(by_key), lambda status: status == 200, 15)
+    assert count_whoami(by_token) == 401
+    fresh = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    assert count_whoami(fresh) == 200
+
+
+def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> None:
+    """A removed member's keys and tokens end for good, and its id cannot be used again, even spelt differently."""
+    assert put(admin, "team", "former@t").status_code == 201
+    key = create_key(admin, "former@t")
+    by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
+    assert admin.delete("/oi-api/team/former@t").status_code == 204
+    for client in (plant.anonymous(key["apiKey"]), by_token):
+        wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
+    for again in ("former@t", "FORMER@t"):
+        check_problem(put(admin, "team", again), 409, "MEMBER_ID_RETIRED")
+    listed = admin.get("/workspace/api/keys").json()["keys"]
+    assert next(each for each in listed if each["keyId"] == key["keyId"])["revokedAt"] is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("PUT", "/oi-api/team/n@t", MEMBER, "name"),
+        ("PUT", "/oi-api/connections/n", CONNECTION, "name"),
+        ("PUT", "/oi-api/surfaces/n", SURFACE, "name"),
+        ("PUT", "/oi-api/alert-rules/n", RULE, "name"),
+        ("PUT", "/oi-api/warm-queries/n", {"surface": "hall", "kql": "Telemetry | count"}, "name"),
+        ("POST", "/workspace/api/keys", {}, "name"),
+        ("PUT", "/oi-api/team/a%E2%80%8Bb", MEMBER, "id"),
+    ],
+    ids=["member", "connection", "surface", "alert rule", "query", "key", "member id"],
+)
+def test_names_have_no_invisible_characters(
+    admin: httpx.Client, method: str, path: str, body: dict[str, Any], field: str
+) -> None:
+    """Names and member ids with a format character, or not in NFC, are rejected and nothing is stored."""
+    for name in ("a\u200bb", "Ku\u0308hlung", " a"):
+        reply = admin.request(method, path, json={**body, **({"name": name} if field == "name" else {})})
+        assert check_failing_fields(reply) == [field]
+    if method == "PUT":
+        assert admin.get(path).status_code in (400, 404)
+
+
+def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: httpx.Client) -> None:
+    """An editor cannot approve or reject its own work with a key that it created for another member."""
+    maker = create_caller(plant, admin, "maker@t", role="Admin")
+    assert put(admin, "team", "checker@t", role="Admin").status_code == 201
+    by_maker = plant.anonymous(create_key(maker, "checker@t")["apiKey"])
+    checker = plant.anonymous(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
+    body = {"name": "Own work", "surface": "hall", "kql": "Telemetry | count"}
+    assert maker.put("/oi-api/warm-queries/own-work", json=body).status_code == 201
+    path = "/oi-api/warm-queries/own-work"
+    check_problem(checker.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(checker.post(f"{path}/reject", json={"comment": "x"}), 403, "MAKER_CHECKER_VIOLATION")
+    amendment = {
+        "ScopeKey": "keys",
+        "EntityType": "T",
+        "EntityID": "1",
+        "OriginalRecord": {"a": 1},
+        "AmendedRecord": {"a": 2},
+        "ChangedFields": ["a"],
+        "ReasonCategory": "other",
+        "ReasonText": "x",
+    }
+    created = maker.post("/oi-api/provenance/amendments", json=amendment).json()
+    decide = f"/oi-api/provenance/amendments/{created['RecordID']}"
+    for action in ("approve", "reject"):
+        check_problem(checker.post(f"{decide}/{action}?scopeKey=keys"), 403, "MAKER_CHECKER_VIOLATION")
+    by_admin = plant.anonymous(create_key(admin, "checker@t")["apiKey"])
+    independent = plant.anonymous(by_admin.get("/workspace/api/keys/jwt").json()["Token"])
+    assert independent.post(f"{path}/approve").status_code == 200
+    assert independent.post(f"{decide}/approve?scopeKey=keys").status_code == 200
+
+
+def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admin: httpx.Client) -> None:
+    """Who created an API key of a service cannot approve or reject what the service edited; others can."""
+    service = create_caller(plant, admin, "deployer", role="Admin", service=True)
+    body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
+    path = "/oi-api/warm-queries/work-of-a-service"
+    assert service.put(path, json=body).status_code == 201
+    check_problem(admin.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(admin.post(f"{path}/reject", json={"comment": "x"}), 403, "MAKER_CHECKER_VIOLATION")
+    other = create_caller(plant, admin, "other-checker@t", role="Admin")
+    check_problem(other.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
+    independent = plant.anonymous(create_key(other, "other-checker@t")["apiKey"])
+    check_problem(
+        plant.anonymous(independent.get("/workspace/api/keys/jwt").json()["Token"]).post(f"{path}/approve"),
+        403,
+        "MAKER_CHECKER_VIOLATION",
+    )
+    editor = {"name": "Editor", "role": "Editor"}
+    assert put(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200
+    assert plant.caller("editor@t").post(f"{path}/approve").status_code == 200
+    assert put(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
+
+
+def test_a_service_decides_nothing(plant: Service, admin: httpx.Client) -> None:
+    """The token of a service can neither approve nor reject."""
+    service = create_caller(plant, admin, "decider", role="Admin", service=True)
+    for action, body in (("approve", None), ("reject", {"comment": "x"})):
+        check_problem(service.post(f"/oi-api/warm-queries/draft/{action}", json=body), 401, "UNAUTHENTICATED")

@@ -1,0 +1,452 @@
+"""Tests of audit bundles over HTTP, and of their verification without the service."""
+
+import hashlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from oi.verification.command import main
+
+from tests.receipts import verify_inclusion
+from tests.service.local_service import ROOT, Service, check_failing_fields, check_problem, wait_until
+from tests.service.test_amendments import approve, create
+
+BUNDLES, EVENTS = "/oi-api/provenance/bundles", "/oi-api/provenance/events"
+SCOPE = "bundle/ü 1"
+CHAINS: list[dict[str, str]] = [
+    {"target": "DomainEvents", "scopeKey": SCOPE},
+    {"target": "DomainAmendments", "scopeKey": SCOPE},
+    {"target": "PlatformConfig"},
+    {"target": "DomainEvents", "scopeKey": "never written to"},
+]
+
+
+def build(client: httpx.Client, **body: Any) -> dict[str, Any]:
+    """Start a bundle and return its state when it has ended."""
+    started = client.post(BUNDLES, json=body)
+    assert started.status_code == 202, started.text
+    assert started.headers["location"] == started.json()["statusUrl"]
+    ended = wait_until(
+        lambda: client.get(started.headers["location"]).json(), lambda job: job["status"] not in ("pending", "running")
+    )
+    assert ended["status"] == "completed", ended
+    return dict(ended)
+
+
+def fetch(client: httpx.Client, **body: Any) -> bytes:
+    """Build a bundle and return its file."""
+    [file] = build(client, **body)["files"]
+    content = httpx.get(file["url"], trust_env=False).content
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
+    return content
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service with events and amendments of a scope."""
+    editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
+    for number in range(7):
+        event = {"ScopeKey": SCOPE, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number % 2}"}
+        assert editor.post(EVENTS, json=event).status_code == 201
+    first = create(editor, SCOPE).json()["RecordID"]
+    create(editor, SCOPE, EntityID="<b>")
+    assert approve(admin, SCOPE, first).status_code == 200
+    return own_module_service
+
+
+@pytest.fixture(scope="module")
+def bundle(plant: Service) -> bytes:
+    """Return a bundle of complete chains."""
+    return fetch(plant.caller("editor@t"), scopes=CHAINS)
+
+
+@pytest.fixture(scope="module")
+def filtered(plant: Service) -> bytes:
+    """Return a bundle of the records of one entity."""
+    return fetch(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
+
+
+def test_a_retry_returns_the_same_bundle(plant: Service) -> None:
+    """A repeat with the same Idempotency-Key starts no second bundle; another body needs another key."""
+    editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
+    first = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers=headers)
+    again = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers={**headers, "Prefer": "wait=30"})
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert again.headers["location"] == first.headers["location"]
+    assert again.json()["files"][0]["url"]
+    ids = [job["bundleId"] for job in editor.get(BUNDLES).json()["bundles"]]
+    assert ids.count(first.json()["bundleId"]) == 1
+    other = editor.post(BUNDLES, json={"scopes": CHAINS[1:2]}, headers=headers)
+    check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    assert editor.post(BUNDLES, json={"scopes": CHAINS[:1]}).json()["bundleId"] != first.json()["bundleId"]
+
+
+def read_files(content: bytes) -> dict[str, bytes]:
+    """Return the files of a bundle."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def load_key(plant: Service) -> str:
+    """Return the verifier key of the service."""
+    return plant.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
+
+
+def verify(tmp_path: Path, content: bytes, *arguments: str) -> int:
+    """Verify a bundle offline and return the exit status."""
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(content)
+    return main([str(path), *arguments])
+
+
+def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> None:
+    """The manifest lists each chain with its files, counts and verdict; the records are those of an export."""
+    files = read_files(bundle)
+    manifest = json.loads(files["manifest.json"])
+    assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
+    assert (manifest["workspace"], manifest["createdBy"]) == ("plant-t", "editor@t")
+    admin = plant.caller("admin@t")
+    events, amendments, config, empty = manifest["chains"]
+    assert {**events, "verdict": None} == {
+        "target": "DomainEvents",
+        "scopeKey": SCOPE,
+        "file": "chains/1.json",
+        "records": 7,
+        "complete": True,
+        "checkpoint": "checkpoints/1.txt",
+        "proof": "proofs/1.json",
+        "verdict": None,
+    }
+    reply = admin.post(f"{EVENTS}/verify", params={"target": "DomainEvents"}, json={"ScopeKey": SCOPE}).json()
+    assert events["verdict"] == reply
+    exported = admin.get(f"{EVENTS}/export", params={"target": "DomainEvents", "scopeKey": SCOPE})
+    assert json.loads(files["chains/1.json"]) == exported.json()
+    assert amendments["records"] == 3
+    assert (config["scopeKey"], config["complete"]) == (None, True)
+    assert (empty["records"], empty["checkpoint"], empty["proof"]) == (0, None, None)
+    assert (empty["verdict"]["Empty"], files[empty["file"]]) == (True, b"[]")
+    assert files["verifier-key.txt"].decode().strip() == load_key(plant)
+    report = files["report.html"].decode()
+    assert "editor@t" in report
+    assert "approved" in report
+    assert "<b>" not in report
+    assert "oi verify-file" in files["README.txt"].decode()
+
+
+def test_a_bundle_is_verified_offline(
+    plant: Service, bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bundle is valid with the key of the service; without it, the fingerprint of the enclosed key is printed."""
+    assert verify(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
+    printed = capsys.readouterr().out
+    assert "sound: 7 records, checkpoint of 7 agrees" in printed
+    assert "not independently confirmed" not in printed
+    assert verify(tmp_path, bundle) == 0
+    printed = capsys.readouterr().out
+    assert "key not independently confirmed" in printed
+    assert verify(tmp_path, bundle, "--workspace", "plant-x") == 1
+
+
+def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> None:
+    """The command verifies a bundle in a separate process; options of single chains are rejected."""
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(bundle)
+    command = [sys.executable, "-m", "oi.verification", str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
+    assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
+    with pytest.raises(SystemExit):
+        main([str(path), "--target", "DomainEvents"])
+
+
+def rewrite(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
+    """Return a bundle with changed files; their digests in the README file are corrected."""
+    files = read_files(content)
+    before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
+    change(files)
+    if digests:
+        for name, each in files.items():
+            old, new = before.get(name, "-"), hashlib.sha256(each).hexdigest()
+            files["README.txt"] = files["README.txt"].replace(old.encode(), new.encode())
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        for name, each in files.items():
+            file.writestr(name, each)
+    return target.getvalue()
+
+
+def flip(content: bytes, place: int) -> bytes:
+    """Return bytes with one flipped bit."""
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def replace(name: str, content: bytes, files: dict[str, bytes]) -> None:
+    """Replace one file."""
+    files[name] = content
+
+
+def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+    """One flipped byte in any file is found by its digest."""
+    for content in (bundle, filtered):
+        for name, each in read_files(content).items():
+            if name == "README.txt":
+                continue
+            for place in {0, len(each) // 2, len(each) - 1}:
+                changed = rewrite(content, partial(replace, name, flip(each, place)), digests=False)
+                assert verify(tmp_path, changed) == 1, name
+
+
+def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+    """A flipped byte in a record, a checkpoint, a proof or the key is found even if all digests are corrected."""
+    for content in (bundle, filtered):
+        for name, each in read_files(content).items():
+            if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
+                continue
+            for place in range(0, len(each.rstrip()), max(1, len(each) // 9)):
+                changed = rewrite(content, partial(replace, name, flip(each, place)))
+                assert verify(tmp_path, changed) == 1, (name, place)
+
+
+def test_a_flipped_byte_of_the_zip_file_is_never_another_result(bundle: bytes, tmp_path: Path) -> None:
+    """A flipped byte of the zip file itself is found, or changes nothing that is read."""
+    places = range(0, len(bundle), max(1, len(bundle) // 120))
+    results = [verify(tmp_path, flip(bundle, place)) for place in places]
+    assert set(results) <= {0, 1}
+    assert results.count(1) > len(results) * 0.8
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "workspace": lambda manifest: manifest.update(workspace="plant-x"),
+    "another scope": lambda manifest: manifest["chains"][0].update(scopeKey="other"),
+    "fewer records": lambda manifest: manifest["chains"][0].update(records=6),
+    "no checkpoint": lambda manifest: manifest["chains"][0].update(checkpoint=None),
+    "no proof": lambda manifest: manifest["chains"][0].update(proof=None),
+    "not complete": lambda manifest: manifest["chains"][0].update(complete=False),
+    "broken": lambda manifest: manifest["chains"][0]["verdict"].update(ChainValid=False, BrokenAt="000000000001"),
+    "not empty": lambda manifest: manifest["chains"][3]["verdict"].update(Empty=False),
+    "chain removed": lambda manifest: manifest["chains"].pop(),
+    "unknown member": lambda manifest: manifest.update(extra=1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -> None:
+    """A manifest that does not agree with the files is found."""
+
+    def change(files: dict[str, bytes]) -> None:
+        manifest = json.loads(files["manifest.json"])
+        CHANGES[name](manifest)
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    assert verify(tmp_path, rewrite(bundle, change)) == 1
+
+
+def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+    """A missing last record of a complete chain is found by the checkpoint, whatever the manifest says."""
+
+    def drop_last(files: dict[str, bytes]) -> None:
+        files["chains/1.json"] = json.dumps(json.loads(files["chains/1.json"])[:-1]).encode()
+        manifest = json.loads(files["manifest.json"])
+        manifest["chains"][0]["records"] -= 1
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    assert verify(tmp_path, rewrite(bundle, drop_last)) == 1
+    assert verify(tmp_path, rewrite(filtered, drop_last)) == 1
+
+
+def test_a_filtered_chain_has_a_proof_for_each_record(
+    plant: Service, filtered: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A filtered chain is incomplete, has an inclusion proof for each record and no verdict."""
+    files = read_files(filtered)
+    [entry] = json.loads(files["manifest.json"])["chains"]
+    assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
+    proofs = json.loads(files[entry["proof"]])
+    assert [proof["leafIndex"] for proof in proofs] == [1, 3, 5]
+    assert verify(tmp_path, filtered, "--key", load_key(plant)) == 0
+    assert "completeness is not verified" in capsys.readouterr().out
+
+
+def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
+    """A chain of which a range of dates excludes no record is complete; one that excludes all has no records."""
+    editor = plant.caller("editor@t")
+    content = read_files(fetch(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z"))
+    assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
+    content = read_files(fetch(editor, scopes=CHAINS[:1], endDate="2020-01-01"))
+    [entry] = json.loads(content["manifest.json"])["chains"]
+    assert (entry["complete"], entry["records"], content[entry["proof"]]) == (False, 0, b"[]")
+
+
+def test_a_bundle_is_seen_by_its_creator_only(plant: Service) -> None:
+    """Others get 404, except for an administrator; downloads and bundles have separate addresses."""
+    editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
+    job = build(admin, scopes=CHAINS[2:3])
+    assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
+    assert admin.get(job["statusUrl"]).status_code == 200
+    assert check_problem(admin.get(f"/oi-api/downloads/{job['bundleId']}"), 404, "DOWNLOAD_NOT_FOUND")
+    assert job["bundleId"] in [each["bundleId"] for each in admin.get(BUNDLES).json()["bundles"]]
+    assert job["bundleId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
+    assert check_problem(admin.delete(job["statusUrl"]), 409, "BUNDLE_ENDED")
+    check_problem(plant.caller("viewer@t").post(BUNDLES, json={"scopes": CHAINS[:1]}), 403, "ACCESS_RIGHT_MISSING")
+
+
+INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
+    "none": ({"scopes": []}, "scopes", "INVALID_REQUEST"),
+    "unknown target": ({"scopes": [{"target": "X"}]}, "scopes[0].target", "TARGET_UNKNOWN"),
+    "no scope": ({"scopes": [{"target": "DomainEvents"}]}, "scopes[0].target", "TARGET_SCOPE_MISMATCH"),
+    "empty scope": (
+        {"scopes": [{"target": "DomainEvents", "scopeKey": ""}]}, "scopes[0].scopeKey", "SCOPE_KEY_REQUIRED",
+    ),
+    "surplus scope": (
+        {"scopes": [{"target": "PlatformConfig", "scopeKey": "s"}]}, "scopes[0].target", "TARGET_SCOPE_MISMATCH",
+    ),
+    "twice": ({"scopes": [CHAINS[2], CHAINS[2]]}, "scopes[1].target", "INVALID_REQUEST"),
+    "unknown member": ({"scopes": CHAINS[:1], "entityID": "x"}, "entityID", "INVALID_REQUEST"),
+    "unknown member of a scope": ({"scopes": [{**CHAINS[0], "scope": "x"}]}, "scopes[0].scope", "INVALID_REQUEST"),
+    "bad date": ({"scopes": CHAINS[:1], "startDate": "yesterday"}, "startDate", "INVALID_REQUEST"),
+    "order": (
+        {"scopes": CHAINS[:1], "startDate": "2026-02-01", "endDate": "2026-01-01"}, "startDate", "INVALID_REQUEST",
+    ),
+    "empty entity": ({"scopes": CHAINS[:1], "entityId": ""}, "entityId", "INVALID_REQUEST"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_requests_are_rejected(service: Service, name: str) -> None:
+    """An invalid body is a 400 that names the field and the rule."""
+    body, field, code = INVALID[name]
+    assert check_failing_fields(service.caller("admin@t").post(BUNDLES, json=body), code=code) == [field]
+
+
+def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) -> None:
+    """A bundle of a broken chain contains all its records and the verdict, and is broken offline at the same place."""
+    editor = plant.caller("editor@t")
+    event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
+    for _ in range(4):
+        assert editor.post(EVENTS, json=event).status_code == 201
+    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+        text = "CAST(replace(CAST(canonical AS TEXT), 'original', 'replaced') AS BLOB)"
+        where = "WHERE entity_id = 'original' AND sequence = 3"
+        assert file.execute(f"UPDATE records SET canonical = {text}, entity_id = 'replaced' {where}").rowcount == 1
+    content = fetch(editor, scopes=[{"target": "DomainEvents", "scopeKey": "broken"}])
+    [entry] = json.loads(read_files(content)["manifest.json"])["chains"]
+    assert (entry["records"], entry["complete"]) == (4, True)
+    assert (entry["verdict"]["ChainValid"], entry["verdict"]["BrokenAt"]) == (False, "000000000003")
+    assert verify(tmp_path, content) == 1
+
+
+def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path: Path) -> None:
+    """A bundle whose process was killed is completed after the restart; a cancelled one has no file."""
+    admin = plant.caller("admin@t")
+    started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
+    plant.kill()
+    admin = plant.start().caller("admin@t")
+    job = wait_until(
+        lambda: admin.get(started["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 90
+    )
+    assert job["status"] == "completed"
+    assert verify(tmp_path, httpx.get(job["files"][0]["url"], trust_env=False).content) == 0
+    started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
+    cancelled = admin.delete(started["statusUrl"])
+    state = admin.get(started["statusUrl"]).json()
+    assert (cancelled.status_code, state["status"]) in {(204, "cancelled"), (409, "completed")}
+    assert (state["files"] == []) == (cancelled.status_code == 204)
+
+
+@pytest.fixture(scope="module")
+def with_receipts(plant: Service) -> bytes:
+    """Return a bundle of complete chains with receipts."""
+    return fetch(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
+
+
+def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: bytes, bundle: bytes) -> None:
+    """Each record that a checkpoint covers has a receipt, which verifies with the enclosed set of keys."""
+    files = read_files(with_receipts)
+    key_set = files["verifier-key.cbor"]
+    assert key_set == plant.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    for number in range(1, 5):
+        records = json.loads(files[f"chains/{number}.json"])
+        names = [f"receipts/{number}/{record['RecordID']}.cbor" for record in records]
+        assert sorted(name for name in files if name.startswith(f"receipts/{number}/")) == names
+        for name, record in zip(names, records, strict=True):
+            assert verify_inclusion(files[name], record["Hash"], key_set).ok
+    assert not any(name.startswith("receipts/") or name.endswith(".cbor") for name in read_files(bundle))
+    assert b"verifier-key.cbor" in files["README.txt"]
+
+
+def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
+    """A bundle of the records of one entity has their receipts, and the offline verifier accepts them."""
+    content = fetch(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
+    receipts = [name for name in read_files(content) if name.startswith("receipts/")]
+    assert [name[-17:-5] for name in receipts] == [f"{number:012d}" for number in (2, 4, 6)]
+    assert verify(tmp_path, content, "--key", load_key(plant)) == 0
+
+
+def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
+    """Return a bundle with changed, added or removed files (None), and with digests that match."""
+    files = {**read_files(content), **changes}
+    kept = {name: each for name, each in files.items() if each is not None and name != "README.txt"}
+    lines = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in kept.items())
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        for name, each in {**kept, "README.txt": lines.encode()}.items():
+            file.writestr(name, each)
+    return target.getvalue()
+
+
+def test_the_verifier_checks_receipts(
+    plant: Service, with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A receipt of another record, a missing and a superfluous one, and one by an unknown key are reported."""
+    files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
+    keys.write_bytes(files["verifier-key.cbor"])
+    for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):
+        assert verify(tmp_path, with_receipts, *arguments) == 0
+    one, two = "receipts/1/000000000001.cbor", "receipts/1/000000000002.cbor"
+    cases: list[tuple[dict[str, bytes | None], str]] = [
+        ({one: files[two]}, "for the record 000000000002"),
+        ({one: files["receipts/2/000000000001.cbor"]}, "for another checkpoint"),
+        ({one: files[one] + b"\0"}, "bytes follow"),
+        ({one: files[one][:-1] + bytes([files[one][-1] ^ 1])}, "signature"),
+        ({two: None}, "the receipt is missing"),
+        ({"receipts/1/000000000099.cbor": files[one]}, "the record is missing"),
+        ({"receipts/9/000000000001.cbor": files[one]}, "does not list it"),
+        ({"verifier-key.cbor": None}, "does not contain it"),
+        ({"verifier-key.cbor": b"\x80"}, "at least one key"),
+    ]
+    for changes, reason in cases:
+        assert verify(tmp_path, change_files(with_receipts, changes)) == 1
+        assert reason in capsys.readouterr().out
+
+
+def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
+    """A bundle of a broken chain, also of some of its records, contains no receipts of the chain."""
+    editor, scope = plant.caller("editor@t"), "broken receipts of a bundle"
+    chain = {"target": "DomainEvents", "scopeKey": scope}
+    records = [
+        editor.post(EVENTS, json={"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number}"})
+        for number in range(3)
+    ]
+    assert len([name for name in read_files(fetch(editor, scopes=[chain], receipts=True)) if "receipts/" in name]) == 3
+    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+        edit = "UPDATE records SET canonical = replace(canonical, 'E-1', 'E-9') WHERE hash = ?"
+        file.execute(edit, (records[1].json()["Hash"],))
+    for filters in ({}, {"startDate": "2020-01-01T00:00:00Z", "endDate": "2020-01-02T00:00:00Z"}, {"entityId": "E-1"}):
+        files = read_files(fetch(editor, scopes=[chain], receipts=True, **filters))
+        assert not [name for name in files if name.startswith("receipts/")]
+
+
+def test_receipts_is_a_boolean(plant: Service) -> None:
+    """The member `receipts` is true or false."""
+    reply = plant.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
+    assert check_failing_fields(reply) == ["receipts"]

@@ -1,0 +1,158 @@
+"""Tests of the audit log across scopes over HTTP."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.conftest import WORKSPACE
+from tests.service.local_service import Service, check_failing_fields, wait_until
+from tests.service.test_amendments import approve, create, reject
+
+SCOPES, PENDING, EVENTS = "/oi-api/provenance/scopes", "/oi-api/provenance/pending", "/oi-api/provenance/events"
+
+
+def list_all(client: httpx.Client, address: str, member: str, **query: Any) -> list[dict[str, Any]]:
+    """Return the items of all pages of a list."""
+    items: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        reply = client.get(address, params=query | ({"cursor": cursor} if cursor else {}))
+        assert reply.status_code == 200, reply.text
+        assert set(reply.json()) == {member, "cursor"}
+        items += reply.json()[member]
+        cursor = reply.json()["cursor"]
+        if cursor is None:
+            return items
+
+
+def find_scope(client: httpx.Client, target: str, scope: str | None) -> dict[str, Any]:
+    """Return the row of a chain."""
+    rows = list_all(client, SCOPES, "scopes", target=target)
+    return next(row for row in rows if row["scopeKey"] == scope)
+
+
+def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
+    """A row has the counts, times and checkpoint of its chain; a workspace target is a row without a scope."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    scope = "overview/ü 1"
+    event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": "1"}
+    written = [editor.post(EVENTS, json=event).json() for _ in range(3)]
+    created = [create(editor, scope).json() for _ in range(3)]
+    assert approve(admin, scope, created[0]["RecordID"]).status_code == 200
+    decided = reject(admin, scope, created[1]["RecordID"]).json()
+    row = wait_until(
+        lambda: find_scope(admin, "DomainEvents", scope), lambda row: row["checkpointSize"] == 3, seconds=60
+    )
+    assert row == {
+        "scopeKey": scope,
+        "target": "DomainEvents",
+        "records": 3,
+        "firstAt": written[0]["Timestamp"],
+        "lastAt": written[2]["Timestamp"],
+        "lastRecordID": "000000000003",
+        "checkpointSize": 3,
+        "pendingAmendments": 0,
+        "lastVerifiedAt": None,
+        "lastVerdict": None,
+    }
+    row = find_scope(admin, "DomainAmendments", scope)
+    assert (row["records"], row["pendingAmendments"], row["lastAt"]) == (5, 1, decided["RejectedAt"])
+    assert find_scope(admin, "PlatformConfig", None)["records"] > 0
+
+
+def test_scopes_are_listed_in_pages(service: Service) -> None:
+    """Pages of any size list each chain once; the viewer may read them."""
+    viewer = service.caller("viewer@t")
+    create(service.caller("editor@t"), "overview-page")
+    names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]
+    assert len(set(names)) == len(names) >= 2
+    assert [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes", limit=1)] == names
+
+
+def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
+    """The list has the pending amendments of all scopes, oldest first, as stored, until they are decided."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    created = [create(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
+    mine = {one["ScopeKey"] for one in created}
+
+    def list_mine(**query: Any) -> list[dict[str, Any]]:
+        return [one for one in list_all(admin, PENDING, "amendments", **query) if one["ScopeKey"] in mine]
+
+    assert list_mine() == list_mine(limit=1) == created
+    assert approve(admin, created[1]["ScopeKey"], created[1]["RecordID"]).status_code == 200
+    assert list_mine() == [created[0], *created[2:]]
+
+
+@pytest.mark.parametrize("address", [SCOPES, PENDING])
+def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
+    """A bad limit, cursor or target, and an unknown parameter, are 400s that name the field."""
+    admin = service.caller("admin@t")
+    for field, value in (
+        ("limit", "0"),
+        ("limit", "1001"),
+        ("limit", "x"),
+        ("cursor", "x"),
+        ("cursor", ""),
+        ("x", "1"),
+    ):
+        assert check_failing_fields(admin.get(address, params={field: value})) == [field]
+    other = admin.get(SCOPES if address == PENDING else PENDING, params={"limit": "1"}).json()["cursor"]
+    if other is not None:
+        assert check_failing_fields(admin.get(address, params={"cursor": other})) == ["cursor"]
+
+
+def test_an_unknown_target_is_rejected(service: Service) -> None:
+    """An unknown target is a 400 with its code; a cursor of another target does not fit."""
+    admin = service.caller("admin@t")
+    assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
+    cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
+    reply = admin.get(SCOPES, params={"cursor": cursor, "target": "DomainEvents"})
+    assert check_failing_fields(reply) == ["cursor"]
+
+
+@pytest.fixture
+def verifying_service(tmp_path: Path) -> Iterator[Service]:
+    """Return a service, not started, that verifies all grown chains every second."""
+    own = Service(tmp_path / "data", WORKSPACE, {"VERIFY_SCHEDULE": "*/1 * * * * *"})
+    yield own
+    own.stop()
+
+
+def test_chains_are_verified_in_the_background(verifying_service: Service) -> None:
+    """A scheduled verification marks chains as valid; a changed record makes its chain broken, after a kill, too."""
+    admin = verifying_service.start().caller("admin@t")
+    event = {"ScopeKey": "verified", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
+    for _ in range(3):
+        assert admin.post(EVENTS, json=event).status_code == 201
+    before = wait_until(
+        lambda: find_scope(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "valid"
+    )
+    verifying_service.kill()
+    with closing(sqlite3.connect(verifying_service.data_dir / "provenance.sqlite")) as file, file:
+        changed = file.execute("UPDATE records SET entity_id = 'x' WHERE entity_id = '1' AND sequence = 2").rowcount
+    assert changed == 1
+    admin = verifying_service.start().caller("admin@t")
+    assert find_scope(admin, "DomainEvents", "verified")["lastVerdict"] == "valid"
+    assert admin.post(EVENTS, json=event).status_code == 201
+    after = wait_until(
+        lambda: find_scope(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "broken"
+    )
+    assert after["lastVerifiedAt"] > before["lastVerifiedAt"]
+    assert [row["scopeKey"] for row in list_all(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
+
+
+def test_a_verification_by_request_is_shown_with_its_scope(service: Service) -> None:
+    """The list of scopes shows the result of the last complete verification, also of one by request."""
+    editor = service.caller("editor@t")
+    event = {"ScopeKey": "verified-now", "ActionType": "A", "EntityType": "E", "EntityID": "1"}
+    assert editor.post("/oi-api/provenance/events", json=event).status_code == 201
+    assert editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": "verified-now"}).json()["ChainValid"]
+    scopes = editor.get("/oi-api/provenance/scopes?target=DomainEvents&limit=1000").json()["scopes"]
+    [row] = [each for each in scopes if each["scopeKey"] == "verified-now"]
+    assert (row["lastVerdict"], row["records"]) == ("valid", 1)
+    assert row["lastVerifiedAt"] >= row["lastAt"]

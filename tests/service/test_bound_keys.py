@@ -1,0 +1,86 @@
+"""Tests of keys that are bound to connections and devices, over HTTP."""
+
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from tests.service.local_service import Service, check_failing_fields, check_problem
+
+WRITE = "Workspace.Telemetry.Write"
+
+
+def create_key(service: Service, **members: Any) -> dict[str, Any]:
+    """Create a key of the editor and return the reply."""
+    reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
+    assert reply.status_code == 201, reply.text
+    created: dict[str, Any] = reply.json()
+    return created
+
+
+def sign_in(service: Service, key: str) -> httpx.Client:
+    """Return a client with a token of a key."""
+    reply = service.anonymous(key).get("/workspace/api/keys/jwt")
+    assert reply.status_code == 200, reply.text
+    return service.anonymous(reply.json()["Token"])
+
+
+def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -> None:
+    """The token names connections and devices; other ones are rejected, and nothing of the request is accepted."""
+    key = create_key(service, connections=["press"], devices=["press-*"])
+    assert (key["accessRights"], key["connections"], key["devices"]) == ([WRITE], ["press"], ["press-*"])
+    client = sign_in(service, key["apiKey"])
+    claims = jwt.decode(client.headers["authorization"].split()[1], options={"verify_signature": False})
+    assert (claims["Connections"], claims["Devices"], claims["AccessRights"]) == (["press"], ["press-*"], [WRITE])
+    assert client.post("/oi-api/telemetry/press", json={"deviceId": "press-1"}).status_code == 202
+    for lookup in ("pump-rig", "unknown"):
+        check_problem(client.post(f"/oi-api/telemetry/{lookup}", content=b"not json"), 403, "CONNECTION_NOT_ALLOWED")
+    batch = [{"deviceId": "press-1"}, {"deviceId": "other"}]
+    reply = client.post("/oi-api/telemetry/press", json=batch)
+    check_problem(reply, 403, "DEVICE_NOT_ALLOWED")
+    assert "[1]" in reply.json()["detail"]
+    check_problem(client.post("/oi-api/telemetry/press", json={}), 403, "DEVICE_NOT_ALLOWED")
+
+
+def test_a_bound_credential_does_nothing_else(service: Service) -> None:
+    """A bound token reads nothing and manages no credentials; tokens that it mints stay bound."""
+    key = create_key(service, connections=["press"])
+    client = sign_in(service, key["apiKey"])
+    check_problem(client.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
+    for request in (
+        client.post("/workspace/api/keys", json={"name": "x"}),
+        client.get("/workspace/api/keys"),
+        client.delete(f"/workspace/api/keys/{key['keyId']}"),
+        client.delete("/workspace/api/keys/jwt/any"),
+    ):
+        check_problem(request, 403, "CREDENTIAL_BOUND")
+    minted = service.anonymous(client.get("/workspace/api/keys/jwt?minutes=5").json()["Token"])
+    check_problem(minted.post("/oi-api/telemetry/pump-rig", json={}), 403, "CONNECTION_NOT_ALLOWED")
+    assert minted.get("/workspace/api/keys/whoami").json()["connections"] == ["press"]
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"connections": []}, "connections"),
+        ({"connections": ["press"], "devices": []}, "devices"),
+        ({"devices": ["a"]}, "body"),
+        ({"connections": None}, "connections"),
+        ({"connections": ["press"], "devices": None}, "devices"),
+        ({"connections": ["press", "press"]}, "connections"),
+        ({"connections": ["press"], "rights": []}, "body"),
+        ({"connections": ["unknown"]}, "connections[0]"),
+        ({"connections": ["press"], "rights": [WRITE, "Workspace.Catalog.Read"]}, "rights"),
+    ],
+)
+def test_invalid_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
+    """Empty, null and repeated lists, devices alone, unknown connections and other rights are rejected."""
+    reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]
+
+
+def test_timestamps_far_in_the_future_are_rejected(service: Service) -> None:
+    """A timestamp more than five minutes ahead of the service's clock is rejected."""
+    reply = service.caller("editor@t").post("/oi-api/telemetry/press", json=[{}, {"timestamp": "2999-01-01T00:00:00Z"}])
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["[1]"]

@@ -1,0 +1,246 @@
+"""The client library and the command ``oi`` against a running service."""
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from oi import AsyncWorkspace, ForbiddenError, NotFoundError, Workspace
+from oi.cli.main import execute
+
+from local.sign_in.codes import open_sign_in_codes
+from tests.service.local_service import Service, wait_until
+
+EDITOR, ADMIN = "editor@t", "admin@t"
+
+
+@pytest.fixture
+def workspace(service: Service) -> Iterator[Workspace]:
+    """Yield the workspace of an editor."""
+    with Workspace(service.url, key=service.key(EDITOR)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def _login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OI_URL", service.url)
+    monkeypatch.setenv("OI_KEY", service.key(EDITOR))
+    monkeypatch.delenv("OI_TOKEN", raising=False)
+
+
+def test_telemetry_becomes_rows(workspace: Workspace) -> None:
+    """Sent messages are rows of a query; a repeated message is stored once."""
+    messages = [{"messageId": f"client-{n}", "deviceId": "client", "value": n} for n in range(3)]
+    assert workspace.telemetry.send("press", [*messages, messages[0]]) == 4
+    kql = "Telemetry | where DeviceId == 'client' | project Value = toint(Payload.value) | order by Value asc"
+    result = wait_until(lambda: workspace.kql(kql), lambda rows: len(rows) == 3)
+    assert [row["Value"] for row in result] == [0, 1, 2]
+    assert [column.type for column in result.columns] == ["int"]
+
+
+def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace) -> None:
+    """An appended record is in the query and the export, and its chain verifies."""
+    record = workspace.audit.append("Tested", "Client", "c-1", scope="client", AfterState={"x": 1})
+    page = workspace.audit.query(scope="client", entity_type="Client")
+    assert (page.records, page.has_more, page.target) == ([record], False, "DomainEvents")
+    exported, prefix = workspace.audit.export(scope="client")
+    assert (json.loads(exported), prefix) == ([record], False)
+    verdict = workspace.audit.verify(scope="client", record_id=record["RecordID"])
+    assert (verdict["ChainValid"], verdict["Valid"]) == (True, True)
+
+
+def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
+    """A missing item and a missing right are exceptions of their own."""
+    with pytest.raises(NotFoundError) as missing:
+        workspace.queries.run("nothing")
+    assert missing.value.code == "WARM_QUERY_NOT_FOUND"
+    with pytest.raises(ForbiddenError):
+        workspace.team.put("x@t", {"name": "X", "role": "Viewer"})
+
+
+def test_administration_keeps_conditions(service: Service) -> None:
+    """Items are listed, read with their ETag, replaced on condition and deleted."""
+    with Workspace(service.url, key=service.key(ADMIN)) as admin:
+        admin.surfaces.put("client-hall", {"name": "Client hall", "connections": ["press"]}, create_only=True)
+        surface, etag = admin.surfaces.get("client-hall")
+        assert admin.surfaces.put("client-hall", {**surface, "name": "Hall"}, etag=etag)["name"] == "Hall"
+        admin.surfaces.delete("client-hall")
+        assert "client-hall" not in [each["lookup"] for each in admin.surfaces.list()]
+
+
+async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
+    """The client for asyncio has the same methods; its stream begins with recent messages."""
+    async with AsyncWorkspace(service.url, key=service.key(EDITOR)) as workspace:
+        assert (await workspace.whoami())["principal"] == EDITOR
+        await workspace.telemetry.send("lathe", {"messageId": "heard-by-client", "value": 1})
+        stream = workspace.stream(connection="lathe", since="2020-01-01T00:00:00Z")
+        async with asyncio.timeout(30):
+            message = await anext(stream)
+        assert (message["ID"], message["Payload"]) == ("heard-by-client", {"value": 1})
+        await stream.aclose()
+
+
+def test_documents_are_read_and_changed(workspace: Workspace) -> None:
+    """Documents of an exposed table are created, replaced, listed and deleted."""
+    orders = workspace.documents("mes", "orders", "workorders")
+    created = orders.create({"id": "client-1", "line": "a", "note": "x"})
+    assert orders.read("client-1", partition_key="a")["note"] == created["note"]
+    assert orders.replace({**created, "note": "y"}, partition_key="a")["note"] == "y"
+    assert "client-1" in [each["id"] for each in orders.list(partition_key="a")]
+    orders.delete("client-1", partition_key="a")
+
+
+def test_a_key_is_stored_until_the_logout(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`oi login` stores a key from standard input only if the service accepts it; `oi logout` removes it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for key, code in (("oik_abcdefgh_wrong", 1), ("", 2), (service.key(EDITOR), 0)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
+        assert execute(["login", service.url]) == code
+        assert (tmp_path / "oi" / "login.json").exists() == (code == 0)
+    assert service.key(EDITOR) not in capsys.readouterr().out
+    assert execute(["whoami"]) == 0
+    assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
+    assert execute(["logout"]) == 0
+    assert execute(["whoami"]) == 2
+
+
+@pytest.mark.usefixtures("_login")
+def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command prints text for people, and with --json the body of the service."""
+    assert execute(["whoami"]) == 0
+    assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
+    assert execute(["kql", "print x = 1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"] == [{"x": 1}]
+    append = ["audit", "append", "--scope", "command", "--action-type", "T", "--entity-type", "E", "--entity-id", "1"]
+    assert execute(append) == 0
+    assert execute(["audit", "verify", "--scope", "command"]) == 0
+    assert "the chain is intact" in capsys.readouterr().out
+    assert execute(["audit", "verify", "--scope", "comand"]) == 1
+    assert "Is the scope spelled correctly?" in capsys.readouterr().out
+    assert execute(["query", "list", "--json"]) == 0
+    assert "warmQueries" in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("_login")
+def test_a_chain_is_fetched_with_the_login(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`oi audit fetch` uses the login; a rejected key or an unknown address is an error that says why."""
+    out = tmp_path / "access.json"
+    fetch = ["audit", "fetch", "--target", "AccessControl", "--out", str(out)]
+    assert execute(fetch) == execute([*fetch, service.url]) == 0
+    assert json.loads(out.read_text())
+    monkeypatch.setenv("OI_KEY", "oik_abcdefgh_wrong")
+    assert execute(fetch) == 2
+    assert "API key" in capsys.readouterr().err
+    monkeypatch.delenv("OI_KEY")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert execute([*fetch, service.url]) == 2
+    assert f"Run `oi login {service.url}`, or set OI_KEY." in capsys.readouterr().err
+
+
+def test_webhooks_are_managed(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A webhook is created, shown, replaced, given a new secret and deleted; a delivery is sent again."""
+    monkeypatch.setenv("OI_URL", service.url)
+    monkeypatch.setenv("OI_KEY", service.key(ADMIN))
+    url = "http://127.0.0.1:9009/client"
+    assert execute(["webhooks", "create", url, "--event-type", "webhook.test", "--json"]) == 0
+    created = json.loads(capsys.readouterr().out)
+    definition = tmp_path / "webhook.json"
+    definition.write_text(json.dumps({"url": url, "eventTypes": ["webhook.test"], "description": "changed"}))
+    assert execute(["webhooks", "put", created["id"], str(definition)]) == 0
+    assert execute(["webhooks", "put", created["id"], str(definition), "--if-match", '"old"']) == 1
+    capsys.readouterr()
+    assert execute(["webhooks", "show", created["id"]]) == 0
+    assert json.loads(capsys.readouterr().out)["description"] == "changed"
+    assert execute(["webhooks", "rotate-secret", created["id"]]) == 0
+    assert capsys.readouterr().out.strip() not in {"", created["secret"]}
+    assert execute(["webhooks", "test", created["id"]]) == 0
+    capsys.readouterr()
+    assert execute(["webhooks", "deliveries", created["id"], "--json"]) == 0
+    [delivery] = json.loads(capsys.readouterr().out)["deliveries"]
+    assert execute(["webhooks", "retry", created["id"], delivery["id"]]) == 0
+    assert execute(["webhooks", "retry", created["id"], "unknown"]) == 1
+    assert execute(["webhooks", "delete", created["id"], "--yes"]) == 0
+    assert execute(["webhooks", "show", created["id"]]) == 1
+
+
+@pytest.mark.usefixtures("_login")
+def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of lines is sent; a line that is not JSON is named and nothing after it is sent."""
+    path = tmp_path / "messages.ndjson"
+    path.write_text('{"value": 1}\n\n{"value": 2}\n')
+    assert execute(["send", "press", str(path)]) == 0
+    assert "2 messages accepted" in capsys.readouterr().out
+    path.write_text('{"value": 1}\nnope\n')
+    assert execute(["send", "press", str(path)]) == 2
+    assert "line 2 is not JSON" in capsys.readouterr().err
+    for text in ("nope", "", "7"):
+        path.write_text(text)
+        assert execute(["send", "press", str(path)]) == 2
+        assert "JSON" in capsys.readouterr().err
+    assert execute(["query", "put", "broken", str(path)]) == 1
+    path.write_text("{bad")
+    assert execute(["query", "put", "broken", str(path)]) == 2
+    assert "messages.ndjson is not JSON" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_login")
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal ends with 1, wrong usage with 2, and an unreachable service with 3."""
+    assert execute(["query", "show", "nothing"]) == 1
+    assert execute(["query", "run"]) == 2
+    assert execute(["query", "run", "newest", "-p", "novalue"]) == 2
+    monkeypatch.setenv("OI_URL", "notaurl")
+    assert execute(["whoami"]) == execute(["login", "http://plant.example"]) == 2
+    monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
+    monkeypatch.setenv("OI_URL", "http://127.0.0.1:9")
+    assert execute(["whoami"]) == 3
+    assert "does not respond" in capsys.readouterr().err
+
+
+async def test_a_decision_is_signed_with_the_key_typed_again(
+    service: Service, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token without a recent sign-in signs nothing; with the key from standard input, the signature is stored."""
+    made = workspace.amendments.create(
+        "client-signed",
+        entity_type="Batch",
+        entity_id="B-1",
+        original={"weight": 41},
+        amended={"weight": 14},
+        reason_category="data-entry-error",
+    )
+    code = await open_sign_in_codes(service.data_dir).create(ADMIN)
+    token = service.anonymous().post("/local/sign-in", json={"code": code}).json()["token"]
+    monkeypatch.setenv("OI_URL", service.url)
+    monkeypatch.setenv("OI_TOKEN", token)
+    command = ["amendments", "approve", made["RecordID"], "--scope", "client-signed", "--meaning", "review", "--json"]
+    for key, exit_code in ((service.key(EDITOR), 1), (service.key(ADMIN), 0)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
+        assert await asyncio.to_thread(execute, command) == exit_code
+    shown = capsys.readouterr()
+    assert f"{EDITOR} signed in, but the decision is that of {ADMIN}" in shown.err
+    signature = json.loads(shown.out)["Signature"]
+    assert (signature["UserID"], signature["Meaning"], signature["AuthMethods"]) == (ADMIN, "review", ["key"])
+    assert (signature["RecordHash"], signature["Statement"]) == (made["Hash"], None)
+
+
+def test_a_download_is_verified(service: Service, workspace: Workspace, tmp_path: Path) -> None:
+    """A finished download is saved with its SHA-256 verified; a changed file is refused."""
+    job = workspace.downloads.connection("press", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
+    [path] = job.save(tmp_path)
+    assert path.read_text().startswith("timestamp,connection,deviceId,messageId")
+    job.job["files"][0]["sha256"] = "0" * 64
+    with pytest.raises(ValueError, match="SHA-256"):
+        job._save_file(job.job["files"][0], tmp_path)
+    assert httpx.get(f"{service.url}/healthz", trust_env=False).status_code == 200

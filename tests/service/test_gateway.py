@@ -1,0 +1,155 @@
+"""The edge gateway as a process, between a real broker and a running service."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.client.gateway.broker import MOSQUITTO, NO_MOSQUITTO, Broker
+from tests.service.conftest import WORKSPACE
+from tests.service.local_service import ROOT, Service, wait_until
+
+pytestmark = pytest.mark.skipif(MOSQUITTO is None, reason=NO_MOSQUITTO)
+KILLS = 2
+MESSAGES = 300
+STORM_SECONDS = 60.0
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Yield a broker."""
+    started = Broker(tmp_path).start()
+    yield started
+    started.stop()
+
+
+def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
+    """Write a configuration with a key that is bound to a connection and some devices."""
+    reply = service.caller("editor@t").post(
+        "/workspace/api/keys", json={"name": "gateway", "connections": ["lathe"], "devices": ["gw-*"]}
+    )
+    assert reply.status_code == 201, reply.text
+    (folder / "key").write_text(reply.json()["apiKey"])
+    path = folder / "gateway.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "service": {"url": service.url, "keyFile": str(folder / "key")},
+                "source": {"kind": "mqtt", "host": "127.0.0.1", "port": broker.port, "clientId": "gw"},
+                "routes": [{"topic": "hall/{line}/{device}", "connection": "{line}", "device": "{device}"}],
+                "spool": {"path": str(folder / "spool.db")},
+                "metrics": {"port": 0},
+            }
+        )
+    )
+    return path
+
+
+def start(configuration: Path) -> "subprocess.Popen[str]":
+    """Start the gateway and return when it is connected to the broker."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "oi", "gateway", "run", str(configuration)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "Connected to the broker" in line:
+            return process
+    raise AssertionError("".join(lines))
+
+
+def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
+    """End the gateway and return its exit code."""
+    process.send_signal(number)
+    assert process.stderr is not None
+    process.stderr.read()
+    process.stderr.close()
+    return process.wait(30)
+
+
+def test_every_message_is_a_row_once_although_the_gateway_is_killed(
+    own_module_service: Service, broker: Broker, tmp_path: Path
+) -> None:
+    """Messages have no id of their own; the gateway is killed several times and stopped once while they flow."""
+    configuration = write_configuration(own_module_service, broker, tmp_path)
+    for part in range(KILLS + 1):
+        gateway = start(configuration)
+        values = range(part * MESSAGES, (part + 1) * MESSAGES)
+        broker.publish(*[(f"hall/lathe/gw-{n % 2}", json.dumps({"value": n}).encode()) for n in values])
+        code = end(gateway, signal.SIGKILL if part < KILLS else signal.SIGTERM)
+        assert code == (-signal.SIGKILL if part < KILLS else 0)
+    gateway = start(configuration)
+    expected = MESSAGES * (KILLS + 1)
+    try:
+        wait_for_values(own_module_service, expected)
+    finally:
+        end(gateway, signal.SIGTERM)
+
+
+def wait_for_values(service: Service, expected: int) -> None:
+    """Wait until all values are rows, and check that each is one row."""
+    query = (
+        "Telemetry | where DeviceId startswith 'gw-' | summarize n = count() by toint(Payload.value)"
+        " | summarize Rows = sum(n), Values = count()"
+    )
+    caller = service.caller("editor@t")
+
+    def read() -> dict[str, int]:
+        counts: list[dict[str, int]] = caller.post("/oi-api/warm-queries", json={"query": query}).json()["results"]
+        return counts[0]
+
+    assert wait_until(read, lambda found: found["Values"] >= expected) == {"Rows": expected, "Values": expected}
+
+
+@pytest.mark.soak
+def test_random_faults_lose_and_double_nothing(broker: Broker, tmp_path: Path) -> None:
+    """For a minute, gateway and service are killed and the broker is restarted, in random order, while values flow."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    service = Service(tmp_path / "data", WORKSPACE, {"PORT": port}).start()
+    configuration = write_configuration(service, broker, tmp_path)
+    gateway = start(configuration)
+    sent, choices, until = 0, random.Random(7), time.monotonic() + STORM_SECONDS
+
+    def publish() -> None:
+        nonlocal sent
+        values = range(sent, sent + MESSAGES)
+        broker.publish(*[(f"hall/lathe/gw-{n % 2}", json.dumps({"value": n}).encode()) for n in values])
+        sent += MESSAGES
+
+    while time.monotonic() < until:
+        publish()
+        fault = choices.choice(("gateway", "broker", "service", "service and gateway"))
+        if "service" in fault:
+            service.kill()
+        if "gateway" in fault:
+            end(gateway, signal.SIGKILL)
+        if fault == "broker":
+            broker.stop()
+            broker.start()
+        publish()
+        if "gateway" in fault:
+            gateway = start(configuration)
+        publish()
+        if "service" in fault:
+            service.start()
+    try:
+        wait_for_values(service, sent)
+    finally:
+        end(gateway, signal.SIGTERM)
+        service.stop()

@@ -1,0 +1,249 @@
+"""Tests of imports of history over HTTP."""
+
+import base64
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.local_service import (
+    Service,
+    check_failing_fields,
+    check_problem,
+    count_rows,
+    query_rows,
+    wait_until,
+)
+
+IMPORTS = "/oi-api/imports"
+START = datetime(2026, 1, 5, 10, tzinfo=UTC)
+MAPPING = {"timestamp": "timestamp", "device": "device"}
+
+
+def build_csv(rows: int, first: datetime = START, device: str = "d1") -> str:
+    """Return a file with a row for each second."""
+    lines = (
+        f"{(first + timedelta(seconds=n)).strftime('%Y-%m-%dT%H:%M:%SZ')},{device},{n / 10},run" for n in range(rows)
+    )
+    return "\n".join(["timestamp,device,t,state", *lines, ""])
+
+
+def create(client: httpx.Client, lookup: str = "lathe", **changes: Any) -> dict[str, Any]:
+    """Create an import and return it."""
+    body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING, **changes}
+    reply = client.post(f"{IMPORTS}/data-connections/{lookup}", json=body)
+    assert reply.status_code == 201, reply.text
+    assert reply.headers["location"] == reply.json()["statusUrl"]
+    return dict(reply.json())
+
+
+def upload(made: dict[str, Any], content: str | bytes) -> None:
+    """Upload the file of an import whole."""
+    reply = httpx.put(made["uploadUrl"], content=content, headers=made["uploadHeaders"], trust_env=False)
+    assert reply.status_code == 201, reply.text
+
+
+def run(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str, Any]:
+    """Import a file and return the state at the end."""
+    made = create(client, **changes)
+    upload(made, content)
+    started = client.post(f"{made['statusUrl']}/start")
+    assert started.status_code == 202, started.text
+    return wait_until_ended(client, made)
+
+
+def wait_until_ended(client: httpx.Client, made: dict[str, Any]) -> dict[str, Any]:
+    """Return an import when it has ended."""
+    return wait_until(
+        lambda: client.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running")
+    )
+
+
+def numbers(job: dict[str, Any]) -> tuple[str, int, int, int]:
+    """Return the result of an import."""
+    return job["status"], job["accepted"], job["duplicates"], job["rejected"]
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service for the tests of this module."""
+    return own_module_service
+
+
+@pytest.fixture(scope="module")
+def editor(plant: Service) -> httpx.Client:
+    """Return a client of an Editor."""
+    return plant.caller("editor@t")
+
+
+def test_a_file_is_imported_once(editor: httpx.Client) -> None:
+    """The rows reach the query table and the archive; another import of the same rows adds nothing."""
+    first = run(editor, build_csv(50), fileName="one/valve.csv")
+    assert numbers(first) == ("completed", 50, 0, 0)
+    assert first["progress"]["rows"] == 50
+    assert first["files"] == []
+    again = run(editor, build_csv(60), fileName="two/valve.csv")
+    assert numbers(again) == ("completed", 10, 50, 0)
+    assert count_rows(editor, "lathe") == 60
+    [row] = query_rows(editor, "Telemetry | where ConnectionLookup == 'lathe' | top 1 by Timestamp asc")
+    assert row["Payload"] == {"t": 0, "state": "run"}
+    body = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
+    reply = editor.post("/oi-api/downloads/data-connections/lathe", json=body, headers={"Prefer": "wait=30"})
+    assert reply.json()["files"][0]["rows"] == 60
+    statistics = editor.get("/oi-api/connections/lathe").json()
+    assert "2026-01-05T10:00" not in str(statistics)
+
+
+def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
+    """The file of rejected rows names each row, its reason and its text."""
+    text = build_csv(3, device="d-rejected") + "bad,d1,1,x\n2026-01-05T10:00:00Z,d1\n=1+1,d1,2,y\n"
+    job = run(editor, text)
+    assert numbers(job) == ("completed", 3, 0, 3)
+    [file] = job["files"]
+    content = httpx.get(file["url"], trust_env=False).content
+    rows = list(csv.reader(io.StringIO(content.decode())))
+    assert (len(content), file["rows"], rows[0]) == (file["bytes"], 3, ["row", "reason", "record"])
+    assert [row[0] for row in rows[1:]] == ["4", "5", "6"]
+    assert rows[2][1:] == ["The row has 2 cells; the header has 4.", "2026-01-05T10:00:00Z,d1"]
+    assert rows[3][2] == "'=1+1,d1,2,y"
+
+
+def test_a_preview_shows_what_would_be_stored(editor: httpx.Client) -> None:
+    """A preview stores nothing, and another mapping may be tried and then started."""
+    made = create(editor, "press", mapping={"timestamp": "when"})
+    check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
+    check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
+    upload(made, build_csv(150))
+    wrong = editor.post(f"{made['statusUrl']}/preview").json()
+    assert wrong["messages"] == []
+    assert wrong["problems"][0]["row"] is None
+    assert "no column `when`" in wrong["problems"][0]["message"]
+    body = {"mapping": {"timestamp": "timestamp", "columns": ["t"]}}
+    shown = editor.post(f"{made['statusUrl']}/preview", json=body).json()
+    assert (len(shown["messages"]), shown["problems"]) == (100, [])
+    assert shown["columns"] == ["timestamp", "device", "t", "state"]
+    assert shown["messages"][0]["payload"] == {"t": 0.0}
+    assert shown["messages"][0]["deviceId"] == "press"
+    assert count_rows(editor, "press") == 0
+    ended = editor.post(f"{made['statusUrl']}/start", json=body, headers={"Prefer": "wait=30"})
+    assert (ended.status_code, ended.headers["preference-applied"]) == (200, "wait=30")
+    assert numbers(ended.json()) == ("completed", 150, 0, 0)
+    [row] = query_rows(editor, f"Telemetry | where MessageId == '{shown['messages'][0]['messageId']}'")
+    assert row["Payload"] == {"t": 0}
+
+
+def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
+    """A file that is sent in blocks may be continued; an upload of another size is incomplete."""
+    text = build_csv(20, device="d-blocks")
+    made = create(editor, bytes=len(text))
+    upload(made, text[:50])
+    problem = check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
+    assert problem["uploadedBytes"] == 50
+    names = [base64.b64encode(b"%06d" % n).decode() for n in range(2)]
+    url = httpx.URL(made["uploadUrl"])
+    for name, part in zip(names, (text[:99], text[99:]), strict=True):
+        target = url.copy_merge_params({"comp": "block", "blockid": name})
+        assert httpx.put(target, content=part, headers=made["uploadHeaders"], trust_env=False).status_code == 201
+    document = "".join(f"<Latest>{name}</Latest>" for name in names)
+    target = url.copy_merge_params({"comp": "blocklist"})
+    assert httpx.put(target, content=f"<BlockList>{document}</BlockList>", trust_env=False).status_code == 201
+    editor.post(f"{made['statusUrl']}/start")
+    assert numbers(wait_until_ended(editor, made)) == ("completed", 20, 0, 0)
+
+
+def test_other_formats_are_imported(editor: httpx.Client) -> None:
+    """The same rows of a CSV file, an NDJSON file and a Parquet file have the same ids."""
+    content = build_csv(5, device="d-formats")
+    assert numbers(run(editor, content)) == ("completed", 5, 0, 0)
+    rows = list(csv.DictReader(io.StringIO(content)))
+    lines = "".join(
+        f'{{"timestamp":"{row["timestamp"]}","device":"{row["device"]}","t":{row["t"]},"state":"run"}}\n'
+        for row in rows
+    )
+    assert numbers(run(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
+    target = io.BytesIO()
+    table = pa.table(
+        {
+            "timestamp": pa.array([START + timedelta(seconds=n) for n in range(5)], pa.timestamp("us", "UTC")),
+            "device": ["d-formats"] * 5,
+            "t": [n / 10 for n in range(5)],
+            "state": pa.array(["run"] * 5).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, target)
+    assert numbers(run(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
+    failed = run(editor, target.getvalue()[:-9], format="parquet")
+    assert (failed["status"], failed["files"]) == ("failed", [])
+    assert "not a valid Parquet file" in failed["error"]
+
+
+def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
+    """Imports of one connection run one after the other, so that each row is stored once."""
+    both = [create(editor) for _ in range(2)]
+    for made in both:
+        upload(made, build_csv(500, device="d-twice"))
+    for made in both:
+        assert editor.post(f"{made['statusUrl']}/start").status_code == 202
+    ended = [wait_until_ended(editor, made) for made in both]
+    assert sorted(numbers(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
+    assert query_rows(editor, "Telemetry | where DeviceId == 'd-twice' | count") == [{"Count": 500}]
+
+
+def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> None:
+    """Errors name the field; connections, rights and jobs are checked as for downloads."""
+    route = f"{IMPORTS}/data-connections/lathe"
+    body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
+    wrong: dict[str, Any] = {"format": "xml", "bytes": 0, "mapping": {"device": "d"}, "extra": 1}
+    fields = check_failing_fields(editor.post(route, json=wrong))
+    assert {"format", "fileName", "bytes", "mapping.timestamp", "extra"} <= set(fields)
+    mapping = {"timestamp": "t", "device": "t", "timeZone": "Mars/Base", "unknown": "x"}
+    assert "mapping.unknown" in check_failing_fields(editor.post(route, json={**body, "mapping": mapping}))
+    del mapping["unknown"]
+    fields = check_failing_fields(editor.post(route, json={**body, "mapping": mapping}))
+    assert fields == ["mapping.device", "mapping.timeZone"]
+    check_problem(editor.post(f"{IMPORTS}/data-connections/none", json=body), 404, "CONNECTION_NOT_FOUND")
+    check_problem(editor.post(f"{IMPORTS}/data-connections/stopped", json=body), 409, "CONNECTION_DISABLED")
+    assert plant.caller("viewer@t").post(route, json=body).status_code == 403
+    check_problem(editor.get(f"{IMPORTS}/none"), 404, "IMPORT_NOT_FOUND")
+    made = create(editor)
+    other = plant.caller("editor@t", scopes="Workspace.Telemetry.Import")
+    assert made["importId"] in [job["importId"] for job in other.get(IMPORTS).json()["imports"]]
+    check_problem(editor.get(f"/oi-api/downloads/{made['importId']}"), 404, "DOWNLOAD_NOT_FOUND")
+    assert editor.delete(made["statusUrl"]).status_code == 204
+    check_problem(editor.delete(made["statusUrl"]), 409, "IMPORT_ENDED")
+    check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_ENDED")
+
+
+def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
+    """A repeat with the same Idempotency-Key returns the same import."""
+    body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
+    replies = [
+        editor.post(f"{IMPORTS}/data-connections/lathe", json=body, headers={"Idempotency-Key": "import-1"})
+        for _ in range(2)
+    ]
+    assert len({reply.json()["importId"] for reply in replies}) == 1
+    assert editor.delete(replies[0].json()["statusUrl"]).status_code == 204
+
+
+def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
+    """After a SIGKILL in the middle, the import continues, and each row is stored once."""
+    editor = own_service.start().caller("editor@t")
+    made = create(editor)
+    # Text with doubled quotes is read in small steps, so that the import is killed between two of them.
+    upload(made, build_csv(100_000).replace("run", '"r""n"'))
+    editor.post(f"{made['statusUrl']}/start")
+    state = wait_until(lambda: editor.get(made["statusUrl"]).json(), lambda job: job["progress"]["rows"] > 0)
+    assert state["status"] == "running"
+    own_service.kill()
+    editor = own_service.start().caller("editor@t")
+    ended = wait_until(
+        lambda: editor.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 120
+    )
+    assert numbers(ended) == ("completed", 100_000, 0, 0)
+    assert count_rows(editor, "lathe") == 100_000

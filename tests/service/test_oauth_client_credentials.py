@@ -1,0 +1,143 @@
+"""Tests of the grant type client_credentials and of the metadata of the authorization server."""
+
+from typing import Any
+
+import httpx
+import pytest
+from oauthlib.oauth2 import BackendApplicationClient
+from requests_oauthlib import OAuth2Session
+
+from shared.auth.rights import ROLE_RIGHTS, Role
+from tests.service.local_service import Service, check_problem
+
+TOKEN = "/oauth2/token"
+METADATA = "/.well-known/oauth-authorization-server"
+
+
+def request_token(service: Service, member: str = "editor@t", **parameters: str) -> httpx.Response:
+    """Request a token with the API key of a member."""
+    key = service.key(member)
+    form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
+    return service.anonymous().post(TOKEN, data=form | parameters)
+
+
+def check_oauth_error(reply: httpx.Response, status: int, error: str) -> str:
+    """Check an error reply of RFC 6749 section 5.2, and return its description."""
+    assert (reply.status_code, reply.json()["error"]) == (status, error), reply.text
+    assert set(reply.json()) == {"error", "error_description"}
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.headers["content-type"] == "application/json"
+    return str(reply.json()["error_description"])
+
+
+def test_metadata_describes_the_server(service: Service) -> None:
+    """The metadata names the endpoints below the issuer; the scopes are the rights of a viewer."""
+    reply = service.anonymous().get(METADATA)
+    document: dict[str, Any] = reply.json()
+    assert document["issuer"] == service.url
+    assert document["token_endpoint"] == f"{service.url}{TOKEN}"
+    assert service.anonymous().get(document["jwks_uri"]).status_code == 200
+    assert set(document["scopes_supported"]) == set(ROLE_RIGHTS[Role.VIEWER])
+    assert "client_credentials" in document["grant_types_supported"]
+    unknown = service.anonymous().get(METADATA, headers={"Host": "evil.example"})
+    assert unknown.status_code == 400
+    assert "evil" not in unknown.text
+
+
+def test_mcp_metadata_names_the_server(service: Service) -> None:
+    """The metadata of the MCP server names this service as its only authorization server."""
+    document = service.anonymous().get("/.well-known/oauth-protected-resource/oi-api/mcp").json()
+    assert document["authorization_servers"] == [service.url]
+    assert set(document["scopes_supported"]) == set(ROLE_RIGHTS[Role.VIEWER])
+
+
+def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
+    """The token has all rights of the key, works for 60 minutes, and its issue is audited with the key."""
+    reply = request_token(service)
+    assert reply.status_code == 200
+    body = reply.json()
+    assert set(body) == {"access_token", "token_type", "expires_in", "scope"}
+    assert (body["token_type"], reply.headers["cache-control"]) == ("Bearer", "no-store")
+    assert 3590 <= body["expires_in"] <= 3600
+    assert "ratelimit" in reply.headers
+    caller = service.anonymous(bearer=body["access_token"])
+    me = caller.get("/workspace/api/keys/whoami").json()
+    assert (me["principal"], me["via"]) == ("editor@t", "jwt")
+    assert body["scope"].split() == me["accessRights"]
+    events = caller.get("/oi-api/provenance/events/query?target=AccessControl&limit=100").json()
+    made_with = [event["AfterState"]["madeWith"] for event in events if event["ActionType"] == "Token.Issued"]
+    assert {"via": "clientCredentials", "credentialId": service.key("editor@t").split("_")[1]} in made_with
+
+
+def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None:
+    """A scope restricts the rights, `minutes` sets the lifetime, `resource` must be this service."""
+    reply = request_token(
+        service, scope="Workspace.Mcp.Use", minutes="43200", resource=f"{service.url}/oi-api/mcp", unknown="x"
+    )
+    assert reply.json()["scope"] == "Workspace.Mcp.Use"
+    assert reply.json()["expires_in"] > 43_199 * 60
+    caller = service.anonymous(bearer=reply.json()["access_token"])
+    check_problem(caller.get("/oi-api/team"), 403, "ACCESS_RIGHT_MISSING")
+
+
+def test_the_secret_may_be_in_the_header(service: Service) -> None:
+    """HTTP Basic works instead of the form."""
+    key = service.key("historian")
+    client = service.anonymous()
+    reply = client.post(TOKEN, data={"grant_type": "client_credentials"}, auth=(key.split("_")[1], key))
+    assert reply.status_code == 200
+    assert service.anonymous(bearer=reply.json()["access_token"]).get("/oi-api/team").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"scope": ""}, "invalid_scope"),
+        ({"scope": "Workspace.Keys.Manage"}, "invalid_scope"),
+        ({"scope": "Workspace.Mcp.Use Workspace.Nothing"}, "invalid_scope"),
+        ({"minutes": "0"}, "invalid_request"),
+        ({"minutes": "43201"}, "invalid_request"),
+        ({"minutes": "ten"}, "invalid_request"),
+        ({"resource": "https://other.example"}, "invalid_target"),
+        ({"grant_type": "password"}, "unsupported_grant_type"),
+        ({"grant_type": ""}, "invalid_request"),
+    ],
+)
+def test_wrong_parameters_are_refused(service: Service, parameters: dict[str, str], error: str) -> None:
+    """Each wrong parameter has its error code."""
+    assert check_oauth_error(request_token(service, **parameters), 400, error)
+
+
+def test_wrong_credentials_are_refused(service: Service) -> None:
+    """A wrong key, the key of another client, a token and no credential are `invalid_client` with a challenge."""
+    key, other = service.key("editor@t"), service.key("viewer@t")
+    token = request_token(service).json()["access_token"]
+    for secret in (other, key[:-1] + ("A" if key[-1] != "A" else "B"), token, ""):
+        reply = request_token(service, client_secret=secret)
+        check_oauth_error(reply, 401, "invalid_client")
+        assert reply.headers["www-authenticate"].startswith("Basic ")
+    check_oauth_error(service.anonymous().post(TOKEN, data={"grant_type": "client_credentials"}), 401, "invalid_client")
+    check_oauth_error(service.anonymous().post(TOKEN, json={}), 400, "invalid_request")
+    check_oauth_error(service.anonymous().get(TOKEN), 405, "invalid_request")
+
+
+def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
+    """The token of a key that is bound to connections is bound, too."""
+    body = {"name": "rig", "connections": ["press"], "expiresInDays": 1}
+    key = service.caller("editor@t").post("/workspace/api/keys", json=body).json()
+    form = {"grant_type": "client_credentials", "client_id": key["keyId"], "client_secret": key["apiKey"]}
+    reply = service.anonymous().post(TOKEN, data=form)
+    assert reply.json()["scope"] == "Workspace.Telemetry.Write"
+    me = service.anonymous(bearer=reply.json()["access_token"]).get("/workspace/api/keys/whoami").json()
+    assert me["connections"] == ["press"]
+    check_oauth_error(service.anonymous().post(TOKEN, data=form | {"minutes": "43200"}), 400, "invalid_request")
+
+
+def test_requests_oauthlib_gets_a_token(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client requests-oauthlib works without code for this service."""
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    key = service.key("viewer@t")
+    session = OAuth2Session(client=BackendApplicationClient(client_id=key.split("_")[1]))
+    session.trust_env = False
+    session.fetch_token(f"{service.url}{TOKEN}", client_id=key.split("_")[1], client_secret=key)
+    assert session.get(f"{service.url}/oi-api/workspace").status_code == 200

@@ -1,0 +1,384 @@
+"""Tests of the authorization code flow: request, consent, code, refresh token, revocation and grants."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from shared.auth.rights import ROLE_RIGHTS, Role
+from tests.service.local_service import Service, check_failing_fields, check_problem
+from tests.service.oauth_client import SCOPE, OAuthClient, read_query
+from tests.service.test_identity import read_sign_in
+from tests.service.test_oauth_client_credentials import check_oauth_error
+
+
+@pytest.fixture
+def client(service: Service) -> OAuthClient:
+    """Return a declared client of a viewer."""
+    return OAuthClient(service)
+
+
+def list_events(service: Service, action: str) -> list[dict[str, Any]]:
+    """Return the newest AccessControl events of an action."""
+    path = f"/oi-api/provenance/events/query?target=AccessControl&actionType={action}&limit=50"
+    return list(service.caller("admin@t").get(path).json())
+
+
+def test_a_request_leads_to_the_consent_page(client: OAuthClient) -> None:
+    """A valid request redirects to the console with its parameters."""
+    reply = client.start(resource=f"{client.service.url}/oi-api/mcp", other="x")
+    assert (reply.status_code, reply.headers["cache-control"]) == (302, "no-store")
+    page, _, query = reply.headers["location"].partition("?")
+    assert page == f"{client.service.url}/console/#/consent"
+    sent = {name: values[0] for name, values in parse_qs(query).items()}
+    assert sent == client.build_request(resource=f"{client.service.url}/oi-api/mcp")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"client_id": "unknown"},
+        {"client_id": None},
+        {"client_id": "http://app.example/client.json"},
+        {"redirect_uri": "https://evil.example/callback"},
+        {"redirect_uri": "http://127.0.0.1:4711/callback/"},
+        {"redirect_uri": "http://127.0.0.1:4711@evil.example/callback"},
+        {"redirect_uri": "http://127.0.0.1.evil.example/callback"},
+        {"redirect_uri": None},
+        {"redirect_uri": ["http://127.0.0.1/callback", "http://127.0.0.1/callback"]},
+    ],
+)
+def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, changed: dict[str, Any]) -> None:
+    """An unknown client and a redirect URI that does not match get a 400 page, so that nobody is redirected."""
+    reply = client.start(**changed)
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "text/html; charset=utf-8")
+    assert "location" not in reply.headers
+    if not isinstance(changed.get("redirect_uri"), list):
+        assert client.decide(**changed).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": None}, "invalid_request"),
+        ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge_method": None}, "invalid_request"),
+        ({"code_challenge": "short"}, "invalid_request"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"scope": ""}, "invalid_scope"),
+        ({"scope": "Workspace.Nothing"}, "invalid_scope"),
+        ({"resource": "https://other.example"}, "invalid_target"),
+        ({"max_age": "soon"}, "invalid_request"),
+    ],
+)
+def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
+    """Every other fault redirects with `error`, `state` and `iss`, before and after the sign-in."""
+    started = client.start(**changed)
+    assert started.status_code == 302
+    decided = client.decide(**changed)
+    assert decided.status_code == 200
+    for address in (started.headers["location"], decided.json()["redirectTo"]):
+        assert address.startswith(f"{client.redirect_uri}?")
+        query = read_query(address)
+        assert (query["error"], query["state"], query["iss"]) == (error, "s1", client.service.url)
+        assert "code" not in query
+
+
+def test_the_page_learns_what_it_asks(client: OAuthClient) -> None:
+    """The preview names client, redirect host and rights; rights that the person lacks are listed apart."""
+    caller = client.service.caller(client.member)
+    body = client.build_request(scope=f"{SCOPE} Workspace.Keys.Manage")
+    question = caller.post("/oauth2/authorize/preview", json=body).json()
+    assert question == {
+        "client": {"id": "grafana", "name": "Grafana", "isDeclared": True},
+        "redirectHost": "127.0.0.1:4711",
+        "accessRights": SCOPE.split(),
+        "missingRights": ["Workspace.Keys.Manage"],
+    }
+    faulty = caller.post("/oauth2/authorize/preview", json=client.build_request(scope="x")).json()
+    assert "error=invalid_scope" in faulty["redirectTo"]
+    unknown = caller.post("/oauth2/authorize/preview", json=client.build_request(client_id="x"))
+    assert check_problem(unknown, 400, "OAUTH_CLIENT_UNKNOWN")["error"] == "invalid_client"
+
+
+def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
+    """With `prompt=login` the person must sign in after the request; the page states the time of the request."""
+    before = client.service.caller(client.member)
+    location = client.start(prompt="login").headers["location"]
+    page = {name: values[0] for name, values in parse_qs(location.partition("?")[2]).items()}
+    assert set(page) == {*client.build_request(prompt="login"), "requested_at"}
+    after = client.service.caller(client.member)
+    for request in (page, client.build_request(prompt="login")):
+        body = {**request, "approve": True, "scopes": SCOPE.split()}
+        refused = before.post("/oauth2/authorize", json=body)
+        check_problem(refused, 401, "REAUTHENTICATION_REQUIRED")
+        challenge = 'Bearer error="insufficient_user_authentication", max_age=0'
+        assert refused.headers["www-authenticate"] == challenge
+        assert before.post("/oauth2/authorize/preview", json=request).status_code == 200
+        accepted = after.post("/oauth2/authorize", json=body)
+        assert "code" in read_query(accepted.json()["redirectTo"])
+    malformed = after.post("/oauth2/authorize", json={**page, "requested_at": "now", "approve": True, "scopes": []})
+    assert check_failing_fields(malformed) == ["requested_at"]
+
+
+def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
+    """With `max_age` the sign-in must be that recent, and known; the tokens of the code have the sign-in."""
+    caller = client.service.caller(client.member)
+    sign_in = read_sign_in(caller.headers["Authorization"].removeprefix("Bearer "))
+    body = {**client.build_request(max_age="3600"), "approve": True, "scopes": SCOPE.split()}
+    code = read_query(caller.post("/oauth2/authorize", json=body).json()["redirectTo"])["code"]
+    tokens = client.redeem(code).json()
+    renewed = client.refresh(tokens["refresh_token"]).json()
+    assert read_sign_in(tokens["access_token"]) == read_sign_in(renewed["access_token"]) == sign_in
+    key = client.service.key(client.member)
+    form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
+    unknown = client.service.anonymous(client.post(form).json()["access_token"])
+    refused = unknown.post("/oauth2/authorize", json=body)
+    assert check_problem(refused, 401, "REAUTHENTICATION_REQUIRED")["maxAge"] == 3600
+
+
+def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
+    """Redirect and tokens are as RFC 6749, RFC 9207 and the contract state; the events name the grant."""
+    redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
+    query = read_query(redirect["redirectTo"])
+    assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
+    assert (query["state"], query["iss"]) == ("s1", client.service.url)
+    reply = client.redeem(query["code"], redirect_uri="https://grafana.example/login?org=1")
+    assert (reply.status_code, reply.headers["cache-control"]) == (200, "no-store")
+    body = reply.json()
+    assert set(body) == {"access_token", "token_type", "expires_in", "scope", "refresh_token"}
+    assert (body["scope"], body["token_type"]) == ("Workspace.Mcp.Use", "Bearer")
+    assert 3590 <= body["expires_in"] <= 3600
+    me = client.service.anonymous(bearer=body["access_token"]).get("/workspace/api/keys/whoami").json()
+    assert (me["principal"], me["accessRights"]) == ("viewer@t", ["Workspace.Mcp.Use"])
+    created, issued = (list_events(client.service, action)[0] for action in ("Grant.Created", "Token.Issued"))
+    assert created["AfterState"]["clientId"] == "grafana"
+    tokens = list_events(client.service, "Token.Issued")
+    made_with = {"via": "authorizationCode", "credentialId": created["EntityID"]}
+    assert made_with in [event["AfterState"]["madeWith"] for event in tokens], issued
+
+
+def test_rights_that_the_person_lacks_are_left_out(client: OAuthClient) -> None:
+    """Only held rights are granted; without a scope, the rights of a viewer are requested."""
+    wide = f"{SCOPE} Workspace.Keys.Manage"
+    assert client.redeem(client.consent(wide.split(), scope=wide)).json()["scope"] == SCOPE
+    viewer = sorted(map(str, ROLE_RIGHTS[Role.VIEWER]))
+    assert client.redeem(client.consent(viewer, scope=None)).json()["scope"].split() == viewer
+    lacking = client.decide(["Workspace.Keys.Manage"], scope="Workspace.Keys.Manage").json()["redirectTo"]
+    assert read_query(lacking)["error"] == "access_denied"
+
+
+def test_the_person_can_decline(client: OAuthClient) -> None:
+    """Declining, and delegating nothing, redirect with `access_denied`; rights cannot be added on the page."""
+    for reply in (client.decide(approve=False), client.decide([])):
+        query = read_query(reply.json()["redirectTo"])
+        assert (query["error"], query["state"]) == ("access_denied", "s1")
+    assert check_failing_fields(client.decide(["Workspace.Team.Read"])) == ["scopes[0]"]
+    body = {**client.build_request(), "approve": True}
+    caller = client.service.caller(client.member)
+    assert caller.post("/oauth2/authorize", json=body).status_code == 400
+    assert caller.post("/oauth2/authorize", json={**body, "approve": "yes", "scopes": []}).status_code == 400
+
+
+def test_only_a_person_can_consent(client: OAuthClient) -> None:
+    """API keys, services and bound tokens cannot consent."""
+    service, body = client.service, {**client.build_request(), "approve": True, "scopes": []}
+    assert service.anonymous(bearer=service.key("viewer@t")).post("/oauth2/authorize", json=body).status_code == 401
+    assert service.caller("historian").post("/oauth2/authorize", json=body).status_code == 401
+    bound = service.caller("editor@t").post("/workspace/api/keys", json={"name": "b", "connections": ["press"]}).json()
+    token = service.anonymous(bearer=bound["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    check_problem(service.anonymous(bearer=token).post("/oauth2/authorize", json=body), 403, "CREDENTIAL_BOUND")
+
+
+def test_a_code_works_once(client: OAuthClient) -> None:
+    """A second redemption is refused."""
+    code = client.consent()
+    assert client.redeem(code).status_code == 200
+    check_oauth_error(client.redeem(code), 400, "invalid_grant")
+
+
+def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
+    """Of simultaneous redemptions of a code exactly one wins, and its tokens work."""
+    code = client.consent()
+    with ThreadPoolExecutor(6) as pool:
+        replies = list(pool.map(lambda _: client.redeem(code), range(6)))
+    [won] = [reply for reply in replies if reply.status_code == 200]
+    assert all(reply.json().get("error") == "invalid_grant" for reply in replies if reply is not won)
+    assert client.is_accepted(won.json()["access_token"])
+    assert client.refresh(won.json()["refresh_token"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"code_verifier": "x" * 43}, "invalid_grant"),
+        ({"code_verifier": "short"}, "invalid_grant"),
+        ({"code_verifier": None}, "invalid_request"),
+        ({"client_id": "node-red"}, "invalid_grant"),
+        ({"redirect_uri": "http://127.0.0.1:4712/callback"}, "invalid_grant"),
+        ({"code": "oic_x"}, "invalid_grant"),
+        ({"code": None}, "invalid_request"),
+        ({"resource": "https://other.example"}, "invalid_target"),
+    ],
+)
+def test_a_stolen_code_is_useless(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
+    """A code needs its verifier, client and redirect URI; a refused redemption does not use it up."""
+    code = client.consent()
+    check_oauth_error(client.redeem(code, **changed), 400, error)
+    assert client.redeem(code).status_code == 200
+
+
+def test_public_clients_have_no_secret(client: OAuthClient) -> None:
+    """A secret is refused, an empty one in the header is accepted."""
+    code = client.consent()
+    check_oauth_error(client.redeem(code, client_secret="x"), 401, "invalid_client")
+    check_oauth_error(client.redeem(code, client_id=None), 401, "invalid_client")
+    form = {"grant_type": "authorization_code", "code": code, "code_verifier": client.verifier}
+    reply = client.service.anonymous().post("/oauth2/token", data=form, auth=("grafana", ""))
+    assert reply.status_code == 200
+
+
+def test_refresh_tokens_rotate(client: OAuthClient) -> None:
+    """Each refresh returns a new pair; a narrower scope restricts only the access token; a wider one is refused."""
+    first = client.sign_in()
+    second = client.refresh(first["refresh_token"], scope="Workspace.Mcp.Use").json()
+    assert second["scope"] == "Workspace.Mcp.Use"
+    assert second["refresh_token"] != first["refresh_token"]
+    wide = client.refresh(second["refresh_token"], scope="Workspace.Team.Read")
+    check_oauth_error(wide, 400, "invalid_scope")
+    check_oauth_error(client.refresh(second["refresh_token"], client_id="node-red"), 400, "invalid_grant")
+    third = client.refresh(second["refresh_token"]).json()
+    assert third["scope"] == SCOPE
+    assert client.is_accepted(third["access_token"])
+
+
+def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
+    """The use of an old refresh token revokes the newest one and all access tokens."""
+    first = client.sign_in()
+    second = client.refresh(first["refresh_token"]).json()
+    check_oauth_error(client.refresh(first["refresh_token"]), 400, "invalid_grant")
+    check_oauth_error(client.refresh(second["refresh_token"]), 400, "invalid_grant")
+    assert not client.is_accepted(first["access_token"])
+    assert not client.is_accepted(second["access_token"])
+    assert list_events(client.service, "Grant.Ended")[0]["AfterState"]["reason"] == "tokenReused"
+
+
+def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
+    """Of simultaneous uses of a refresh token at most one wins, and the others end the family."""
+    token = client.sign_in()["refresh_token"]
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda _: client.refresh(token), range(4)))
+    won = [reply.json() for reply in replies if reply.status_code == 200]
+    assert len(won) <= 1
+    for body in won:
+        assert not client.is_accepted(body["access_token"])
+        assert client.refresh(body["refresh_token"]).status_code == 400
+
+
+def test_delegated_tokens_make_no_credentials(client: OAuthClient) -> None:
+    """Tokens of the code flow and of a refresh create no keys, mint no tokens and consent to no client."""
+    first = client.sign_in()
+    second = client.refresh(first["refresh_token"]).json()
+    for body in (first, second):
+        caller = client.service.anonymous(bearer=body["access_token"])
+        check_problem(caller.get("/workspace/api/keys/jwt"), 403, "DELEGATED_TOKEN")
+        check_problem(caller.post("/workspace/api/keys", json={"name": "x"}), 403, "DELEGATED_TOKEN")
+        consent = {**client.build_request(), "approve": True, "scopes": SCOPE.split()}
+        check_problem(caller.post("/oauth2/authorize", json=consent), 403, "DELEGATED_TOKEN")
+
+
+def test_a_client_revokes_its_tokens(client: OAuthClient) -> None:
+    """A revoked refresh token ends the grant; an unknown token is 200; another client's token is refused."""
+    body = client.sign_in()
+    other = {"token": body["access_token"], "client_id": "node-red"}
+    check_oauth_error(client.post(other, "/oauth2/revoke"), 400, "invalid_grant")
+    assert client.post({"token": "unknown", "client_id": "grafana"}, "/oauth2/revoke").status_code == 200
+    assert client.post({"token": body["access_token"], "client_id": "grafana"}, "/oauth2/revoke").status_code == 200
+    assert not client.is_accepted(body["access_token"])
+    again = client.refresh(body["refresh_token"]).json()
+    assert client.post({"token": again["refresh_token"], "client_id": "grafana"}, "/oauth2/revoke").status_code == 200
+    assert not client.is_accepted(again["access_token"])
+    check_oauth_error(client.refresh(again["refresh_token"]), 400, "invalid_grant")
+    check_oauth_error(client.post({"client_id": "grafana"}, "/oauth2/revoke"), 400, "invalid_request")
+    check_oauth_error(client.post({"token": "x"}, "/oauth2/revoke"), 401, "invalid_client")
+
+
+def test_a_key_revokes_its_tokens(service: Service) -> None:
+    """A client with a key revokes the tokens of that key, and of no other."""
+    keys = [service.key(member) for member in ("editor@t", "viewer@t")]
+    forms = [{"client_id": key.split("_")[1], "client_secret": key} for key in keys]
+    client = OAuthClient(service)
+    token = client.post({"grant_type": "client_credentials", **forms[0]}).json()["access_token"]
+    check_oauth_error(client.post({"token": token, **forms[1]}, "/oauth2/revoke"), 400, "invalid_grant")
+    assert client.is_accepted(token)
+    assert client.post({"token": token, **forms[0]}, "/oauth2/revoke").status_code == 200
+    assert not client.is_accepted(token)
+
+
+def test_grants_are_listed_and_ended(client: OAuthClient) -> None:
+    """A member sees and ends own grants; another's need the right to manage keys."""
+    service, body = client.service, client.sign_in()
+    mine, editor, admin = (service.caller(member) for member in ("viewer@t", "editor@t", "admin@t"))
+    grant = mine.get("/oauth2/grants").json()["grants"][-1]
+    assert (grant["clientId"], grant["principal"], grant["accessRights"]) == ("grafana", "viewer@t", SCOPE.split())
+    assert grant["id"] in [each["id"] for each in admin.get("/oauth2/grants").json()["grants"]]
+    assert grant["id"] not in [each["id"] for each in editor.get("/oauth2/grants").json()["grants"]]
+    check_problem(editor.delete(f"/oauth2/grants/{grant['id']}"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(mine.delete("/oauth2/grants/unknown"), 404, "GRANT_NOT_FOUND")
+    assert mine.delete(f"/oauth2/grants/{grant['id']}").status_code == 204
+    assert mine.delete(f"/oauth2/grants/{grant['id']}").status_code == 204
+    assert not client.is_accepted(body["access_token"])
+    check_oauth_error(client.refresh(body["refresh_token"]), 400, "invalid_grant")
+    assert grant["id"] not in [each["id"] for each in mine.get("/oauth2/grants").json()["grants"]]
+    ended = [event for event in list_events(service, "Grant.Ended") if event["EntityID"] == grant["id"]]
+    assert [event["AfterState"]["reason"] for event in ended] == ["endedByMember"]
+
+
+def test_grants_end_with_the_credential_of_the_consent(service: Service) -> None:
+    """Revoking the API key, or the token, with which a member consented ends the grant."""
+    for is_key in (True, False):
+        admin = service.caller("editor@t")
+        key = admin.post("/workspace/api/keys", json={"name": "tmp"}).json()
+        token = service.anonymous(bearer=key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+        client = OAuthClient(service, member="editor@t")
+        body = {**client.build_request(), "approve": True, "scopes": SCOPE.split()}
+        redirect = service.anonymous(bearer=token).post("/oauth2/authorize", json=body).json()["redirectTo"]
+        tokens = client.redeem(read_query(redirect)["code"]).json()
+        path = key["keyId"] if is_key else f"jwt/{_read_id(token)}"
+        assert admin.delete(f"/workspace/api/keys/{path}").status_code == 204
+        assert not client.is_accepted(tokens["access_token"])
+        check_oauth_error(client.refresh(tokens["refresh_token"]), 400, "invalid_grant")
+
+
+def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None:
+    """The tokens of a disabled member end for good, also after the member is enabled again."""
+    client = OAuthClient(own_module_service, member="viewer@t")
+    admin, body = own_module_service.caller("admin@t"), client.sign_in()
+    member = {"name": "Viewer", "role": "Viewer"}
+    assert admin.put("/oi-api/team/viewer@t", json={**member, "enabled": False}).status_code == 200
+    assert not client.is_accepted(body["access_token"])
+    check_oauth_error(client.refresh(body["refresh_token"]), 400, "invalid_grant")
+    assert admin.put("/oi-api/team/viewer@t", json={**member, "enabled": True}).status_code == 200
+    assert not client.is_accepted(body["access_token"])
+    check_oauth_error(client.refresh(body["refresh_token"]), 400, "invalid_grant")
+    ended = list_events(own_module_service, "Grant.Ended")
+    assert [event["AfterState"]["reason"] for event in ended] == ["memberDisabled"]
+
+
+def test_refusals_are_audited_once_an_hour(service: Service) -> None:
+    """Refused requests of a client have at most one event an hour, with their number."""
+    client = OAuthClient(service, client_id="node-red", redirect_uri="https://node-red.example/cb")
+    for _ in range(3):
+        check_oauth_error(client.redeem("oic_x"), 400, "invalid_grant")
+    events = [one for one in list_events(service, "OAuthClient.Refused") if one["EntityID"] == "node-red"]
+    assert 1 <= len(events) <= 2
+    assert events[0]["AfterState"]["count"] >= 1
+
+
+def _read_id(token: str) -> str:
+    import jwt  # noqa: PLC0415
+
+    return str(jwt.decode(token, options={"verify_signature": False})["jti"])

@@ -1,0 +1,100 @@
+"""Tests of the time range and the format of queries over HTTP, GraphQL and MCP."""
+
+import io
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from tests.service.local_service import Service, check_failing_fields, query_rows, wait_until
+
+LINES = b"".join(
+    b'{"messageId":"range-%d","ts":"2026-01-05T08:00:0%d.000Z","mark":"range"}\n' % (number, number)
+    for number in range(5)
+)
+KQL = "Telemetry | where Payload.mark == 'range' | sort by Timestamp asc | project Timestamp, MessageId"
+START, END = "2026-01-05T08:00:01Z", "2026-01-05T08:00:03Z"
+
+
+@pytest.fixture(scope="module")
+def editor(service: Service) -> httpx.Client:
+    """Return a client of an editor after five messages were stored, one for each second."""
+    client = service.caller("editor@t")
+    headers = {"Content-Type": "application/x-ndjson"}
+    assert client.post("/oi-api/telemetry/pump-rig", content=LINES, headers=headers).status_code == 202
+    wait_until(lambda: query_rows(client, KQL), lambda rows: len(rows) == 5)
+    return client
+
+
+def list_ids(reply: httpx.Response) -> list[str]:
+    """Return the message ids of a reply."""
+    assert reply.status_code == 200, reply.text
+    return [row["MessageId"] for row in reply.json()["results"]]
+
+
+@pytest.mark.parametrize("members", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
+def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, members: dict[str, Any]) -> None:
+    """Both forms of times select the same rows; without an end, all later rows are selected."""
+    assert list_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **members})) == ["range-1", "range-2"]
+    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": members["from"]})
+    assert list_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
+
+
+@pytest.mark.parametrize(
+    ("members", "fields"),
+    [
+        ({"from": START, "timeRange": "PT1H"}, ["timeRange"]),
+        ({"to": END}, ["to"]),
+        ({"from": END, "to": START}, ["to"]),
+        ({"from": "yesterday"}, ["from"]),
+        ({"from": "2020-01-01T00:00:00Z"}, ["from"]),
+    ],
+)
+def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
+    """Each route names the members that contradict each other."""
+    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
+    reply = editor.get("/oi-api/warm-queries/per-minute", params=members)
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
+
+
+def test_the_format_goes_before_accept(editor: httpx.Client) -> None:
+    """The parameter ``format`` selects the media type, whatever the header Accept prefers; an unknown one is 400."""
+    body = {"query": KQL, "from": START, "to": END}
+    types = {"json": "application/json", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+    for name, media_type in types.items():
+        reply = editor.post(f"/oi-api/warm-queries?format={name}", json=body, headers={"Accept": "image/png, text/csv"})
+        assert reply.headers["content-type"].startswith(media_type)
+    reply = editor.post("/oi-api/warm-queries?format=xml", json=body)
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["format"]
+
+
+@pytest.mark.parametrize("by_accept", [True, False])
+def test_arrow(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  two cases
+    """An Arrow reply is an IPC stream with typed columns."""
+    accept = {"Accept": "application/vnd.apache.arrow.stream"} if by_accept else {}
+    url = "/oi-api/warm-queries" if by_accept else "/oi-api/warm-queries?format=arrow"
+    reply = editor.post(url, json={"query": KQL, "from": START, "to": END}, headers=accept)
+    assert reply.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    table = pa.ipc.open_stream(io.BytesIO(reply.content)).read_all()
+    assert table.column("MessageId").to_pylist() == ["range-1", "range-2"]
+    assert table.schema.field("Timestamp").type == pa.timestamp("us", tz="UTC")
+
+
+def test_graphql_takes_times_and_a_limit(service: Service) -> None:
+    """``executeQuery`` takes timeRange, from, to and limit, and names the argument that is wrong."""
+    client = service.caller("editor@t")
+
+    def run(arguments: str) -> Any:
+        text = f'mutation {{ executeQuery(name: "per-minute", {arguments}) {{ meta {{ rowCount }} }} }}'
+        return client.post("/v1/plant-t/graphql", json={"query": text}).json()
+
+    assert run(f'from: "{START}", to: "{END}", limit: 1')["data"]["executeQuery"]["meta"]["rowCount"] <= 1
+    assert "errors" not in run('timeRange: "PT1H"')
+    for arguments, name in (
+        (f'from: "{START}", timeRange: "PT1H"', "timeRange"),
+        ('to: "x"', "to"),
+        ("limit: 0", "limit"),
+    ):
+        assert name in run(arguments)["errors"][0]["message"]

@@ -1,0 +1,253 @@
+"""Tests of receipts over HTTP."""
+
+import base64
+import html
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import cbor2
+import httpx
+import pytest
+import scitt_cose
+
+from tests.node_suites import running
+from tests.receipts import convert_key, select_key, verify_growth, verify_inclusion
+from tests.service.conftest import WORKSPACE
+from tests.service.local_service import Service, check_failing_fields, check_problem
+from tests.service.test_amendments import approve, create
+from tests.service.test_provenance import EVENTS, write_event
+
+RECEIPT, KEYS = "/oi-api/provenance/receipt", "/.well-known/oi-checkpoint-key"
+SCOPE = "receipts/ü 1"
+
+
+def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str, Any]]:
+    """Append events and return the records."""
+    return [write_event(editor, scope, EntityID=str(number)).json() for number in range(count)]
+
+
+def sign(editor: httpx.Client, scope: str) -> None:
+    """Create a checkpoint now: a bundle begins with one."""
+    body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
+    reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
+    assert reply.status_code == 200, reply.text
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service with a chain that has checkpoints of 3 and 5 records, and 6 records."""
+    # The background job would sign a checkpoint of 6 records within a minute.
+    environment = {"CHECKPOINT_SCHEDULE": "0 0 0 1 1 *"}
+    started = Service(tmp_path_factory.mktemp("receipts") / "data", WORKSPACE, environment).start()
+    editor = started.caller("editor@t")
+    for count in (3, 2):
+        write_events(editor, SCOPE, count)
+        sign(editor, SCOPE)
+    write_events(editor, SCOPE, 1)
+    yield started
+    started.stop()
+
+
+def get(plant: Service, **parameters: Any) -> httpx.Response:
+    """Request a receipt of the chain."""
+    return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
+
+
+def read_hashes(plant: Service) -> list[str]:
+    """Return the Hash of each record, oldest first."""
+    exported = plant.caller("editor@t").get(f"{EVENTS}/export", params={"scopeKey": SCOPE}).json()
+    return [record["Hash"] for record in exported]
+
+
+def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
+    """A receipt is a file that another implementation verifies with a key of the published set."""
+    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
+    for sequence, size in ((1, 3), (5, 5), (2, None)):
+        named = {} if size is None else {"size": size}
+        reply = get(plant, recordId=f"{sequence:012d}", **named)
+        assert reply.status_code == 200, reply.text
+        found = verify_inclusion(reply.content, read_hashes(plant)[sequence - 1], key_set)
+        assert (found.ok, found.tree_size, found.leaf_index) == (True, size or 5, sequence - 1)
+        assert found.subject == "oi-provenance/plant-t/DomainEvents/receipts%2F%C3%BC%201"
+        assert reply.headers["content-type"] == 'application/cose; cose-type="cose-sign1"'
+        name = f"DomainEvents-{sequence:012d}.receipt.cbor"
+        assert reply.headers["content-disposition"] == f'attachment; filename="{name}"'
+        fixed = "private, max-age=31536000, immutable"
+        assert reply.headers["cache-control"] == (fixed if size else "private, no-cache")
+    other = get(plant, recordId="000000000002").content
+    assert not verify_inclusion(other, read_hashes(plant)[0], key_set).ok
+
+
+def test_scitt_cose_verifies_growth(plant: Service) -> None:
+    """A receipt of growth proves that the newest checkpoint extends an earlier one."""
+    reply = get(plant, **{"from": 3})
+    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
+    assert verify_growth(reply.content, read_hashes(plant), key_set) == (3, 5)
+    assert reply.headers["content-disposition"] == 'attachment; filename="DomainEvents-3-5.receipt.cbor"'
+    assert get(plant, **{"from": 3, "size": 5}).content == reply.content
+
+
+def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
+    """A request with the ETag of the receipt gets a 304 without a body."""
+    first = get(plant, recordId="000000000001")
+    known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
+    again = plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known)
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+
+
+def test_the_sets_of_keys(plant: Service) -> None:
+    """Both sets contain the key of the checkpoints; without `format` the reply is its line, and others are rejected."""
+    anonymous = plant.anonymous()
+    line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
+    key_id = line.text.split("+")[1]
+    assert line.headers["content-type"] == "text/plain; charset=utf-8"
+    assert (cose.headers["content-type"], jwks.headers["content-type"]) == (
+        "application/cose-key-set",
+        "application/json",
+    )
+    [key], [jwk] = cbor2.loads(cose.content), jwks.json()["keys"]
+    assert (key[2].hex(), jwk["kid"], jwk["crv"]) == (key_id, key_id, "P-256")
+    receipt = get(plant, recordId="000000000001").content
+    assert convert_key(key) == convert_key(jwk) == select_key(receipt, cose.content)
+    assert check_failing_fields(anonymous.get(KEYS, params={"format": "pem"})) == ["format"]
+    assert check_failing_fields(anonymous.get(KEYS, params={"formats": "cose"})) == ["formats"]
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("", ["recordId"]),
+        ("recordId=000000000001&from=1", ["recordId"]),
+        ("recordId=1", ["recordId"]),
+        ("recordId=000000000000", ["recordId"]),
+        ("recordId=&from=1", ["recordId"]),
+        ("recordId=000000000004&size=3", ["size"]),
+        ("recordId=000000000004&size=x", ["size"]),
+        ("recordId=000000000004&size=0", ["size"]),
+        ("recordId=000000000001&sequence=1", ["sequence"]),
+        ("from=0", ["from"]),
+        ("from=x", ["from"]),
+        ("from=5", ["from"]),
+        ("from=9", ["from"]),
+        ("from=3&size=3", ["from"]),
+        ("from=3&size=-3", ["from"]),
+    ],
+)
+def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> None:
+    """A missing, malformed, contradicting or unknown parameter is rejected with its name."""
+    reply = plant.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
+    assert check_failing_fields(reply) == fields
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"recordId": "000000000007"}, "RECORD_NOT_FOUND"),
+        ({"recordId": "000000000001", "size": "4"}, "CHECKPOINT_NOT_FOUND"),
+        ({"recordId": "000000000001", "scopeKey": "never"}, "RECORD_NOT_FOUND"),
+        ({"from": "2"}, "CHECKPOINT_NOT_FOUND"),
+        ({"from": "3", "size": "4"}, "CHECKPOINT_NOT_FOUND"),
+        ({"from": "1", "scopeKey": "never"}, "CHECKPOINT_NOT_FOUND"),
+    ],
+)
+def test_missing_records_and_checkpoints(plant: Service, parameters: dict[str, str], code: str) -> None:
+    """An absent record, also one of another chain, and a size without a checkpoint are not found."""
+    check_problem(get(plant, **parameters), 404, code)
+
+
+def test_targets_and_rights(plant: Service) -> None:
+    """Target and scope have the rules of the other routes, and the token needs the right to read."""
+    viewer = plant.caller("viewer@t")
+    wanted = {"recordId": "000000000001"}
+    for parameters, code in (
+        ({"target": "Other"}, "TARGET_UNKNOWN"),
+        ({"target": "DomainEvents"}, "TARGET_SCOPE_MISMATCH"),
+        ({"scopeKey": ""}, "SCOPE_KEY_REQUIRED"),
+    ):
+        check_problem(viewer.get(RECEIPT, params={**wanted, **parameters}), 400, code)
+    check_problem(plant.anonymous().get(RECEIPT, params=wanted), 401, "UNAUTHENTICATED")
+
+
+def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
+    """A record that no checkpoint covers gets a 404 with the time after which to retry."""
+    editor = plant.caller("editor@t")
+    write_events(editor, "new receipt", 1)
+    reply = editor.get(RECEIPT, params={"scopeKey": "new receipt", "recordId": "000000000001"})
+    if reply.status_code != 200:  # the background job may have signed meanwhile
+        check_problem(reply, 404, "RECEIPT_NOT_READY")
+        assert reply.headers["retry-after"] == "15"
+
+
+def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
+    """A record with changed content gets no receipt, and no record does after a verification found the fault."""
+    editor = plant.caller("editor@t")
+    records = write_events(editor, "broken receipts", 4)
+    sign(editor, "broken receipts")
+    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+        edit = "UPDATE records SET canonical = replace(canonical, 'Released', 'Rejected') WHERE hash = ?"
+        file.execute(edit, (records[1]["Hash"],))
+    wanted = {"scopeKey": "broken receipts"}
+    check_problem(editor.get(RECEIPT, params={**wanted, "recordId": "000000000002"}), 409, "CHAIN_BROKEN")
+    assert editor.get(RECEIPT, params={**wanted, "recordId": "000000000001"}).status_code == 200
+    assert not editor.post(f"{EVENTS}/verify", json={"ScopeKey": "broken receipts"}).json()["ChainValid"]
+    for parameters in ({"recordId": "000000000001"}, {"recordId": "000000000004", "size": "4"}):
+        check_problem(editor.get(RECEIPT, params={**wanted, **parameters}), 409, "CHAIN_BROKEN")
+
+
+def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
+    """The page contains the receipt of each covered amendment and decision, if the token may read the audit log."""
+    editor, admin, scope = plant.caller("editor@t"), plant.caller("admin@t"), "receipts of a page"
+    first = create(editor, scope).json()["RecordID"]
+    assert approve(admin, scope, first).status_code == 200
+    chain = {"target": "DomainAmendments", "scopeKey": scope}
+    bundle = {"scopes": [chain]}
+    assert editor.post("/oi-api/provenance/bundles", json=bundle, headers={"Prefer": "wait=30"}).status_code == 200
+    create(editor, scope)
+    address, wanted = "/oi-api/provenance/amendments/chain", {"scopeKey": scope, "entityId": "B-1"}
+    page = admin.get(address, params=wanted, headers={"Accept": "text/html"}).text
+    found = re.findall(r'download="([^"]+)" href="data:application/cose;base64,([^"]+)"', page)
+    names = [f"DomainAmendments-{number:012d}.receipt.cbor" for number in (1, 2)]
+    # The background job may have covered the third record meanwhile.
+    assert [name for name, _ in found][:2] == names
+    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
+    hashes = [record["Hash"] for record in admin.get(address, params=wanted).json()]
+    for number, (_, content) in enumerate(found):
+        assert verify_inclusion(base64.b64decode(content), hashes[number], key_set).ok
+    query = html.escape(f"/oi-api/provenance/receipt?{urlencode({**chain, 'recordId': first})}")
+    assert query in page
+    limited = {"scopes": "Workspace.Amendment.Read"}
+    token = plant.anonymous(bearer=plant.key("admin@t")).get("/workspace/api/keys/jwt", params=limited).json()["Token"]
+    page = plant.anonymous(bearer=token).get(address, params=wanted, headers={"Accept": "text/html"}).text
+    assert first in page
+    assert "receipt.cbor" not in page
+
+
+@pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
+    """A CBOR package of npm and WebCrypto verify both kinds of receipts with the JWK set, and reject another record."""
+    hashes = read_hashes(plant)
+    inclusion = get(plant, recordId="000000000002").content.hex()
+    growth = get(plant, **{"from": 3}).content.hex()
+    receipts = [
+        {"receipt": inclusion, "hash": hashes[1]},
+        {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:3])},
+        {"receipt": inclusion, "hash": hashes[0]},
+        {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:2])},
+    ]
+    keys = plant.anonymous().get(KEYS, params={"format": "jwks"}).json()["keys"]
+    file = tmp_path / "receipts.json"
+    file.write_text(json.dumps({"keys": keys, "receipts": receipts}))
+    done = running.script("receipts.mjs", str(file))
+    assert done.returncode == 0, done.stderr
+    first, second, *wrong = json.loads(done.stdout)
+    root, subject = scitt_cose.merkle_root(hashes[:5]), "oi-provenance/plant-t/DomainEvents/receipts%2F%C3%BC%201"
+    assert first == {"root": root, "subject": subject, "sizes": [5]}
+    assert second == {"root": root, "subject": subject, "sizes": [3, 5]}
+    assert [each["error"] for each in wrong] == ["the signature is wrong", "the older root differs"]

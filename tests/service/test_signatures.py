@@ -1,0 +1,515 @@
+"""Tests of electronic signatures over HTTP: decisions about amendments and warm queries."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+import rfc8785
+
+from tests.service.conftest import WORKSPACE
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
+from tests.service.oauth_client import OAuthClient
+from tests.service.test_amendments import AMENDMENTS, create
+
+NUMBERS = count(1)
+NAMES = ("locked", "leaving", "given", "once", "busy", "single")
+"""Names of approvers whose signatures are refused, so that no refusal of another test locks them out."""
+
+APPROVAL = {"meaning": "approval"}
+REJECTION = {"meaning": "rejection"}
+SCOPE = "signed"
+
+
+@pytest.fixture(scope="module")
+def signing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose workspace requires signatures, and that has further approvers."""
+    folder = tmp_path_factory.mktemp("signatures")
+    workspace = folder / "workspace.yaml"
+    approvers = [f"  - {{id: {name}@t, name: {name.title()}, role: Admin}}" for name in NAMES]
+    text = WORKSPACE.read_text(encoding="utf-8").replace("team:\n", "\n".join(("team:", *approvers, "")))
+    workspace.write_text(text, encoding="utf-8")
+    own = Service(folder / "data", workspace).start()
+    set_policy(own.caller("admin@t"), amendments="required", queries="required")
+    yield own
+    own.stop()
+
+
+@pytest.fixture
+def required(signing: Service) -> Iterator[Service]:
+    """Return the service; the policy is the default one with both kinds of signatures required."""
+    yield signing
+    set_policy(signing.caller("admin@t"), amendments="required", queries="required")
+
+
+def set_policy(admin: httpx.Client, **members: Any) -> None:
+    """Replace the policy for signatures."""
+    workspace = admin.get("/oi-api/workspace").json()
+    policies = {**workspace["policies"], "signatures": members}
+    assert admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies}).status_code == 200
+
+
+def make_key(admin: httpx.Client, member: str) -> str:
+    """Create an API key for another member and return it."""
+    reply = admin.post("/workspace/api/keys", json={"name": "test", "principal": member})
+    assert reply.status_code == 201, reply.text
+    return str(reply.json()["apiKey"])
+
+
+def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
+    """Return a client with a new token of an API key, or of a token."""
+    with service.anonymous(bearer=key) as client:
+        reply = client.get("/workspace/api/keys/jwt", params=parameters)
+        assert reply.status_code == 200, reply.text
+    return service.anonymous(bearer=reply.json()["Token"])
+
+
+def propose(service: Service) -> str:
+    """Create an amendment and return its RecordID."""
+    reply = create(service.caller("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
+    assert (reply.status_code, reply.json()["Status"]) == (201, "pending")
+    return str(reply.json()["RecordID"])
+
+
+def decide(
+    client: httpx.Client, amendment: str, signature: Any = APPROVAL, verb: str = "approve", **headers: str
+) -> Any:
+    """Approve or reject an amendment and return the reply."""
+    body = {} if signature is None else {"signature": signature}
+    return client.post(
+        f"{AMENDMENTS}/{amendment}/{verb}", params={"scopeKey": SCOPE}, json=body, headers=headers or None
+    )
+
+
+def parse_time(text: str) -> datetime:
+    """Parse a time of a record, which has microseconds and Z."""
+    assert len(text) == len("2026-01-05T08:00:00.000000Z")
+    return datetime.fromisoformat(text)
+
+
+def test_signed_approval(required: Service) -> None:
+    """An approval holds its signature with name, meaning, times and the Hash of the amendment."""
+    created = create(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
+    statement = "Checked against the logbook, é."
+    reply = decide(required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement})
+    assert reply.status_code == 200, reply.text
+    decision = reply.json()
+    signature = decision["Signature"]
+    assert signature | {"AuthTime": "", "SignedAt": ""} == {
+        "UserID": "admin@t",
+        "PrintedName": "Administrator",
+        "Meaning": "review",
+        "Statement": statement,
+        "SignedAt": "",
+        "AuthTime": "",
+        "AuthMethods": ["key"],
+        "RecordHash": created["Hash"],
+    }
+    assert signature["SignedAt"] == decision["ApprovedAt"]
+    age = parse_time(signature["SignedAt"]) - parse_time(signature["AuthTime"])
+    assert timedelta(0) <= age < timedelta(minutes=1)
+    assert decision["Meaning"] == "approval"
+    verdict = required.caller("admin@t").post(
+        "/oi-api/provenance/events/verify", params={"target": "DomainAmendments"}, json={"ScopeKey": SCOPE}
+    )
+    assert verdict.json()["ChainValid"] is True
+
+
+def test_signed_rejection(required: Service) -> None:
+    """A rejection is signed with the meaning `rejection`; without a statement, it is null."""
+    reply = decide(required.caller("admin@t"), propose(required), REJECTION, "reject")
+    assert reply.status_code == 200, reply.text
+    signature = reply.json()["Signature"]
+    assert (signature["Meaning"], signature["Statement"]) == ("rejection", None)
+    assert signature["SignedAt"] == reply.json()["RejectedAt"]
+
+
+def test_amendments_are_pending_where_signatures_are_required(required: Service) -> None:
+    """With required signatures, every amendment is created as pending, also without `requireApproval`."""
+    admin = required.caller("admin@t")
+    workspace = admin.get("/oi-api/workspace").json()
+    policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
+    try:
+        body = {"name": workspace["name"], "policies": policies}
+        assert admin.put("/oi-api/workspace", json=body).status_code == 200
+        propose(required)
+    finally:
+        admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": workspace["policies"]})
+
+
+@pytest.mark.parametrize(
+    ("signature", "verb", "code", "fields"),
+    [
+        (None, "approve", "SIGNATURE_REQUIRED", ["signature"]),
+        ({"meaning": "rejection"}, "approve", "SIGNATURE_MEANING_INVALID", ["signature.meaning"]),
+        ({"meaning": "approval"}, "reject", "SIGNATURE_MEANING_INVALID", ["signature.meaning"]),
+        ({"meaning": "Approval"}, "approve", "SIGNATURE_MEANING_INVALID", ["signature.meaning"]),
+        ({}, "approve", "SIGNATURE_MEANING_INVALID", ["signature.meaning"]),
+        ({"meaning": []}, "approve", "SIGNATURE_MEANING_INVALID", ["signature.meaning"]),
+        ("approval", "approve", "INVALID_REQUEST", ["signature"]),
+        ({**APPROVAL, "statement": "x" * 1001}, "approve", "INVALID_REQUEST", ["signature.statement"]),
+        ({**APPROVAL, "statement": 1}, "approve", "INVALID_REQUEST", ["signature.statement"]),
+        ({**APPROVAL, "Meaning": "review"}, "approve", "INVALID_REQUEST", ["signature.Meaning"]),
+    ],
+)
+def test_invalid_signatures(required: Service, signature: Any, verb: str, code: str, fields: list[str]) -> None:
+    """An invalid signature is rejected with its fields; the amendment stays pending."""
+    amendment, admin = propose(required), required.caller("admin@t")
+    reply = decide(admin, amendment, signature, verb)
+    assert check_failing_fields(reply, code=code) == fields
+    if code == "SIGNATURE_MEANING_INVALID":
+        assert reply.json()["allowed"] == (["rejection"] if verb == "reject" else ["approval", "review"])
+    assert decide(admin, amendment).status_code == 200
+
+
+def test_a_long_statement(required: Service) -> None:
+    """A statement may have 1,000 characters."""
+    reply = decide(required.caller("admin@t"), propose(required), {**APPROVAL, "statement": "é" * 1000})
+    assert reply.json()["Signature"]["Statement"] == "é" * 1000
+
+
+def test_other_refusals_come_first(required: Service) -> None:
+    """The other reasons to reject a decision come before those of the signature."""
+    amendment, admin = propose(required), required.caller("admin@t")
+    check_problem(decide(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(decide(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
+    own = create(admin, SCOPE, EntityID="own").json()["RecordID"]
+    check_problem(decide(admin, own, None), 403, "MAKER_CHECKER_VIOLATION")
+    assert decide(admin, amendment).status_code == 200
+    check_problem(decide(admin, amendment, None), 409, "AMENDMENT_NOT_PENDING")
+
+
+def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
+    """A signature that the policy does not require is checked and stored all the same."""
+    admin = required.caller("admin@t")
+    amendments = [propose(required) for _ in range(2)]
+    set_policy(admin, meanings=["release"])
+    check_problem(decide(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
+    assert decide(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
+    assert "Signature" not in decide(admin, amendments[1], None).json()
+
+
+def test_the_policy_is_switched_meanwhile(required: Service) -> None:
+    """A decision follows the policy at the time of the decision."""
+    admin, amendment = required.caller("admin@t"), propose(required)
+    set_policy(admin)
+    set_policy(admin, amendments="required")
+    check_problem(decide(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
+
+
+def test_renamed_members(required: Service) -> None:
+    """The printed name is the member's name at the time of the signature."""
+    admin = required.caller("admin@t")
+    signer = sign_in(required, required.key("admin@t"))
+    amendments = [propose(required) for _ in range(2)]
+    before = decide(signer, amendments[0]).json()
+    member = admin.get("/oi-api/team/admin@t").json()
+    renamed = {"name": "Ada Adams", "role": member["role"]}
+    assert admin.put("/oi-api/team/admin@t", json=renamed).status_code == 200
+    try:
+        assert decide(signer, amendments[1]).json()["Signature"]["PrintedName"] == "Ada Adams"
+        stored = admin.get(AMENDMENTS, params={"scopeKey": SCOPE, "fromSequence": int(before["RecordID"])}).json()[-1]
+        assert (stored["RecordID"], stored["Signature"]["PrintedName"]) == (before["RecordID"], "Administrator")
+    finally:
+        admin.put("/oi-api/team/admin@t", json={"name": member["name"], "role": member["role"]})
+
+
+def test_keys_of_another_person(required: Service) -> None:
+    """A token of a key that another person created cannot sign, and does not lock its member out."""
+    key = make_key(required.caller("admin@t"), "given@t")
+    signer, amendment = sign_in(required, key), propose(required)
+    for _ in range(6):
+        check_problem(decide(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+    inherited = sign_in(required, signer.headers["Authorization"].removeprefix("Bearer "))
+    check_problem(decide(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+
+
+def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
+    """A token of a token signs with the first one's sign-in; delegated tokens and client credentials never sign."""
+    key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
+    first = sign_in(required, key)
+    second = sign_in(required, first.headers["Authorization"].removeprefix("Bearer "))
+    signed = decide(second, propose(required)).json()["Signature"]
+    assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
+    oauth, amendment = OAuthClient(required, "admin@t"), propose(required)
+    tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
+    renewed = oauth.refresh(tokens["refresh_token"]).json()
+    for each in (tokens, renewed):
+        delegated = required.anonymous(bearer=each["access_token"])
+        check_problem(decide(delegated, amendment), 403, "DELEGATED_TOKEN")
+    form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
+    unattended = required.anonymous(bearer=oauth.post(form).json()["access_token"])
+    check_problem(decide(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
+    assert decide(first, amendment).status_code == 200
+
+
+def test_one_sign_in_signs_once(required: Service) -> None:
+    """With maxAgeSeconds 0, a sign-in signs one decision; a token of the same sign-in signs no other one."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(required, required.key("once@t"))
+    heir = sign_in(required, signer.headers["Authorization"].removeprefix("Bearer "))
+    amendments = [propose(required) for _ in range(2)]
+    assert decide(signer, amendments[0]).status_code == 200
+    check_problem(decide(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    assert decide(sign_in(required, required.key("once@t")), amendments[1]).status_code == 200
+
+
+def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
+    """Of simultaneous signatures with one sign-in, exactly one succeeds."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(required, required.key("busy@t"))
+    amendments = [propose(required) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        replies = list(pool.map(lambda each: decide(signer, each), amendments))
+    assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
+    assert {reply.json().get("code") for reply in replies} == {None, "SIGNATURE_TOKEN_USED"}
+
+
+def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
+    """A sign-in whose decision was not appended may sign again."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
+    check_problem(decide(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
+    check_problem(decide(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
+    assert decide(signer, amendment).status_code == 200
+
+
+def test_repeats_get_the_first_reply(required: Service) -> None:
+    """A repeat with the same Idempotency-Key gets the first reply, and refusals are not stored under the key."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
+    key = {"Idempotency-Key": f"signed-{amendment}"}
+    check_problem(decide(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
+    first = decide(signer, amendment, **key)
+    assert first.status_code == 200, first.text
+    assert decide(signer, amendment, **key).json() == first.json()
+    # A token of another sign-in, and one that proves no sign-in, get the same reply.
+    assert decide(required.caller("admin@t"), amendment, **key).json() == first.json()
+
+
+def test_the_fifth_refused_attempt_locks(required: Service) -> None:
+    """After five refused attempts the member's signatures are refused, and an audit event says so."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = required.caller("locked@t"), propose(required)
+    assert decide(signer, propose(required)).status_code == 200
+    for _ in range(5):
+        check_problem(decide(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
+    locked = decide(required.caller("locked@t"), amendment, None)
+    check_problem(locked, 429, "SIGNATURE_LOCKED")
+    assert 800 < int(locked.headers["Retry-After"]) <= 900
+    parameters = {"target": "AccessControl", "actionType": "Signature.Suspicious"}
+    [event] = required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
+    assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
+    assert decide(required.caller("admin@t"), amendment).status_code == 200
+
+
+def test_old_sign_ins(required: Service) -> None:
+    """A token without a recent sign-in is challenged as RFC 9470 says."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    signer, amendment = required.caller("admin@t"), propose(required)
+    reply = wait_until(
+        lambda: decide(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
+        lambda each: each.status_code == 401,
+    )
+    check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
+    challenge = 'Bearer error="insufficient_user_authentication", max_age=1'
+    assert reply.headers["WWW-Authenticate"] == challenge
+
+
+def is_recent(client: httpx.Client) -> bool:
+    """Return whether the sign-in of a client's token is at most a second old."""
+    return datetime.now(UTC).timestamp() - float(read_claims(client)["auth_time"]) <= 1
+
+
+def read_claims(client: httpx.Client) -> dict[str, Any]:
+    """Return the claims of a client's token."""
+    claims = client.headers["Authorization"].split(".")[1]
+    return dict(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))))
+
+
+def test_disabled_members(required: Service) -> None:
+    """A member who was disabled after the sign-in cannot sign."""
+    admin, amendment = required.caller("admin@t"), propose(required)
+    signer = required.caller("leaving@t")
+    body = {"name": "Leaving", "role": "Admin", "enabled": False}
+    assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
+    check_problem(decide(signer, amendment), 401, "UNAUTHENTICATED")
+
+
+QUERIES = "/oi-api/warm-queries"
+
+
+def draft_query(service: Service) -> str:
+    """Store a draft and return its lookup."""
+    lookup = f"signed-{next(NUMBERS)}"
+    body = {
+        "name": lookup,
+        "surface": "hall",
+        "kql": "Telemetry | where DeviceId == device | count",
+        "parameters": [{"name": "device", "type": "string", "default": ""}],
+    }
+    assert service.caller("editor@t").put(f"{QUERIES}/{lookup}", json=body).status_code == 201
+    return lookup
+
+
+def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
+    """Return the only audit event about the approval of a query."""
+    parameters = {"target": "PlatformConfig", "actionType": "Catalog.WarmQuery.Approved"}
+    events = admin.get("/oi-api/provenance/events/query", params=parameters).json()
+    [event] = [one for one in events if one["EntityID"] == lookup]
+    return dict(event)
+
+
+def test_signed_queries(required: Service) -> None:
+    """The approval of a query holds its signature over text and parameters, also in the audit event."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
+    reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
+    assert reply.status_code == 200, reply.text
+    query = reply.json()
+    signature = query["approval"]["signature"]
+    signed = {"kql": query["kql"], "parameters": query["parameters"]}
+    assert signature | {"authTime": "", "signedAt": ""} == {
+        "userId": "admin@t",
+        "printedName": "Administrator",
+        "meaning": "approval",
+        "statement": "Looks right.",
+        "signedAt": "",
+        "authTime": "",
+        "authMethods": ["key"],
+        "recordHash": hashlib.sha256(rfc8785.dumps(signed)).hexdigest(),
+    }
+    assert signature["signedAt"] == query["approval"]["approvedAt"]
+    event = find_approval(admin, lookup)
+    assert (event["UserID"], event["AfterState"]["approval"]) == ("admin@t", query["approval"])
+    # A repeat changes nothing, so it needs no signature; the definition can be sent back as it is.
+    assert admin.post(f"{QUERIES}/{lookup}/approve").json() == query
+    listed = {one["lookup"]: one for one in admin.get(QUERIES).json()["warmQueries"]}
+    assert listed[lookup]["approval"] == query["approval"]
+
+
+def test_signed_rejection_of_a_query(required: Service) -> None:
+    """The rejection of a draft holds its signature."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    body = {"comment": "Pressure must be in bar."}
+    check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
+    wrong = {**body, "signature": APPROVAL}
+    check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=wrong), 400, "SIGNATURE_MEANING_INVALID")
+    rejection = admin.post(f"{QUERIES}/{lookup}/reject", json={**body, "signature": REJECTION}).json()["rejection"]
+    assert rejection["signature"]["meaning"] == "rejection"
+    assert rejection["signature"]["signedAt"] == rejection["rejectedAt"]
+
+
+def test_refusals_of_queries_come_first(required: Service) -> None:
+    """The other reasons to reject a decision about a query come before those of the signature."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
+    stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
+    check_problem(stale, 412, "PRECONDITION_FAILED")
+    check_problem(admin.post(f"{QUERIES}/{lookup}/approve", json={"sign": 1}), 400, "INVALID_REQUEST")
+
+
+def test_one_sign_in_signs_one_query(required: Service) -> None:
+    """With maxAgeSeconds 0, a sign-in signs one decision of any kind; a repeat with the key gets the first reply."""
+    set_policy(required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
+    lookup, signer = draft_query(required), sign_in(required, required.key("single@t"))
+    body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}
+    first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
+    assert first.status_code == 200, first.text
+    assert signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key).json() == first.json()
+    check_problem(decide(signer, propose(required)), 409, "SIGNATURE_TOKEN_USED")
+    other = draft_query(required)
+    check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
+
+
+def test_workspace_documents_with_signed_approvals(required: Service) -> None:
+    """An exported document with signed approvals plans empty; a new approval makes a draft, with a signature or not."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
+    document = admin.get("/oi-api/workspace/document").json()
+    plan = admin.post("/oi-api/workspace/document/plan", json=document)
+    assert (plan.status_code, plan.json()["changes"]) == (200, []), plan.text
+    [signed] = [query for query in document["warmQueries"] if query["lookup"] == lookup]
+    for approval in (signed["approval"], {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00Z"}):
+        new = {**signed, "lookup": "declared", "name": "declared", "approval": approval}
+        changed = {**document, "warmQueries": [*document["warmQueries"], new]}
+        [change] = admin.post("/oi-api/workspace/document/plan", json=changed).json()["changes"]
+        assert (change["key"], change["after"]["approval"]) == ("declared", None)
+
+
+SIGNATURES = "/oi-api/provenance/signatures"
+
+
+def test_list_of_signatures(required: Service) -> None:
+    """The list holds the signatures of both kinds of decisions, newest first, as their records have them."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    first = decide(admin, propose(required)).json()
+    query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
+    last = decide(admin, propose(required), REJECTION, "reject").json()
+    parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
+    reply = required.caller("viewer@t").get(SIGNATURES, params=parameters)
+    assert reply.status_code == 200, reply.text
+    newest, of_query, oldest = reply.json()["signatures"]
+    place = {"target": "DomainAmendments", "scopeKey": SCOPE}
+    assert newest == {**last["Signature"], **place, "recordID": last["RecordID"]}
+    assert oldest == {**first["Signature"], **place, "recordID": first["RecordID"]}
+    event = find_approval(admin, lookup)
+    assert (of_query["target"], of_query["scopeKey"], of_query["recordID"]) == (
+        "PlatformConfig",
+        None,
+        event["RecordID"],
+    )
+    assert {name[0].lower() + name[1:]: of_query[name] for name in first["Signature"] if name != "UserID"} | {
+        "userId": of_query["UserID"]
+    } == query
+
+
+def test_pages_of_signatures(required: Service) -> None:
+    """The list has pages, a start that is inclusive, and an end that is exclusive."""
+    admin = required.caller("admin@t")
+    signed = [decide(admin, propose(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
+    window = {"from": signed[0], "to": signed[2]}
+    page = admin.get(SIGNATURES, params={**window, "limit": 1}).json()
+    assert [one["SignedAt"] for one in page["signatures"]] == [signed[1]]
+    rest = admin.get(SIGNATURES, params={**window, "limit": 1, "cursor": page["cursor"]}).json()
+    assert ([one["SignedAt"] for one in rest["signatures"]], rest["cursor"]) == ([signed[0]], None)
+    assert admin.get(SIGNATURES, params={"userId": "nobody@t"}).json() == {"signatures": [], "cursor": None}
+    other = {"limit": 1, "cursor": page["cursor"]}
+    assert check_failing_fields(admin.get(SIGNATURES, params=other)) == ["cursor"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fields"),
+    [
+        ({"limit": "0"}, ["limit"]),
+        ({"limit": "x"}, ["limit"]),
+        ({"cursor": "x"}, ["cursor"]),
+        ({"from": "yesterday", "to": "2026-01-05T08:00:00"}, ["from", "to"]),
+        ({"from": "2026-01-06T00:00:00Z", "to": "2026-01-05T00:00:00Z"}, ["from"]),
+        ({"userId": ""}, ["userId"]),
+        ({"user": "admin@t"}, ["user"]),
+    ],
+)
+def test_invalid_parameters_of_the_list(required: Service, parameters: dict[str, str], fields: list[str]) -> None:
+    """Invalid and unknown parameters of the list are rejected."""
+    assert check_failing_fields(required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
+
+
+def test_forged_events_are_not_listed(required: Service) -> None:
+    """An event that a member writes as if another member had signed is not in the list."""
+    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
+    event = find_approval(admin, lookup)
+    forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}
+    written = required.caller("editor@t").post(
+        "/oi-api/provenance/events", params={"target": "PlatformConfig"}, json=forged
+    )
+    assert written.status_code == 201, written.text
+    listed = admin.get(SIGNATURES, params={"limit": "1000"}).json()["signatures"]
+    assert written.json()["RecordID"] not in [one["recordID"] for one in listed if one["target"] == "PlatformConfig"]

@@ -1,0 +1,91 @@
+"""Tests of API versions and of deprecated names over HTTP."""
+
+import re
+from email.utils import parsedate_to_datetime
+
+import httpx
+import pytest
+
+from functions import GROUPS
+from shared.http.operations import Endpoint
+from tests.service.local_service import Service, check_problem
+
+VERSION = "2026-12-01"
+ENDPOINTS = [endpoint for group in GROUPS for endpoint in group.endpoints]
+RANGES = [
+    {"from": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"},
+    {"start": "2026-01-05T00:00:00Z", "to": "2026-01-06T00:00:00Z"},
+    {"from": "2026-01-05T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
+]
+
+
+def build_path(endpoint: Endpoint) -> str:
+    """Return a path of an endpoint's route."""
+    return "/" + re.sub(r"\{[^}]*\}", "x", endpoint.route)
+
+
+def check_deprecation(reply: httpx.Response) -> None:
+    """Check the headers of a reply to deprecated usage."""
+    assert re.fullmatch(r"@\d+", reply.headers["deprecation"])
+    assert reply.headers["sunset"] == "Sat, 01 Jan 2028 00:00:00 GMT"
+    seconds = parsedate_to_datetime(reply.headers["sunset"]).timestamp() - int(reply.headers["deprecation"][1:])
+    assert seconds >= 365 * 86_400
+    assert 'rel="deprecation"' in reply.headers["link"]
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} /{each.route}")
+def test_every_operation_checks_and_states_the_version(service: Service, endpoint: Endpoint) -> None:
+    """Each REST operation states the version and rejects an unknown one; GraphQL and pages have no version."""
+    path = build_path(endpoint)
+    client = service.anonymous()
+    plain = client.request(endpoint.method, path)
+    unknown = client.request(endpoint.method, path, headers={"Oi-Version": "2020-01-01"})
+    if endpoint.is_versioned:
+        assert plain.headers["oi-version"] == VERSION
+        assert (unknown.status_code, unknown.headers["oi-version"]) == (400, VERSION)
+        if not endpoint.has_own_error_format:
+            assert check_problem(unknown, 400, "VERSION_UNKNOWN")["supported"] == [VERSION]
+    else:
+        assert "oi-version" not in plain.headers
+        assert unknown.status_code == plain.status_code
+
+
+def test_replies_without_an_operation_state_the_version(service: Service) -> None:
+    """404 and 405 replies state the version, too."""
+    client = service.anonymous()
+    for reply in (client.get("/nowhere"), client.delete("/healthz"), client.patch("/oi-api/warm-queries")):
+        assert reply.status_code in {404, 405}
+        assert reply.headers["oi-version"] == VERSION
+    assert "oi-version" not in client.delete("/console").headers
+
+
+def test_supported_version_is_accepted(service: Service) -> None:
+    """A request that names the current version is served."""
+    reply = service.caller("viewer@t").get("/oi-api/warm-queries", headers={"Oi-Version": VERSION})
+    assert (reply.status_code, reply.headers["oi-version"]) == (200, VERSION)
+
+
+def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
+    """A reply to `Query` has the headers of a deprecation, and a reply to `query` has not."""
+    client = service.caller("editor@t")
+    reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
+    assert reply.status_code == 200
+    check_deprecation(reply)
+    assert "deprecation" not in client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).headers
+
+
+@pytest.mark.parametrize("date_range", RANGES)
+def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
+    """A reply to `from` or `to` of `dateRange` has the headers of a deprecation, also if the request is rejected."""
+    body = {"format": "csv", "dateRange": date_range}
+    check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
+
+
+def test_openapi_marks_former_names(service: Service) -> None:
+    """The OpenAPI document marks the former names as deprecated."""
+    schemas = service.caller("admin@t").get("/oi-api/openapi").json()["components"]["schemas"]
+    assert schemas["AdHocBody"]["properties"]["Query"]["deprecated"] is True
+    assert {name for name, each in schemas["DateRange"]["properties"].items() if each.get("deprecated")} == {
+        "from",
+        "to",
+    }

@@ -1,0 +1,466 @@
+"""Tests of webhooks over HTTP, with a receiver on this machine."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from tests.service.conftest import WORKSPACE
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
+from tests.webhook_receiver import ReceivedMessage, WebhookReceiver, run_receiver
+
+WEBHOOKS = "/oi-api/webhooks"
+UNKNOWN = f"{WEBHOOKS}/{'0' * 32}"
+TYPES = ["webhook.test"]
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that verifies its audit chains every second."""
+    environment = {"VERIFY_SCHEDULE": "*/1 * * * * *"}
+    running = Service(tmp_path_factory.mktemp("webhooks") / "data", WORKSPACE, environment).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def admin(plant: Service) -> httpx.Client:
+    """Return a client with a token of an administrator."""
+    return plant.caller("admin@t")
+
+
+@pytest.fixture(scope="module")
+def editor(plant: Service) -> httpx.Client:
+    """Return a client with a token of an editor."""
+    return plant.caller("editor@t")
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[WebhookReceiver]:
+    """Return a running receiver; each test uses a path of its own."""
+    with run_receiver() as running:
+        yield running
+
+
+def create(admin: httpx.Client, receiver: WebhookReceiver, path: str, **members: Any) -> dict[str, Any]:
+    """Create a webhook for a path of the receiver and return it with its secret."""
+    body = {"url": receiver.get_url(path), "eventTypes": TYPES, **members}
+    reply = admin.post(WEBHOOKS, json=body)
+    assert reply.status_code == 201, reply.text
+    made: dict[str, Any] = reply.json()
+    return made
+
+
+def send_test(admin: httpx.Client, webhook: dict[str, Any]) -> dict[str, Any]:
+    """Request a test event and return its delivery."""
+    reply = admin.post(f"{WEBHOOKS}/{webhook['id']}/test")
+    assert reply.status_code == 202, reply.text
+    delivery: dict[str, Any] = reply.json()
+    return delivery
+
+
+def read_delivery(admin: httpx.Client, delivery: dict[str, Any]) -> dict[str, Any]:
+    """Return the newest state of a delivery."""
+    listed = admin.get(f"{WEBHOOKS}/{delivery['webhookId']}/deliveries").json()["deliveries"]
+    [found] = [each for each in listed if each["id"] == delivery["id"]]
+    return dict(found)
+
+
+def wait_for_attempts(admin: httpx.Client, delivery: dict[str, Any], number: int = 1) -> dict[str, Any]:
+    """Return a delivery once it has a number of attempts."""
+    return wait_until(lambda: read_delivery(admin, delivery), lambda found: len(found["attempts"]) >= number)
+
+
+def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, number: int = 1) -> ReceivedMessage:
+    """Return the newest message of an event type once a number of them has arrived."""
+    return wait_until(lambda: receiver.list_messages(path, kind), lambda found: len(found) >= number)[-1]
+
+
+def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the audit events of a webhook, oldest first."""
+    query: dict[str, str | int] = {"target": "PlatformConfig", "entityType": "Webhook", "limit": 1_000}
+    newest_first: list[dict[str, Any]] = admin.get("/oi-api/provenance/events/query", params=query).json()
+    return [event for event in newest_first[::-1] if event["EntityID"] == webhook["id"]]
+
+
+def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Creation returns the secret, also to a repeated request; no list, audit event, file or log contains it."""
+    body = {"url": receiver.get_url("/hidden-path"), "eventTypes": TYPES, "description": "Shift leader"}
+    headers = {"Idempotency-Key": "create-webhook-1"}
+    reply = admin.post(WEBHOOKS, json=body, headers=headers)
+    made = reply.json()
+    assert (reply.status_code, reply.headers["etag"], reply.headers["cache-control"]) == (201, made["etag"], "no-store")
+    assert made["secret"].startswith("whsec_")
+    assert admin.post(WEBHOOKS, json=body, headers=headers).json() == made
+    shown = admin.get(f"{WEBHOOKS}/{made['id']}")
+    assert shown.json() == {name: value for name, value in made.items() if name != "secret"}
+    assert shown.json() in admin.get(WEBHOOKS).json()["webhooks"]
+    assert (made["format"], made["enabled"], made["createdBy"], made["disabledReason"]) == (
+        "standard",
+        True,
+        "admin@t",
+        None,
+    )
+    [event] = list_audit_events(admin, made)
+    assert (event["ActionType"], event["UserID"]) == ("Webhook.Created", "admin@t")
+    assert event["AfterState"]["urlOrigin"] == receiver.get_url("")
+    assert "hidden-path" not in str(event)
+    secret = made["secret"].removeprefix("whsec_").encode()
+    files = [path for path in plant.data_dir.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if secret in path.read_bytes()]
+    assert secret.decode() not in plant.log()
+
+
+@pytest.mark.parametrize("member", ["viewer@t", "editor@t"])
+def test_every_operation_requires_the_right(plant: Service, member: str) -> None:
+    """Only members with the right to manage webhooks read or change them."""
+    caller = plant.caller(member)
+    for method, path in (
+        ("GET", WEBHOOKS),
+        ("POST", WEBHOOKS),
+        ("GET", f"{WEBHOOKS}/event-types"),
+        ("GET", UNKNOWN),
+        ("PUT", UNKNOWN),
+        ("DELETE", UNKNOWN),
+        ("POST", f"{UNKNOWN}/rotate-secret"),
+        ("POST", f"{UNKNOWN}/test"),
+        ("GET", f"{UNKNOWN}/deliveries"),
+        ("POST", f"{UNKNOWN}/deliveries/msg_1/retry"),
+    ):
+        check_problem(caller.request(method, path), 403, "ACCESS_RIGHT_MISSING")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"colour": "red"}, ["colour"]),
+        ({"filter": {"plants": ["a"]}}, ["filter.plants"]),
+        ({"filter": {"surfaces": ["hall", "nowhere"], "connections": ["none"]}}, None),
+        ({"filter": {"severities": ["high"]}}, ["filter.severities[0]"]),
+        ({"eventTypes": ["alert.firing", "alert.fired"]}, ["eventTypes[1]"]),
+        ({"eventTypes": []}, ["eventTypes"]),
+        ({"format": "xml", "enabled": "yes"}, ["enabled", "format"]),
+        ({"url": None}, ["url"]),
+    ],
+)
+def test_invalid_members_are_named(
+    admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
+) -> None:
+    """Unknown members, types and lookups are rejected, each with the name of its field."""
+    body = {"url": receiver.get_url("/invalid"), "eventTypes": TYPES, **changes}
+    expected = fields or ["filter.connections[0]", "filter.surfaces[1]"]
+    assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected
+
+
+def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Internal addresses in any form, other schemes and ports, credentials and the service itself are refused."""
+    port = receiver.server.server_port
+    refused = (
+        "http://2130706433:9000/",
+        "http://0177.0.0.1:9000/",
+        "http://0x7f000001:9000/",
+        "http://127.1:9000/",
+        f"http://[::ffff:127.0.0.1]:{port}/",
+        "https://10.0.0.1/",
+        "https://169.254.169.254/latest",
+        "https://168.63.129.16/",
+        "https://[64:ff9b::7f00:1]/",
+        "http://8.8.8.8:9000/",
+        "https://8.8.8.8:22/",
+        "https://user:secret@8.8.8.8/",
+        "https://8.8.8.8/#part",
+        "ftp://8.8.8.8/",
+        "https://name.invalid/",
+        plant.url.replace("localhost", "127.0.0.1"),
+    )
+    for url in refused:
+        reply = admin.post(WEBHOOKS, json={"url": url, "eventTypes": TYPES})
+        assert check_failing_fields(reply, code="WEBHOOK_URL_REFUSED") == ["url"], url
+        assert "secret@" not in reply.text
+    stored = create(admin, receiver, "/kept")
+    changed = admin.put(f"{WEBHOOKS}/{stored['id']}", json={"url": "https://10.0.0.1/", "eventTypes": TYPES})
+    assert check_failing_fields(changed, code="WEBHOOK_URL_REFUSED") == ["url"]
+
+
+def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Changes are conditional and audited; an equal definition records nothing, and `enabled` stays without a value."""
+    made = create(admin, receiver, "/changed")
+    path, body = f"{WEBHOOKS}/{made['id']}", {"url": made["url"], "eventTypes": ["alert.firing"], "enabled": False}
+    check_problem(admin.put(path, json=body, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
+    changed = admin.put(path, json=body, headers={"If-Match": made["etag"]})
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["enabled"], changed.json()["eventTypes"]) == (False, ["alert.firing"])
+    assert changed.headers["etag"] == changed.json()["etag"] != made["etag"]
+    again = admin.put(path, json={"url": made["url"], "eventTypes": ["alert.firing"]})
+    assert again.json() == changed.json()
+    check_problem(admin.post(f"{path}/test"), 409, "WEBHOOK_DISABLED")
+    check_problem(admin.delete(path, headers={"If-Match": made["etag"]}), 412, "PRECONDITION_FAILED")
+    assert admin.delete(path, headers={"If-Match": changed.headers["etag"]}).status_code == 204
+    check_problem(admin.get(path), 404, "WEBHOOK_NOT_FOUND")
+    assert [event["ActionType"] for event in list_audit_events(admin, made)] == [
+        "Webhook.Created",
+        "Webhook.Updated",
+        "Webhook.Removed",
+    ]
+
+
+def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Each operation on an unknown webhook is 404; so is the retry of a delivery of another webhook."""
+    body = {"url": receiver.get_url("/unknown"), "eventTypes": TYPES}
+    for method, path, content in (
+        ("GET", "", None),
+        ("PUT", "", body),
+        ("DELETE", "", None),
+        ("POST", "/rotate-secret", None),
+        ("POST", "/test", None),
+        ("GET", "/deliveries", None),
+        ("POST", "/deliveries/msg_1/retry", None),
+    ):
+        check_problem(admin.request(method, f"{UNKNOWN}{path}", json=content), 404, "WEBHOOK_NOT_FOUND")
+    first, second = create(admin, receiver, "/first"), create(admin, receiver, "/second")
+    delivery = send_test(admin, first)
+    other = f"{WEBHOOKS}/{second['id']}/deliveries/{delivery['id']}/retry"
+    check_problem(admin.post(other), 404, "DELIVERY_NOT_FOUND")
+
+
+def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """The official library verifies the message with its secret only; the log has the attempt and the reply."""
+    receiver.replies["/signed"] = (200, {}, "accepted \u00e9\x00".encode())
+    made = create(admin, receiver, "/signed", eventTypes=["alert.firing"])
+    delivery = send_test(admin, made)
+    assert (delivery["status"], delivery["eventType"], delivery["webhookId"]) == ("pending", "webhook.test", made["id"])
+    [message] = wait_until(lambda: receiver.list_messages("/signed"), bool)
+    event = message.verify(made["secret"])
+    assert (event["type"], event["data"]) == ("webhook.test", {"webhookId": made["id"], "requestedBy": "admin@t"})
+    assert (message.id, message.headers["content-type"]) == (delivery["id"], "application/json")
+    assert message.headers["user-agent"] == "oi-webhooks/1"
+    with pytest.raises(WebhookVerificationError):
+        message.verify("whsec_" + "A" * 43 + "=")
+    with pytest.raises(WebhookVerificationError):
+        Webhook(made["secret"]).verify(message.body + b" ", message.headers)
+    logged = wait_for_attempts(admin, delivery)
+    [attempt] = logged["attempts"]
+    assert (logged["status"], logged["nextAttemptAt"], logged["event"]) == ("delivered", None, event)
+    assert (attempt["httpStatus"], attempt["error"], attempt["reply"]) == (200, None, "accepted \u00e9\ufffd")
+    assert attempt["durationMs"] >= 0
+
+
+def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """The new and the previous secret verify; the one before them does not, and the rotation is audited."""
+    made = create(admin, receiver, "/rotated")
+    path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
+    check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
+    second = admin.post(path, headers={"Idempotency-Key": "rotate-1"}).json()["secret"]
+    assert admin.post(path, headers={"Idempotency-Key": "rotate-1"}).json()["secret"] == second
+    third = admin.post(path).json()["secret"]
+    assert len({made["secret"], second, third}) == 3
+    send_test(admin, made)
+    [message] = wait_until(lambda: receiver.list_messages("/rotated"), bool)
+    assert len(message.headers["webhook-signature"].split()) == 2
+    assert message.verify(second) == message.verify(third) == message.event
+    with pytest.raises(WebhookVerificationError):
+        message.verify(made["secret"])
+    assert [event["ActionType"] for event in list_audit_events(admin, made)] == [
+        "Webhook.Created",
+        "Webhook.SecretRotated",
+        "Webhook.SecretRotated",
+    ]
+
+
+def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """A redirect is not followed; the delivery is due again in five seconds, and a retry sends the same id at once."""
+    location = {"Location": receiver.get_url("/elsewhere")}
+    receiver.replies["/failing"] = (307, location, b"go elsewhere")
+    made = create(admin, receiver, "/failing")
+    failed = wait_for_attempts(admin, send_test(admin, made))
+    [attempt] = failed["attempts"]
+    assert (failed["status"], attempt["httpStatus"], attempt["reply"]) == ("pending", 307, "go elsewhere")
+    assert attempt["error"] == "The endpoint replied with status 307."
+    wait = datetime.fromisoformat(failed["nextAttemptAt"]) - datetime.fromisoformat(attempt["at"])
+    assert timedelta(seconds=4.5) <= wait
+    del receiver.replies["/failing"]
+    reply = admin.post(f"{WEBHOOKS}/{made['id']}/deliveries/{failed['id']}/retry")
+    assert (reply.status_code, reply.json()["id"], reply.json()["status"]) == (202, failed["id"], "pending")
+    done = wait_for_attempts(admin, failed, 2)
+    assert (done["status"], [each["httpStatus"] for each in done["attempts"]]) == ("delivered", [307, 204])
+    assert {message.id for message in receiver.list_messages("/failing")} == {failed["id"]}
+    assert receiver.list_messages("/elsewhere") == []
+
+
+def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """The newest delivery is first; a cursor continues the list, and invalid parameters are named."""
+    made = create(admin, receiver, "/paged")
+    path = f"{WEBHOOKS}/{made['id']}/deliveries"
+    sent = [send_test(admin, made) for _ in range(3)]
+    for delivery in sent:
+        wait_for_attempts(admin, delivery)
+    first = admin.get(f"{path}?limit=2&status=delivered").json()
+    second = admin.get(f"{path}?limit=2&status=delivered&cursor={first['cursor']}").json()
+    assert [each["id"] for each in (*first["deliveries"], *second["deliveries"])] == [each["id"] for each in sent[::-1]]
+    assert second["cursor"] is None
+    assert admin.get(f"{path}?status=failed").json() == {"deliveries": [], "cursor": None}
+    for query in ("status=sent", "limit=0", "limit=1001", "cursor=x", "stauts=failed"):
+        assert check_failing_fields(admin.get(f"{path}?{query}")) == [query.partition("=")[0]]
+
+
+def test_an_endpoint_that_is_gone_is_disabled(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Status 410 ends the delivery and disables the webhook, which is audited; a PUT enables it again."""
+    receiver.replies["/gone"] = (410, {}, b"")
+    made = create(admin, receiver, "/gone")
+    delivery = wait_for_attempts(admin, send_test(admin, made))
+    assert (delivery["status"], delivery["nextAttemptAt"]) == ("failed", None)
+    path = f"{WEBHOOKS}/{made['id']}"
+    disabled = wait_until(lambda: admin.get(path).json(), lambda found: not found["enabled"])
+    assert disabled["disabledReason"] == "The endpoint replied with status 410 (Gone)."
+    events = wait_until(lambda: list_audit_events(admin, made), lambda found: len(found) == 2)
+    assert events[1]["ActionType"] == "Webhook.Disabled"
+    check_problem(admin.post(f"{path}/deliveries/{delivery['id']}/retry"), 409, "WEBHOOK_DISABLED")
+    enabled = admin.put(path, json={"url": made["url"], "eventTypes": TYPES, "enabled": True}).json()
+    assert (enabled["enabled"], enabled["disabledReason"]) == (True, None)
+
+
+@pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
+def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
+    """A message for a chat service has its form, a title, and the same signature as other messages."""
+    made = create(admin, receiver, f"/{kind}", format=kind)
+    send_test(admin, made)
+    [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)
+    body = message.verify(made["secret"])
+    assert body[member]
+    assert "Test message" in str(body)
+
+
+def test_event_types_are_described(admin: httpx.Client) -> None:
+    """Each type has a text and an example, and the OpenAPI document has a schema for each."""
+    listed = admin.get(f"{WEBHOOKS}/event-types").json()["eventTypes"]
+    assert all(each["description"] and each["example"] for each in listed)
+    document = admin.get("/oi-api/openapi").json()
+    assert {each["type"] for each in listed} == set(document["webhooks"])
+
+
+def test_changes_of_queries_and_connections_arrive(
+    admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
+    """A draft, its rejection and its approval, and a new status of a connection are events; a filter selects them."""
+    kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
+    made = create(admin, receiver, "/catalog", eventTypes=kinds)
+    create(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
+    path, query = "/oi-api/warm-queries/reported", {"name": "Reported", "surface": "hall", "kql": "Telemetry | count"}
+    assert editor.put(path, json=query).status_code == 201
+    assert admin.post(f"{path}/reject", json={"comment": "Not needed"}).status_code == 200
+    assert editor.put(path, json={**query, "kql": "Telemetry | take 1"}).status_code == 200
+    assert admin.post(f"{path}/approve").status_code == 200
+    rejected = wait_for_event(receiver, "/catalog", "warm-query.rejected").verify(made["secret"])
+    expected = {"lookup": "reported", "name": "Reported", "surface": "hall", "editedBy": "editor@t"}
+    assert rejected["data"] == {**expected, "approvedBy": None}
+    approved = wait_for_event(receiver, "/catalog", "warm-query.approved").verify(made["secret"])
+    assert approved["data"] == {**expected, "approvedBy": "admin@t"}
+    wait_for_event(receiver, "/catalog", "warm-query.pending-approval", 2)
+    assert editor.post("/oi-api/telemetry/lathe", json=[{"messageId": "webhooks-lathe-1"}]).status_code == 202
+    data = wait_for_event(receiver, "/catalog", "connection.status-changed").verify(made["secret"])["data"]
+    assert (data["connection"], data["after"]) == ("lathe", "CONNECTED")
+    assert receiver.list_messages("/filtered") == []
+
+
+def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+    """A pending amendment, its decision, and the end of a download are events."""
+    kinds = ["amendment.pending", "amendment.decided", "download.completed"]
+    made = create(admin, receiver, "/work", eventTypes=kinds)
+    body = {
+        "ScopeKey": "webhooks",
+        "EntityType": "Batch",
+        "EntityID": "B-1",
+        "OriginalRecord": {"weight": 10},
+        "AmendedRecord": {"weight": 11},
+        "ChangedFields": ["weight"],
+        "ReasonCategory": "data-entry-error",
+        "ReasonText": "typed wrongly",
+    }
+    amendment = editor.post("/oi-api/provenance/amendments", json=body)
+    assert amendment.status_code == 201, amendment.text
+    record = amendment.json()["RecordID"]
+    pending = wait_for_event(receiver, "/work", "amendment.pending").verify(made["secret"])["data"]
+    assert (pending["recordId"], pending["status"], pending["amendedBy"]) == (record, "pending", "editor@t")
+    decision = admin.post(f"/oi-api/provenance/amendments/{record}/approve?scopeKey=webhooks")
+    assert decision.status_code == 200, decision.text
+    decided = wait_for_event(receiver, "/work", "amendment.decided").verify(made["secret"])["data"]
+    assert (decided["status"], decided["decidedBy"], decided["entityId"]) == ("approved", "admin@t", "B-1")
+    day = {"start": "2025-01-01T00:00:00Z", "end": "2025-01-02T00:00:00Z"}
+    job = editor.post("/oi-api/downloads/data-connections/press", json={"dateRange": day}).json()
+    done = wait_for_event(receiver, "/work", "download.completed").verify(made["secret"])["data"]
+    assert done == {"downloadId": job["downloadId"], "status": "completed", "rows": 0, "bytes": done["bytes"]}
+
+
+def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+    """The alert and its end are one message each, with the values that a person needs; severities are filtered."""
+    kinds = ["alert.firing", "alert.resolved"]
+    made = create(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
+    create(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})
+    rule = {
+        "name": "Press is silent",
+        "severity": "critical",
+        "surface": "hall",
+        "kind": "absence",
+        "every": "PT15S",
+        "connections": ["press"],
+        "after": "PT0.001S",
+        "runbookUrl": "https://wiki.example/press",
+    }
+    path = "/oi-api/alert-rules/press-silent"
+    assert editor.put(path, json=rule).status_code == 201
+    firing = wait_for_event(receiver, "/alerts", "alert.firing").verify(made["secret"])["data"]
+    [alert] = [one for one in editor.get("/oi-api/alerts").json()["alerts"] if one["rule"] == "press-silent"]
+    assert firing == {
+        "alertId": alert["id"],
+        "rule": "press-silent",
+        "name": "Press is silent",
+        "severity": "critical",
+        "state": "firing",
+        "labels": {"connection": "press"},
+        "value": firing["value"],
+        "startedAt": alert["startedAt"],
+        "surface": "hall",
+        "runbookUrl": "https://wiki.example/press",
+    }
+    assert editor.put(path, json={**rule, "enabled": False}).status_code == 200
+    resolved = wait_for_event(receiver, "/alerts", "alert.resolved").verify(made["secret"])["data"]
+    assert (resolved["alertId"], resolved["state"]) == (alert["id"], "resolved")
+    assert len(receiver.list_messages("/alerts")) == 2
+    assert receiver.list_messages("/other-alerts") == []
+
+
+def test_a_broken_audit_chain_arrives(
+    plant: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
+    """The verification in the background reports a changed record once, with its place and the reason."""
+    made = create(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
+    for number in range(3):
+        body = {"ActionType": "A", "EntityType": "B", "EntityID": f"{number}", "ScopeKey": "webhooks-broken"}
+        assert editor.post("/oi-api/provenance/events", json=body).status_code == 201
+    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+        sql = "UPDATE records SET canonical = replace(canonical, '\"1\"', '\"7\"') WHERE sequence = 2 AND chain = "
+        sql += "(SELECT chain FROM chains WHERE scope = 'webhooks-broken')"
+        assert file.execute(sql).rowcount == 1
+    # A verified chain is verified again after it has grown.
+    again = {"ActionType": "A", "EntityType": "B", "EntityID": "3", "ScopeKey": "webhooks-broken"}
+    assert editor.post("/oi-api/provenance/events", json=again).status_code == 201
+    event = wait_for_event(receiver, "/audit", "audit-chain.broken").verify(made["secret"])
+    place = {name: event["data"][name] for name in ("target", "scopeKey", "brokenAt")}
+    assert place == {"target": "DomainEvents", "scopeKey": "webhooks-broken", "brokenAt": "000000000002"}
+    assert event["data"]["reason"]
+
+
+def test_the_number_of_webhooks_is_limited(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """The 51st webhook is rejected."""
+    listed = admin.get(WEBHOOKS).json()["webhooks"]
+    made = [create(admin, receiver, "/many") for _ in range(50 - len(listed))]
+    body = {"url": receiver.get_url("/many"), "eventTypes": TYPES}
+    check_problem(admin.post(WEBHOOKS, json=body), 409, "TOO_MANY_WEBHOOKS")
+    assert urlsplit(made[0]["url"]).path == "/many"

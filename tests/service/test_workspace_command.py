@@ -1,0 +1,100 @@
+"""Tests of the workspace command with ``--url``: a running service is changed over HTTPS."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shared.commands.workspace import DONE, FAILED, REFUSED, main
+from tests.service.local_service import Service
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service that the tests of this module may change."""
+    return own_module_service
+
+
+@pytest.fixture
+def admin_key(plant: Service, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Put the key of an administrator into the environment and return it."""
+    key = plant.key("admin@t")
+    monkeypatch.setenv("OI_KEY", key)
+    monkeypatch.delenv("OI_KEY_FILE", raising=False)
+    return key
+
+
+@pytest.mark.usefixtures("admin_key")
+def test_export_diff_and_apply_over_https(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export can be edited, compared and applied with the key of the environment."""
+    assert main(["export", "--url", plant.url]) == DONE
+    document = yaml.safe_load(capsys.readouterr().out)
+    file = tmp_path / "w.yaml"
+    file.write_text(yaml.safe_dump(document))
+    assert main(["diff", str(file), "--url", plant.url]) == DONE
+    assert "0 added, 0 changed, 0 removed" in capsys.readouterr().out
+    document["surfaces"][0]["description"] = "Changed by the command"
+    file = tmp_path / "w.json"
+    file.write_text(json.dumps(document))
+    for verb, changed in (("validate", 0), ("diff", 1), ("apply", 1), ("diff", 0)):
+        assert main([verb, str(file), "--url", plant.url]) == DONE
+        output = capsys.readouterr()
+        assert verb == "validate" or f"0 added, {changed} changed, 0 removed" in output.out
+        assert output.err == ""
+    assert main(["export", "--url", plant.url, "--format", "json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["surfaces"][0]["description"] == "Changed by the command"
+
+
+@pytest.mark.usefixtures("admin_key")
+def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Errors that the service reports are printed as those of a local validation."""
+    file = tmp_path / "w.yaml"
+    file.write_text("workspace: {id: plant-t, name: P}\nteem: []\n")
+    assert main(["validate", str(file), "--url", plant.url]) == REFUSED
+    assert capsys.readouterr().err == f"{file}:2:1: teem: is not a known field; did you mean team?\n"
+    file.write_text(
+        "workspace: {id: other, name: P}\ntier: enterprise\nlimits: {requestsPerMinute: 1, concurrent: 1}\n"
+    )
+    assert main(["diff", str(file), "--url", plant.url]) == REFUSED
+    assert ":3:1: limits: is read-only" in capsys.readouterr().err
+
+
+def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key comes from --key-file, else from OI_KEY_FILE, else from OI_KEY; without one the command is refused."""
+    for name in ("OI_KEY", "OI_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["export", "--url", plant.url]) == REFUSED
+    file = tmp_path / "key"
+    file.write_text(plant.key("admin@t") + "\n")
+    assert main(["export", "--url", plant.url, "--key-file", str(file)]) == DONE
+    monkeypatch.setenv("OI_KEY_FILE", str(file))
+    assert main(["export", "--url", plant.url]) == DONE
+    file.write_text("oik_aaaaaaaa_wrong")
+    assert main(["export", "--url", plant.url]) == REFUSED
+
+
+@pytest.mark.usefixtures("admin_key")
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("http://plant.example", REFUSED),
+        ("ftp://127.0.0.1", REFUSED),
+        ("https://user:secret@127.0.0.1", REFUSED),
+        ("nothing", REFUSED),
+        ("http://127.0.0.1:9", FAILED),
+    ],
+)
+def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str) -> None:
+    """A URL without https is refused except for this machine; an unreachable service is exit code 2."""
+    assert main(["export", "--url", url]) == code
+    output = capsys.readouterr()
+    assert output.err
+    assert admin_key not in output.err + output.out
+
+
+def test_members_of_the_stores_are_not_options_of_a_service(plant: Service, tmp_path: Path) -> None:
+    """The owner of the key applies, so --as and --issue-key are wrong usage with --url."""
+    with pytest.raises(SystemExit) as ended:
+        main(["apply", str(tmp_path / "w.yaml"), "--url", plant.url, "--as", "admin@t"])
+    assert ended.value.code == FAILED

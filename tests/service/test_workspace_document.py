@@ -1,0 +1,444 @@
+"""Tests of the workspace document over HTTP: export, plan and apply."""
+
+import copy
+import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
+
+DOCUMENT = "/oi-api/workspace/document"
+PLAN = f"{DOCUMENT}/plan"
+YAML = {"Content-Type": "application/yaml"}
+APPROVED = {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00Z"}
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service that the tests of this module may change."""
+    return own_module_service
+
+
+@pytest.fixture(scope="module")
+def admin(plant: Service) -> httpx.Client:
+    """Return a client with all rights."""
+    return plant.caller("admin@t")
+
+
+def export(caller: httpx.Client) -> dict[str, Any]:
+    """Return the current workspace as a document."""
+    reply = caller.get(DOCUMENT)
+    assert reply.status_code == 200, reply.text
+    document: dict[str, Any] = reply.json()
+    return document
+
+
+def plan(caller: httpx.Client, document: Any) -> dict[str, Any]:
+    """Return the plan of a document."""
+    reply = caller.post(PLAN, json=document)
+    assert reply.status_code == 200, reply.text
+    planned: dict[str, Any] = reply.json()
+    return planned
+
+
+def apply(caller: httpx.Client, document: Any) -> dict[str, Any]:
+    """Plan and apply a document, and return the applied plan."""
+    reply = caller.put(DOCUMENT, json=document, headers={"If-Match": plan(caller, document)["planTag"]})
+    assert reply.status_code == 200, reply.text
+    applied: dict[str, Any] = reply.json()
+    return applied
+
+
+def find_item(items: list[dict[str, Any]], key: str, field: str = "lookup") -> dict[str, Any]:
+    """Return the item of a list with this key."""
+    return next(item for item in items if item[field] == key)
+
+
+def list_changes(planned: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return action, kind and key of each change of a plan."""
+    return [(change["action"], change["kind"], change["key"]) for change in planned["changes"]]
+
+
+def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig") -> list[str]:
+    """Return the ids of the items of all audit events with an action."""
+    query = {"target": target, "actionType": action, "limit": "1000"}
+    reply = caller.get("/oi-api/provenance/events/query", params=query)
+    assert reply.status_code == 200, reply.text
+    return [event["EntityID"] for event in reply.json()]
+
+
+def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
+    """The exported document, as JSON and as YAML, changes nothing."""
+    document = export(admin)
+    assert document["workspace"]["id"] == "plant-t"
+    assert plan(admin, document)["changes"] == []
+    text = admin.get(DOCUMENT, headers={"Accept": "application/yaml"})
+    assert text.headers["content-type"] == "application/yaml"
+    assert yaml.safe_load(text.text) == document
+    reply = admin.post(PLAN, content=text.content, headers=YAML)
+    assert (reply.status_code, reply.json()["changes"]) == (200, [])
+
+
+def test_items_of_the_api_are_exported_and_kept(plant: Service, admin: httpx.Client) -> None:
+    """A query that the API created is part of the export, and a document without it keeps it."""
+    body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
+    assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
+    document = export(admin)
+    assert find_item(document["warmQueries"], "of-api")["kql"] == "Telemetry | count"
+    assert plan(admin, document)["changes"] == []
+    document["warmQueries"] = [query for query in document["warmQueries"] if query["lookup"] != "of-api"]
+    planned = plan(admin, document)
+    assert planned["changes"] == []
+    assert {"kind": "warmQuery", "key": "of-api", "reason": "created through the API"} in planned["kept"]
+
+
+def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
+    """A plan lists additions, changes and removals with both states; PUT applies it and records audit events."""
+    document = export(admin)
+    document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
+    find_item(document["surfaces"], "hall")["description"] = "The first hall"
+    document["connections"] = [item for item in document["connections"] if item["lookup"] != "lathe"]
+    planned = plan(admin, document)
+    assert list_changes(planned) == [
+        ("added", "connection", "extra"),
+        ("changed", "surface", "hall"),
+        ("removed", "connection", "lathe"),
+    ]
+    added, changed, removed = planned["changes"]
+    assert added["before"] is None
+    assert added["after"]["name"] == "Extra"
+    assert (changed["before"]["description"], changed["after"]["description"]) == (None, "The first hall")
+    assert removed["after"] is None
+    assert export(admin) != document
+    reply = admin.put(DOCUMENT, json=document, headers={"If-Match": planned["planTag"]})
+    assert reply.status_code == 200, reply.text
+    assert list_changes(reply.json()) == list_changes(planned)
+    assert plan(admin, document)["changes"] == []
+    assert plan(admin, export(admin))["changes"] == []
+    for action, key in (("Connection.Created", "extra"), ("Connection.Removed", "lathe"), ("Surface.Updated", "hall")):
+        assert list_events(admin, f"Catalog.{action}").count(key) == 1
+
+
+def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -> None:
+    """A member of a document is audited in AccessControl."""
+    document = export(admin)
+    document["team"].append({"id": "new@t", "name": "New", "role": "Viewer"})
+    assert list_changes(apply(admin, document)) == [("added", "member", "new@t")]
+    assert list_events(admin, "Catalog.Member.Created", "AccessControl").count("new@t") == 1
+
+
+def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
+    """PUT without a tag is a 428; a tag of another document or of an earlier state of the workspace is a 412."""
+    document = export(admin)
+    document["workspace"]["description"] = "Described"
+    check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
+    check_problem(admin.put(DOCUMENT, json=document, headers={"If-Match": "*"}), 428, "PRECONDITION_REQUIRED")
+    tag = plan(admin, document)["planTag"]
+    assert tag.startswith('"')
+    other = copy.deepcopy(document)
+    other["workspace"]["description"] = "Described differently"
+    check_problem(admin.put(DOCUMENT, json=other, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
+    body = {"name": "Between", "surface": "hall", "kql": "Telemetry | count"}
+    assert plant.caller("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (200, 201)
+    check_problem(admin.put(DOCUMENT, json=document, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
+    assert export(admin)["workspace"]["description"] is None
+
+
+def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin: httpx.Client) -> None:
+    """The same document has the same tag for another token, in another format and with another order of items."""
+    document = export(admin)
+    document["workspace"]["description"] = "Same for all"
+    tag = plan(admin, document)["planTag"]
+    document["team"].reverse()
+    text = yaml.safe_dump(document)
+    reply = plant.caller("admin@t").post(PLAN, content=text, headers=YAML)
+    assert reply.json()["planTag"] == tag
+
+
+def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service, admin: httpx.Client) -> None:
+    """The plan shows the change back to the declared definition, with author and time of the change."""
+    document = export(admin)
+    body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
+    assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
+    [change] = plan(admin, document)["changes"]
+    assert (change["action"], change["key"], change["changedBy"]) == ("changed", "draft", "editor@t")
+    assert change["changedAt"].endswith("Z")
+    assert (change["before"]["kql"], change["after"]["kql"]) == ("Telemetry | take 1", "Telemetry | count")
+    apply(admin, document)
+    assert find_item(export(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
+
+
+def test_approvals_over_https_do_not_count(admin: httpx.Client) -> None:
+    """A new query is a draft in spite of a declared approval, and the plan says so under `kept`."""
+    document = export(admin)
+    query = {"lookup": "claimed", "name": "Claimed", "surface": "hall", "kql": "Telemetry", "approval": APPROVED}
+    document["warmQueries"].append(query)
+    planned = plan(admin, document)
+    assert planned["changes"][0]["after"]["approval"] is None
+    [note] = [kept for kept in planned["kept"] if kept["key"] == "claimed"]
+    assert "draft" in note["reason"]
+    apply(admin, document)
+    assert find_item(export(admin)["warmQueries"], "claimed")["approval"] is None
+    assert plan(admin, document)["changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "drafts"),
+    [
+        ({"description": "text and approval are unchanged"}, []),
+        ({"kql": "Telemetry | take 5"}, ["newest"]),
+        ({"parameters": []}, ["newest"]),
+        ({"approval": {**APPROVED, "approvedBy": "gone@t"}}, ["newest"]),
+        ({"approval": {**APPROVED, "approvedAt": "2026-01-06T08:00:00Z"}}, ["newest"]),
+        ({"approval": {**APPROVED, "approvedAt": "2026-01-05T09:00:00+01:00"}}, []),
+        ({"approval": {**APPROVED, "approvedBy": "nobody@t"}}, ["newest"]),
+    ],
+)
+def test_an_approval_counts_for_the_same_text_only(
+    admin: httpx.Client, changes: dict[str, Any], drafts: list[str]
+) -> None:
+    """A query keeps its approval if the stored query has the same text and the same approval."""
+    document = export(admin)
+    find_item(document["warmQueries"], "newest").update(changes)
+    planned = plan(admin, document)
+    approvals = [change["after"]["approval"] for change in planned["changes"] if change["key"] == "newest"]
+    assert all((approval is None) is bool(drafts) for approval in approvals)
+    assert [kept["key"] for kept in planned["kept"] if "draft" in kept["reason"]] == drafts
+
+
+def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
+    """Another tier or other limits are rejected with their positions; a document may omit both."""
+    document = export(admin)
+    text = json.dumps({**document, "limits": {"requestsPerMinute": 7, "concurrent": 7}}, indent=1)
+    reply = admin.post(PLAN, content=text)
+    [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
+    assert error["field"] == "limits"
+    assert text.splitlines()[error["line"] - 1].startswith(' "limits"')
+    without = {name: value for name, value in document.items() if name not in ("tier", "limits")}
+    assert check_failing_fields(admin.post(PLAN, json={**without, "tier": "pro"})) == ["limits", "tier"]
+    assert plan(admin, without)["changes"] == []
+
+
+def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
+    """A document without a provenance policy is a 409."""
+    document = export(admin)
+    del document["policies"]["provenance"]
+    check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
+    del document["policies"]
+    check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
+
+
+def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a container of the database `orders`."""
+    databases = [database for store in document["dataStores"] for database in store["databases"]]
+    return find_item(find_item(databases, "orders")["containers"], name, "name")
+
+
+def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Client) -> None:
+    """Another partition key path is a 409, and a new data class evidence is a 400 with its position."""
+    document = export(admin)
+    find_container(document, "inbox")["partitionKeyPath"] = "/id"
+    check_problem(admin.post(PLAN, json=document), 409, "PARTITION_KEY_IMMUTABLE")
+    headers = {"If-Match": '"x"'}
+    check_problem(admin.put(DOCUMENT, json=document, headers=headers), 409, "PARTITION_KEY_IMMUTABLE")
+    document = export(admin)
+    find_container(document, "inbox")["dataClass"] = "evidence"
+    text = json.dumps(document, indent=1)
+    for reply in (admin.post(PLAN, content=text), admin.put(DOCUMENT, content=text, headers=headers)):
+        problem = check_problem(reply, 400, "DATA_CLASS_REFUSED")
+        [error] = problem["errors"]
+        assert error["field"].endswith(".dataClass")
+        assert '"evidence"' in text.splitlines()[error["line"] - 1]
+        assert problem["reason"] == error["message"]
+
+
+def test_records_of_existing_containers_are_kept(admin: httpx.Client) -> None:
+    """A document without a container that exists keeps its record and its data store; other records are removed."""
+    document = export(admin)
+    document["dataStores"] = []
+    planned = plan(admin, document)
+    assert list_changes(planned) == [("removed", "container", "orders/planned")]
+    reasons = {(kept["kind"], kept["key"]): kept["reason"] for kept in planned["kept"]}
+    assert "exists in the account" in reasons["container", "orders/inbox"]
+    assert "exists in the account" in reasons["dataStore", "mes"]
+    headers = {"If-Match": planned["planTag"]}
+    applied = admin.put(DOCUMENT, json=document, headers=headers).json()
+    assert (list_changes(applied), applied["kept"]) == (list_changes(planned), planned["kept"])
+    assert find_container(export(admin), "inbox")["expose"] == ["create"]
+
+
+def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> None:
+    """The id of the workspace is fixed."""
+    document = export(admin)
+    document["workspace"]["id"] = "plant-u"
+    check_problem(admin.post(PLAN, json=document), 409, "WORKSPACE_ID_FIXED")
+
+
+def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
+    """A document can neither lock its caller out, nor remove an approver, nor give rights that the caller lacks."""
+    document = export(admin)
+    find_item(document["team"], "admin@t", "id")["enabled"] = False
+    check_problem(admin.post(PLAN, json=document), 409, "SELF_LOCKOUT")
+    document = export(admin)
+    document["team"].append({"id": "later@t", "name": "Later", "role": "Viewer"})
+    apply(admin, document)
+    document["team"] = [member for member in document["team"] if member["id"] != "later@t"]
+    apply(admin, document)
+    document["team"].append({"id": "later@t", "name": "Later", "role": "Viewer"})
+    check_problem(admin.post(PLAN, json=document), 409, "MEMBER_ID_RETIRED")
+
+
+def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
+    """Export and plan have rights of their own, and each changed part needs its right; a plan has the rights of PUT."""
+    document = export(admin)
+    check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
+    reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
+    assert reader.get(DOCUMENT).status_code == 200
+    check_problem(reader.post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(plant.caller("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
+    manager = plant.caller("admin@t", "Workspace.Catalog.Manage")
+    assert plan(manager, document)["changes"] == []
+    for change, right in (
+        ({"workspace": {**document["workspace"], "name": "Other"}}, "Policy.Manage"),
+        ({"policies": {"provenance": {}}}, "Policy.Manage"),
+        ({"team": [*document["team"], {"id": "n@t", "name": "N", "role": "Viewer"}]}, "Team.Manage"),
+        ({"warmQueries": document["warmQueries"][:0]}, "WarmQuery.Manage"),
+        ({"dataStores": [*document["dataStores"], {"lookup": "more"}]}, "DataStore.Manage"),
+    ):
+        problem = check_problem(manager.post(PLAN, json={**document, **change}), 403, "ACCESS_RIGHT_MISSING")
+        assert problem["accessRights"] == [f"Workspace.{right}"]
+        put = manager.put(DOCUMENT, json={**document, **change}, headers={"If-Match": '"x"'})
+        check_problem(put, 403, "ACCESS_RIGHT_MISSING")
+    team = plant.caller("admin@t", "Workspace.Catalog.Manage,Workspace.Team.Manage")
+    promoted = {**document, "team": [*document["team"], {"id": "n@t", "name": "N", "role": "Admin"}]}
+    check_problem(team.post(PLAN, json=promoted), 403, "RIGHT_NOT_HELD")
+
+
+@pytest.mark.parametrize(
+    ("text", "headers", "code", "errors"),
+    [
+        ("", {}, "BODY_NOT_JSON", [("body", 1, 1)]),
+        ("{", {}, "BODY_NOT_JSON", [("body", 1, 2)]),
+        ("[]", {}, "BODY_NOT_JSON", [("body", 1, 1)]),
+        ('{"workspace": 1,\n "workspace": 2}', {}, "INVALID_REQUEST", [("workspace", 2, 2)]),
+        ('{"workspace": {"id": "plant-t"}}', {}, "INVALID_REQUEST", [("workspace.name", 1, 2)]),
+        ("a: [1", YAML, "BODY_NOT_YAML", [("body", 2, 1)]),
+        ("workspace: {id: plant-t, name: P}\nteem: []", YAML, "INVALID_REQUEST", [("teem", 2, 1)]),
+        ("1: x\nworkspace: {id: plant-t, name: P}", YAML, "INVALID_REQUEST", [("1", 1, 1)]),
+        ("workspace: {id: plant-t, name: P, 1: x}", YAML, "INVALID_REQUEST", [("workspace", 1, 35)]),
+        ("? [a]\n: x\nworkspace: {id: plant-t, name: P}", YAML, "INVALID_REQUEST", [("?", 1, 3)]),
+        ("\xff".encode("latin-1"), YAML, "BODY_NOT_YAML", [("body", 1, 1)]),
+    ],
+)
+def test_errors_have_lines_and_columns(
+    admin: httpx.Client, text: str | bytes, headers: dict[str, str], code: str, errors: list[tuple[str, int, int]]
+) -> None:
+    """Each error of a document names field, rule, line and column; PUT rejects it as plan does."""
+    for reply in (
+        admin.post(PLAN, content=text, headers=headers),
+        admin.put(DOCUMENT, content=text, headers={**headers, "If-Match": '"x"'}),
+    ):
+        found = check_problem(reply, 400, code)["errors"]
+        assert [(error["field"], error["line"], error["column"]) for error in found] == errors
+        assert all(error["message"] for error in found)
+
+
+def test_all_errors_are_listed(admin: httpx.Client) -> None:
+    """Errors of several items are listed together, with the rules between items."""
+    document = export(admin)
+    document["connections"][0]["name"] = ""
+    document["surfaces"][0]["connections"] = ["nowhere"]
+    fields = check_failing_fields(admin.post(PLAN, json=document))
+    assert fields == ["connections[0].name", "surfaces[0].connections[0]"]
+
+
+def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
+    """A document with many errors describes the first ten in `detail` and counts the others."""
+    document = {**export(admin), **{f"unknown{number}": 1 for number in range(12)}}
+    problem = check_problem(admin.post(PLAN, json=document), 400, "INVALID_REQUEST")
+    assert len(problem["errors"]) == 12
+    assert problem["detail"].count("is not a known field") == 10
+    assert problem["detail"].endswith("; and 2 more")
+
+
+def test_texts_that_multiply_are_rejected(admin: httpx.Client) -> None:
+    """Aliases that expand to billions of values, and deep nesting, are 400 with a position."""
+    layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+    layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
+    for content, code in (("\n".join(layers), "INVALID_REQUEST"), ("a: " + "[" * 100_000, "BODY_NOT_YAML")):
+        [error] = check_problem(admin.post(PLAN, content=content, headers=YAML), 400, code)["errors"]
+        assert (error["line"], error["column"]) >= (1, 1)
+
+
+def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
+    """A larger body is a 413; a document over 1 MiB is accepted."""
+    document = export(admin)
+    document["workspace"]["description"] = "x" * (2 * 1024 * 1024)
+    assert list_changes(plan(admin, document)) == [("changed", "workspace", "-")]
+    check_problem(admin.post(PLAN, content=b" " * (16 * 1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
+
+
+def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
+    """The routes have no query parameters."""
+    for reply in (
+        admin.get(DOCUMENT, params={"format": "yaml"}),
+        admin.post(PLAN, json={}, params={"dryRun": "true"}),
+        admin.put(DOCUMENT, json={}, params={"force": "true"}),
+    ):
+        check_problem(reply, 400, "INVALID_REQUEST")
+
+
+def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
+    """PUT rejects a changed query that the engine does not accept, with its line; nothing is stored."""
+    document = export(admin)
+    query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
+    document["warmQueries"].append(query)
+    text = yaml.safe_dump(document)
+    tag = admin.post(PLAN, content=text, headers=YAML).json()["planTag"]
+    reply = admin.put(DOCUMENT, content=text, headers={**YAML, "If-Match": tag})
+    [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
+    assert error["field"].endswith(".kql")
+    assert "NoColumn" in text.splitlines()[error["line"] - 1]
+    assert all(query["lookup"] != "broken" for query in export(admin)["warmQueries"])
+
+
+def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
+    """A plan can be repeated with its key; another document with the same key is a 422."""
+    document = export(admin)
+    key = {"Idempotency-Key": "plan-once"}
+    first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))
+    assert first.json() == second.json()
+    document["workspace"]["description"] = "another"
+    check_problem(admin.post(PLAN, json=document, headers=key), 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
+    """An applied document whose process is killed before its audit event is appended is audited after the restart."""
+    caller = plant.caller("admin@t")
+    document = export(caller)
+    document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})
+    headers = {"If-Match": plan(caller, document)["planTag"]}
+    with (
+        closing(sqlite3.connect(plant.data_dir / "provenance.sqlite", isolation_level=None)) as chains,
+        closing(sqlite3.connect(plant.data_dir / "workspace.sqlite")) as catalog,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        chains.execute("BEGIN IMMEDIATE")
+        sent = pool.submit(caller.put, DOCUMENT, json=document, headers=headers)
+        wait_until(lambda: catalog.execute("SELECT count(*) FROM catalog_outbox").fetchone()[0], bool)
+        plant.kill()
+        chains.execute("ROLLBACK")
+        assert isinstance(sent.exception(), httpx.TransportError | RuntimeError)
+    plant.start()
+    caller = plant.caller("admin@t")
+    assert plan(caller, document)["changes"] == []
+    wait_until(lambda: list_events(caller, "Catalog.Connection.Created").count("late"), bool)
+    assert list_events(caller, "Catalog.Connection.Created").count("late") == 1
+    verified = caller.post("/oi-api/provenance/events/verify", params={"target": "PlatformConfig"})
+    assert verified.json()["ChainValid"] is True

@@ -1,0 +1,56 @@
+"""Every operation that decides something can be signed; this test finds later kinds of decisions by itself."""
+
+from collections.abc import Iterable
+
+from functions import GROUPS
+from functions.lazy_groups import load_operations
+from shared.auth.rights import AccessRight
+from shared.http.operations import Operation
+from shared.http.unknown_names import list_accepted_names
+from shared.openapi.operation_errors import OWN_CODES
+
+SIGNED = {
+    "POST oi-api/provenance/amendments/{id}/approve",
+    "POST oi-api/provenance/amendments/{id}/reject",
+    "POST oi-api/warm-queries/{lookup}/approve",
+    "POST oi-api/warm-queries/{lookup}/reject",
+}
+"""Operations whose signatures tests/service/test_signatures.py checks."""
+
+VERBS = ("approve", "reject", "decide", "sign", "release", "confirm", "authorize")
+NO_DECISIONS = {
+    "POST oauth2/authorize": "delegates a person's own rights to a tool",
+    "GET oauth2/authorize": "shows the page on which a person delegates rights",
+}
+
+
+def is_decision(operation: Operation) -> bool:
+    """Return whether the right or the address of an operation says that a person decides about the work of others."""
+    needs_approval = any(right.endswith(".Approve") for right in operation.rights)
+    return needs_approval or operation.route.rpartition("/")[2] in VERBS
+
+
+def name_all(operations: Iterable[Operation]) -> dict[str, Operation]:
+    """Return operations by method and route."""
+    return {f"{one.method} {one.route}": one for one in operations}
+
+
+async def test_every_decision_can_be_signed() -> None:
+    """Each operation that decides accepts `signature`, documents its refusals and is in the list of this test."""
+    operations = name_all(await load_operations(GROUPS))
+    found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
+    assert found == SIGNED
+    for name in SIGNED:
+        operation = operations[name]
+        assert "signature" in list_accepted_names(operation.body), name
+        assert operation.requires_user, name
+        codes = {"SIGNATURE_REQUIRED", "REAUTHENTICATION_REQUIRED", "SIGNATURE_TOKEN_USED", "SIGNATURE_LOCKED"}
+        assert codes <= set(OWN_CODES[operation.name]), name
+
+
+def test_rights_to_approve() -> None:
+    """The rights by which the test above recognises decisions exist."""
+    assert {right for right in AccessRight if right.endswith(".Approve")} == {
+        AccessRight.AMENDMENT_APPROVE,
+        AccessRight.WARM_QUERY_APPROVE,
+    }

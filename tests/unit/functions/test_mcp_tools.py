@@ -1,0 +1,28 @@
+"""Tests of the declared tools that call routes."""
+
+from functions import GROUPS
+from functions.mcp_tools import ROUTE_TOOLS
+from shared.mcp_server.capabilities import Tool, ToolResult
+from shared.mcp_server.next_calls import add_next_call
+from shared.openapi.error_codes import ERROR_CODES
+from shared.openapi.operation_errors import OWN_CODES
+
+OPERATIONS = {operation.name for group in GROUPS for operation in group.operations}
+TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
+
+
+async def run(_: object) -> ToolResult:
+    """Return nothing."""
+    return ToolResult({})
+
+
+def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
+    """No rejection by a rule of a tool's operation recommends the same call again later, except temporary ones."""
+    tool = Tool("tool", "t", "d", {"properties": {}}, {}, run)
+    lists = {spec.name for spec in ROUTE_TOOLS}
+    names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]
+    codes = {code for name in names for code in OWN_CODES.get(name, ()) if min(ERROR_CODES[code].statuses) < 500}
+    assert {*names} <= OPERATIONS
+    for code in codes - TEMPORARY:
+        content = add_next_call(ToolResult({"code": code}, is_error=True), tool, lists).content
+        assert " again later" not in content["nextCall"], code

@@ -1,0 +1,115 @@
+"""Tests of the background check of queries."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from local.host import query_checks as module
+from local.host.query_checks import QueryChecks
+from shared.catalog.document import load_document, load_located_document
+from shared.catalog.models import WarmQuery
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.observability.readiness import list_background_work
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+
+TEXT = """\
+workspace: {id: w, name: W}
+team:
+  - {id: a@w, name: A, role: Admin}
+surfaces:
+  - {lookup: s, name: S, connections: []}
+warmQueries:
+  - {lookup: good, name: Good, surface: s, kql: Telemetry | count}
+  - {lookup: bad, name: Bad, surface: s, kql: Telemetry | take 0}
+"""
+
+
+class Engine:
+    """Engine that rejects one query and fails a number of times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.running: list[str] = []
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Return the columns of a query."""
+        self.running = list_background_work()
+        if self.failures:
+            self.failures -= 1
+            raise WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "late")
+        if "take 0" in query.text:
+            raise invalid("query", "rejected", code="QUERY_INVALID")
+        return EngineResult((Column("Count", "long"),), [], 1.0)
+
+    async def ping(self) -> None:
+        """Report that the engine is reachable."""
+
+
+class Catalog:
+    """Catalog that holds the queries of the document."""
+
+    async def current(self) -> Any:
+        """Return the catalog."""
+        queries = load_document(TEXT, "w.yaml").warm_queries
+        return SimpleNamespace(queries={query.lookup: SimpleNamespace(value=query) for query in queries})
+
+
+async def run_checks(engine: Engine, *, first_start: bool) -> QueryColumns:
+    """Run the checks and return the cache that they fill."""
+    columns = QueryColumns(engine)
+    services = cast("Any", SimpleNamespace(catalog=Catalog(), queries=SimpleNamespace(columns=columns)))
+    loaded = load_located_document(TEXT, "w.yaml") if first_start else None
+    await QueryChecks(loaded, lambda: services).run()
+    return columns
+
+
+def list_problems(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the logged problems of queries."""
+    logged = (vars(record).get("fields", {}) for record in caplog.records)
+    return [each["problem"] for each in logged if "problem" in each]
+
+
+async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
+    """After a first start the log contains the place of a rejected query in the document."""
+    await run_checks(Engine(), first_start=True)
+    [problem] = list_problems(caplog)
+    assert problem.startswith("w.yaml:8:")
+    assert problem.endswith("warmQueries[1].kql: rejected")
+
+
+async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
+    """After a restart, the queries of the catalog are checked, and the log contains the lookup."""
+    await run_checks(Engine(), first_start=False)
+    assert list_problems(caplog) == ["bad: rejected"]
+
+
+async def test_readiness_reports_running_checks() -> None:
+    """The checks are reported while they run, and not afterwards."""
+    engine = Engine()
+    await run_checks(engine, first_start=True)
+    assert (engine.running, list_background_work()) == ([module.NAME], [])
+
+
+async def test_checks_fill_the_cache() -> None:
+    """After the checks, columns are known without the engine."""
+    engine = Engine()
+    columns = await run_checks(engine, first_start=True)
+    engine.failures = 1
+    query = WarmQuery(lookup="other", name="Other", surface="s", kql="Telemetry | count")
+    assert await columns.find(query) == (Column("Count", "long"),)
+    assert engine.failures == 1
+
+
+@pytest.mark.parametrize(("failures", "is_ended"), [(module.RETRIES, False), (module.RETRIES + 1, True)])
+async def test_checks_continue_after_failures_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failures: int, *, is_ended: bool
+) -> None:
+    """A query is checked again after a failure of the engine; too many failures end the check."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0)
+    await run_checks(Engine(failures), first_start=True)
+    assert ("the remaining queries are not checked" in caplog.text) is is_ended
+    assert "checked the queries" in caplog.text

@@ -1,0 +1,103 @@
+"""Uploads over HTTP: whole files, blocks that are sent again, and errors."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from local.http_server import uploads
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
+from shared.cold_data.ports import UPLOAD_HEADERS
+from tests.unit.local.serving import serving_files
+
+
+@pytest.fixture
+async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
+    """Return the builder of links for a running server."""
+    async with serving_files(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
+    """Return the store of the uploads."""
+    return FolderBlobStore(tmp_path / "blobs" / "downloads", links)
+
+
+@pytest.fixture
+async def url(store: FolderBlobStore) -> str:
+    """Return a link for the upload of a file."""
+    return await store.upload_link("job/upload", datetime.now(UTC) + timedelta(minutes=5))
+
+
+@pytest.fixture
+async def anyone() -> AsyncIterator[httpx.AsyncClient]:
+    """Return a client without a token."""
+    async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as client:
+        yield client
+
+
+def block_url(url: str, name: bytes) -> str:
+    """Return the address of a block."""
+    return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
+
+
+async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
+    """A request whose body is incomplete stores neither a file nor a draft."""
+    target = httpx.URL(url)
+    reader, writer = await asyncio.open_connection(target.host, target.port)
+    head = (
+        f"PUT {target.raw_path.decode()} HTTP/1.1\r\nHost: {target.netloc.decode()}\r\nContent-Length: 100\r\n\r\nhalf"
+    )
+    writer.write(head.encode())
+    await writer.drain()
+    writer.close()
+    await reader.read()
+    async with httpx.AsyncClient() as client:
+        assert (await client.put(url, content=b"whole")).status_code == 201
+    assert await store.read("job/upload") == b"whole"
+    assert list((tmp_path / "blobs" / "downloads" / ".drafts").iterdir()) == []
+
+
+async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str) -> None:
+    """A file over the limit is rejected whole and in blocks, and a full disk has its own code."""
+    monkeypatch.setattr(uploads, "MAX_BYTES", 10)
+    assert (await anyone.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
+    assert (await anyone.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201
+    assert (await anyone.put(block_url(url, b"2"), content=b"x" * 6)).status_code == 413
+    assert (await anyone.put(block_url(url, b"1"), content=b"x" * 10)).status_code == 201
+    monkeypatch.setattr(uploads, "count_free_bytes", lambda _: 1)
+    reply = await anyone.put(url, content=b"xx")
+    assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
+
+
+async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str) -> None:
+    """A link for uploads does not read, a link for reading does not write, and malformed requests are named."""
+    await store.create("job/rig.csv", b"content")
+    readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+    over = links.create(
+        FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)
+    )
+    listed = f"{url}&comp=blocklist"
+    for method, address, body, status, code in (
+        ("PUT", readable, b"x", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", url, b"", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", listed, b"", 404, "FILE_NOT_FOUND"),
+        ("PUT", over, b"x", 403, "LINK_EXPIRED"),
+        ("PUT", url.replace("perm=w", "perm=r"), b"x", 403, "LINK_INVALID"),
+        ("PUT", readable + "&perm=w", b"x", 403, "LINK_INVALID"),
+        ("PUT", f"{url}&comp=page", b"x", 400, "INVALID_REQUEST"),
+        ("PUT", f"{url}&comp=block&blockid=***", b"x", 400, "INVALID_REQUEST"),
+        ("PUT", f"{url}&comp=block", b"x", 400, "INVALID_REQUEST"),
+        ("PUT", listed, b"<BlockList><Latest>AAAA</Latest></BlockList>", 400, "INVALID_BLOCK_LIST"),
+        ("PUT", listed, b"<BlockList></BlockList>", 400, "INVALID_BLOCK_LIST"),
+        ("PUT", listed, b"<!DOCTYPE x [<!ENTITY a 'b'>]><BlockList/>", 400, "INVALID_BLOCK_LIST"),
+        ("PUT", listed, b"<BlockList><Committed>AAAA</Committed></BlockList>", 400, "INVALID_BLOCK_LIST"),
+    ):
+        reply = await anyone.request(method, address, content=body)
+        assert (reply.status_code, reply.json()["code"]) == (status, code), address

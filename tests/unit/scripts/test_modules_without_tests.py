@@ -1,0 +1,41 @@
+"""Tests of the list of modules without a test module."""
+
+from pathlib import Path
+
+from scripts.modules_without_tests import find_modules_without_tests
+
+FUNCTION = "def double(value: int) -> int:\n    return 2 * value\n"
+PORT = 'class Store:\n    def read(self) -> int:\n        """Return the value."""\n        ...\n'
+
+
+def write(folder: Path, path: str, text: str = "") -> None:
+    """Write a file and its folders."""
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+
+
+def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
+    """A module counts as tested if the test module is at the mirrored path; another name does not count."""
+    write(tmp_path, "shared/auth/tokens.py", FUNCTION)
+    write(tmp_path, "shared/auth/jose.py", FUNCTION)
+    write(tmp_path, "tests/unit/shared/auth/test_tokens.py")
+    write(tmp_path, "tests/unit/shared/test_jose.py")
+    assert find_modules_without_tests(tmp_path) == ([Path("shared/auth/jose.py")], 2)
+
+
+def test_declarations_need_no_tests(tmp_path: Path) -> None:
+    """A module of ports, models or constants only is not counted."""
+    write(tmp_path, "shared/auth/__init__.py")
+    write(tmp_path, "shared/auth/ports.py", PORT)
+    write(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
+    assert find_modules_without_tests(tmp_path) == ([], 0)
+
+
+def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
+    """A contract suite has the adapter's name without prefix; tests of emulators have a folder of their own."""
+    write(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
+    write(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
+    write(tmp_path, "emulators/kusto/store.py", FUNCTION)
+    write(tmp_path, "tests/adapters/test_places.py")
+    write(tmp_path, "tests/emulators/kusto/test_store.py")
+    assert find_modules_without_tests(tmp_path) == ([], 3)

@@ -1,0 +1,47 @@
+"""Tests of the description of the environment."""
+
+import hashlib
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.validation.clauses import PAGE
+from scripts.validation.environment import describe_environment
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with the files that are described."""
+    (tmp_path / PAGE).parent.mkdir(parents=True)
+    (tmp_path / PAGE).write_text("page")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "constraints.txt").write_text("a==1\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "plant"\nversion = "1.2.3"\n')
+    return tmp_path
+
+
+def test_version_and_environment_are_described(project: Path) -> None:
+    """The description has the version, the digests of the page and of the pinned packages, and what is installed."""
+    found = describe_environment(project)
+    assert (found.facts["Product"], found.facts["Version"]) == ("plant", "1.2.3")
+    assert found.facts[f"SHA-256 of {PAGE}"] == hashlib.sha256(b"page").hexdigest()
+    assert platform.python_version() in found.facts["Python"]
+    assert "unknown" in found.facts["Commit"]
+    assert found.packages["pytest"] == pytest.__version__
+
+
+def test_changes_that_are_not_committed_are_named(project: Path) -> None:
+    """A report of changed files does not look like one of the commit."""
+    commands = (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x"],
+    )
+    for arguments in commands:
+        subprocess.run(["git", "-C", str(project), *arguments], check=True, capture_output=True)
+    commit = describe_environment(project).facts["Commit"]
+    assert len(commit) == 40
+    (project / PAGE).write_text("other")
+    assert describe_environment(project).facts["Commit"] != commit

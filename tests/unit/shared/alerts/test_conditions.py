@@ -1,0 +1,157 @@
+"""Tests of the conditions of alert rules."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.alerts.conditions import EvaluationError, find_connection_groups, find_row_groups
+from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build_result, build_rule
+
+
+def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
+    """Return the value and the result of a comparison with one row."""
+    rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
+    [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
+    return group.value, group.matches
+
+
+@pytest.mark.parametrize(
+    ("operator", "matching"),
+    [("gt", [6]), ("ge", [5, 6]), ("lt", [4]), ("le", [4, 5]), ("eq", [5]), ("ne", [4, 6])],
+)
+def test_operators(operator: str, matching: list[int]) -> None:
+    """Each operator compares the value of the column with the limit."""
+    assert [value for value in (4, 5, 6) if find_one(value, operator)[1]] == matching
+
+
+@pytest.mark.parametrize(
+    "value", [None, "9", True, float("nan"), float("inf"), float("-inf"), {"a": 9}, [9], "NaN", "Infinity"]
+)
+@pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
+def test_values_that_are_no_finite_number_do_not_match(value: Any, operator: str) -> None:
+    """Null, text, booleans, objects, NaN and infinite values meet no condition."""
+    assert find_one(value, operator) == (None, False)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("6.50", (6.5, True)), ("1e400", (None, False)), ("x", (None, False))])
+def test_decimals_are_numbers(text: str, expected: tuple[Any, bool]) -> None:
+    """The engine writes decimals as text."""
+    assert find_one(text, kind="decimal") == expected
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    """A long beyond the precision of a double is compared as an integer."""
+    assert find_one(2**53 + 1, "gt", 2**53) == (2**53 + 1, True)
+
+
+def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:
+    """One alert stands for the rule; rows that do not match count only if none matches."""
+    rows: list[dict[str, Any]] = [{"value": value} for value in (None, 1, 7, 9)]
+    [group] = find_row_groups(build_rule(), build_result(*rows))
+    assert (group.labels, group.value, group.matches) == ({}, 7, True)
+    [group] = find_row_groups(build_rule(), build_result(*rows[1:2]))
+    assert (group.value, group.matches) == (1, False)
+    assert find_row_groups(build_rule(), build_result()) == []
+
+
+def test_each_combination_is_a_group() -> None:
+    """Groups differ by the values of all columns; numbers are JSON text, and null stays null."""
+    rule = build_rule(groupBy=["device", "line"])
+    rows: list[dict[str, Any]] = [
+        {"device": "a", "line": 1, "value": 4},
+        {"device": "a", "line": 1, "value": 8},
+        {"device": "a", "line": None, "value": 9},
+        {"device": {"b": "ü"}, "line": True, "value": 1},
+    ]
+    groups = find_row_groups(rule, build_result(*rows))
+    assert [(group.labels, group.value, group.matches) for group in groups] == [
+        ({"device": "a", "line": "1"}, 8, True),
+        ({"device": "a", "line": None}, 9, True),
+        ({"device": '{"b": "ü"}', "line": "true"}, 1, False),
+    ]
+
+
+@pytest.mark.parametrize(("rows", "count", "matches"), [("any", 2, True), ("any", 0, False), ("none", 0, True)])
+def test_conditions_on_the_number_of_rows(rows: str, count: int, *, matches: bool) -> None:
+    """`any` needs a row and `none` needs that there is none; the value is the number of rows."""
+    rule = build_rule(condition={"rows": rows})
+    [group] = find_row_groups(rule, build_result(*({"value": 1} for _ in range(count))))
+    assert (group.labels, group.value, group.matches) == ({}, count, matches)
+
+
+def test_rows_are_counted_for_each_group() -> None:
+    """With `rows: any` each combination has an alert with the number of its rows."""
+    rule = build_rule(condition={"rows": "any"}, groupBy=["device"])
+    groups = find_row_groups(rule, build_result({"device": "a"}, {"device": "b"}, {"device": "a"}))
+    assert [(group.labels["device"], group.value, group.matches) for group in groups] == [
+        ("a", 2, True),
+        ("b", 1, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"groupBy": ["line"]}, "no column 'line'"), ({"groupBy": ["device"], "query": "x"}, "no column 'device'")],
+)
+def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> None:
+    """A query that no longer returns a column of the rule makes the rule fail, not resolve."""
+    with pytest.raises(EvaluationError, match=reason):
+        find_row_groups(build_rule(**changes), build_result({"value": 1}))
+
+
+def test_a_truncated_result_is_an_error() -> None:
+    """Groups beyond the limit would seem to be gone, so a truncated result is rejected; rows alone can be counted."""
+    result = build_result({"value": 9}, truncated=True)
+    with pytest.raises(EvaluationError, match="more than 1 rows"):
+        find_row_groups(build_rule(), result)
+    [group] = find_row_groups(build_rule(condition={"rows": "any"}), result)
+    assert group.matches
+
+
+def test_long_labels_are_an_error() -> None:
+    """Labels are limited, because they identify alerts."""
+    rule = build_rule(groupBy=["device"])
+    with pytest.raises(EvaluationError, match="characters"):
+        find_row_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))
+
+
+_CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+
+
+@given(st.lists(st.fixed_dictionaries({"value": _CELLS, "device": _CELLS}), max_size=8))
+def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]) -> None:
+    """Whatever the cells are, groups are unique, their values are finite numbers, and nothing raises."""
+    groups = find_row_groups(build_rule(groupBy=["device"]), build_result(*rows))
+    assert len({group.key for group in groups}) == len(groups)
+    json.dumps([group.value for group in groups], allow_nan=False)
+    assert all(group.value is not None and group.value > 5 for group in groups if group.matches)
+
+
+@pytest.mark.parametrize(
+    ("last", "created", "silence", "matches"),
+    [
+        (AT - 300 * SECOND, AT - timedelta(days=1), 300, True),
+        (AT - 299 * SECOND, AT - timedelta(days=1), 299, False),
+        (None, AT - 300 * SECOND, 300, True),
+        (None, AT - 10 * SECOND, 10, False),
+        (AT + 60 * SECOND, AT, 0, False),
+    ],
+)
+def test_silence_counts_from_the_last_message_or_the_creation(
+    last: Any, created: Any, silence: float, *, matches: bool
+) -> None:
+    """The value is the time without a message in seconds; a message from the future counts as now."""
+    [group] = find_connection_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
+    assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
+    assert group.connection == "press"
+
+
+def test_disabled_connections_have_no_group() -> None:
+    """A disabled or deleted connection does not fire."""
+    rule = build_absence_rule(connections=["press", "lathe"])
+    groups = find_connection_groups(rule, ["press"], {}, AT - timedelta(days=1), AT)
+    assert [group.connection for group in groups] == ["press"]

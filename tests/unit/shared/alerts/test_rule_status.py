@@ -1,0 +1,33 @@
+"""Status of an alert rule for callers."""
+
+from dataclasses import replace
+
+from shared.alerts.models import RuleState, RuleStatus
+from shared.alerts.rule_results import build_revision
+from shared.alerts.rule_status import RuleStatusReport, report_status
+from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
+
+
+def test_a_new_rule_is_due_at_once() -> None:
+    """Before the first evaluation a rule is ok and due since its change; a disabled rule is never due."""
+    assert report_status(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
+    disabled = report_status(build_entry(build_rule(enabled=False)), None)
+    assert (disabled.status, disabled.due_at) == (RuleStatus.OK, None)
+
+
+def test_an_evaluated_rule_shows_its_result() -> None:
+    """The stored result counts for the rule that it belongs to; a changed rule is due at its change."""
+    entry = build_entry(build_rule())
+    state = RuleState(
+        rule="hot",
+        revision=build_revision(entry),
+        status=RuleStatus.ERROR,
+        error="draft",
+        evaluated_at=AT,
+        due_at=AT + SECOND,
+    )
+    assert report_status(entry, state) == RuleStatusReport(RuleStatus.ERROR, "draft", AT, AT + SECOND)
+    changed = replace(entry, updated_at=AT + SECOND * 5)
+    assert report_status(changed, state).due_at == AT + SECOND * 5
+    other = report_status(build_entry(build_rule(), created_at=AT + SECOND), state)
+    assert (other.status, other.evaluated_at) == (RuleStatus.OK, None)

@@ -1,0 +1,155 @@
+"""Tests of the transitions of alerts."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.alerts.conditions import AlertGroup
+from shared.alerts.models import Alert, AlertState, Mark
+from shared.alerts.state_machine import MAX_REFRESHED, advance_alerts
+from tests.unit.shared.alerts.fakes import AT, SECOND, build_rule
+
+PENDING, FIRING, RESOLVED = AlertState.PENDING, AlertState.FIRING, AlertState.RESOLVED
+STEPS = st.lists(
+    st.tuples(st.integers(-30, 90), st.dictionaries(st.sampled_from("abc"), st.booleans(), max_size=3)), max_size=12
+)
+
+
+class Plant:
+    """Stored alerts of one rule over time.
+
+    Attributes:
+        alerts: active alerts by the value of their label.
+        history: stored versions of each alert, by id.
+        deleted: ids of deleted alerts.
+    """
+
+    def __init__(self, hold: str = "PT0S") -> None:
+        self.rule = build_rule(**{"groupBy": ["device"], "for": hold})
+        self.at = AT
+        self.alerts: dict[str | None, Alert] = {}
+        self.history: dict[str, list[Alert]] = defaultdict(list)
+        self.deleted: list[str] = []
+        self._ids = count(1)
+
+    def evaluate(self, groups: Mapping[str, bool], seconds: float = 60, value: float = 9) -> list[AlertState]:
+        """Evaluate after some seconds, remove the marks, and return the states of the active alerts."""
+        self.at += seconds * SECOND
+        found = [AlertGroup({"device": device}, value, matches) for device, matches in groups.items()]
+        stored = list(self.alerts.values())
+        changes = advance_alerts(self.rule, stored, found, self.at, lambda: str(next(self._ids)))
+        for alert in changes.puts:
+            self.history[alert.id].append(alert)
+        self.deleted += changes.deletes
+        self.alerts = {alert.labels["device"]: alert.without_marks(*Mark) for alert in changes.active}
+        return [alert.state for alert in self.alerts.values()]
+
+
+def test_an_alert_fires_and_resolves() -> None:
+    """Without `for` an alert fires at the first match; it resolves when the condition no longer holds."""
+    plant = Plant()
+    assert plant.evaluate({"a": True, "b": False}) == [FIRING]
+    assert plant.evaluate({"a": True}) == [FIRING]
+    assert plant.evaluate({"a": False}) == []
+    fired, resolved = plant.history["1"]
+    assert (fired.started_at, fired.fired_at, fired.marks) == (AT + 60 * SECOND, AT + 60 * SECOND, (Mark.FIRING,))
+    assert (resolved.state, resolved.resolved_at, resolved.marks) == (RESOLVED, AT + 180 * SECOND, (Mark.RESOLVED,))
+
+
+def test_a_gone_group_resolves() -> None:
+    """An alert whose group is no longer in the data is resolved."""
+    plant = Plant()
+    plant.evaluate({"a": True})
+    assert plant.evaluate({}) == []
+    assert plant.history["1"][-1].state is RESOLVED
+
+
+def test_the_condition_must_hold_for_the_time() -> None:
+    """With `for` an alert is pending first, and fires when the condition has held for this time."""
+    plant = Plant("PT2M")
+    assert [plant.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
+    assert [alert.marks for alert in plant.history["1"]] == [(), (Mark.FIRING,)]
+    fired = plant.alerts["a"]
+    assert (fired.started_at, fired.fired_at) == (AT + 60 * SECOND, AT + 180 * SECOND)
+
+
+def test_a_pending_alert_that_ends_leaves_nothing() -> None:
+    """A condition that holds too briefly is deleted without a notification."""
+    plant = Plant("PT2M")
+    plant.evaluate({"a": True})
+    assert plant.evaluate({"a": False}) == []
+    assert plant.deleted == ["1"]
+    assert [alert.marks for alert in plant.history["1"]] == [()]
+
+
+def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
+    """A person acted on it, so it is resolved instead of deleted, without a notification."""
+    plant = Plant("PT2M")
+    plant.evaluate({"a": True})
+    plant.alerts["a"] = plant.alerts["a"].change(acknowledged_by="editor@t")
+    plant.evaluate({"a": False})
+    assert plant.deleted == []
+    assert (plant.history["1"][-1].state, plant.history["1"][-1].marks) == (RESOLVED, ())
+
+
+def test_a_flapping_value_has_one_alert_for_each_period() -> None:
+    """Each period in which the condition holds is an alert of its own; `for` suppresses short periods."""
+    plant, patient = Plant(), Plant("PT2M")
+    for index in range(6):
+        plant.evaluate({"a": index % 2 == 0})
+        patient.evaluate({"a": index % 2 == 0})
+    assert [len(versions) for versions in plant.history.values()] == [2, 2, 2]
+    assert not any(Mark.FIRING in alert.marks for versions in patient.history.values() for alert in versions)
+
+
+def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
+    """The value of an alert is the newest; rules with many alerts store a value only at a transition."""
+    plant, large = Plant(), Plant()
+    plant.evaluate({"a": True}, value=6)
+    plant.evaluate({"a": True}, value=8)
+    assert plant.alerts["a"].value == 8
+    groups = {str(number): True for number in range(MAX_REFRESHED + 1)}
+    large.evaluate(groups, value=6)
+    large.evaluate(groups, value=8)
+    assert {alert.value for alert in large.alerts.values()} == {6}
+
+
+def test_ten_thousand_groups() -> None:
+    """A rule may have ten thousand alerts."""
+    plant = Plant()
+    assert len(plant.evaluate({str(number): True for number in range(10_000)})) == 10_000
+    assert plant.evaluate({}) == []
+    assert len(plant.history) == 10_000
+
+
+def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
+    """An alert that fires after a change of its rule has the new name and severity."""
+    plant = Plant("PT1M")
+    plant.evaluate({"a": True})
+    plant.rule = plant.rule.model_copy(update={"name": "Hotter", "severity": "info"})
+    plant.evaluate({"a": True})
+    assert (plant.alerts["a"].name, plant.alerts["a"].severity) == ("Hotter", "info")
+
+
+@given(STEPS, st.sampled_from(["PT0S", "PT1M", "PT3M"]))
+def test_transitions_of_any_course(steps: list[tuple[int, dict[str, bool]]], hold: str) -> None:
+    """Whatever happens, also to the clock, each alert fires at most once, resolves at most once and in this order."""
+    plant = Plant(hold)
+    for seconds, groups in steps:
+        plant.evaluate(groups, seconds)
+        matching = {device for device, matches in groups.items() if matches}
+        assert plant.alerts.keys() == matching
+        for alert in plant.alerts.values():
+            assert (alert.state is FIRING) is (alert.fired_at is not None)
+            assert alert.fired_at is None or alert.fired_at - alert.started_at >= plant.rule.hold_duration
+    for versions in plant.history.values():
+        marks = [mark for alert in versions for mark in alert.marks]
+        states = [alert.state for alert in versions]
+        assert marks in ([], [Mark.FIRING], [Mark.FIRING, Mark.RESOLVED])
+        assert states == sorted(states, key=[PENDING, FIRING, RESOLVED].index)
+        last = versions[-1]
+        times = [at for at in (last.started_at, last.fired_at, last.resolved_at) if at is not None]
+        assert times == sorted(times)

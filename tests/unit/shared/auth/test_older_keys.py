@@ -1,0 +1,131 @@
+"""Tests of the creators of API keys that earlier versions created."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.auth.credential_lineage import CredentialLineage
+from shared.auth.key_service import ApiKeys
+from shared.auth.older_keys import MAX_EVENTS, RETRY_SECONDS, OlderKeyCreators
+from shared.auth.ports import ApiKey
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import ROLE_RIGHTS, Role
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import now
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, Workspace
+from tests.virtual_time import VirtualTime
+
+COMMAND = {"via": "command", "credentialId": None}
+KEY = ApiKey("AAAAAAAA", b"salt", b"digest", EDITOR.id, "older", None, now(), None, creators=None)
+
+
+def build_event(user: str, made_with: Any) -> dict[str, Any]:
+    """Return the audit event of a key or token."""
+    return {"UserID": user, "AfterState": {"principal": EDITOR.id, "madeWith": made_with}}
+
+
+class Events:
+    """Audit events by their append ids.
+
+    Attributes:
+        requests: append ids of the requested events.
+        is_down: True if the store does not respond.
+    """
+
+    def __init__(self, events: Mapping[str, Mapping[str, Any]]) -> None:
+        self.events = events
+        self.requests: list[str] = []
+        self.is_down = False
+
+    async def find(self, append_id: str) -> Mapping[str, Any] | None:
+        """Return an event."""
+        self.requests.append(append_id)
+        if self.is_down:
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
+        return self.events.get(append_id)
+
+
+@pytest.mark.parametrize(
+    ("events", "creators"),
+    [
+        ({}, None),
+        ({"key-created-AAAAAAAA": build_event("local-host", "command")}, ()),
+        ({"key-created-AAAAAAAA": build_event(ADMIN.id, COMMAND)}, ()),
+        ({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}, (ADMIN.id,)),
+        ({"key-created-AAAAAAAA": build_event(EDITOR.id, {"via": "entra", "credentialId": "1"})}, ()),
+        ({"key-created-AAAAAAAA": {"UserID": ADMIN.id}}, (ADMIN.id,)),
+        ({"key-created-AAAAAAAA": {"UserID": EDITOR.id, "AfterState": None}}, ()),
+        (
+            {
+                "key-created-AAAAAAAA": build_event(EDITOR.id, "apiKey BBBBBBBB"),
+                "key-created-BBBBBBBB": build_event(EDITOR.id, "command"),
+            },
+            (),
+        ),
+        (
+            {
+                "key-created-AAAAAAAA": build_event(EDITOR.id, "jwt 01"),
+                "token-issued-01": build_event(EDITOR.id, {"via": "apiKey", "credentialId": "BBBBBBBB"}),
+                "key-created-BBBBBBBB": build_event(ADMIN.id, {"via": "entra", "credentialId": "2"}),
+            },
+            (ADMIN.id,),
+        ),
+        (
+            {
+                "key-created-AAAAAAAA": build_event(EDITOR.id, "jwt 01"),
+                "token-issued-01": {"UserID": EDITOR.id, "AfterState": {"via": "apiKey"}},
+            },
+            (),
+        ),
+        ({"key-created-AAAAAAAA": build_event(EDITOR.id, "apiKey BBBBBBBB")}, None),
+        ({"key-created-AAAAAAAA": build_event(EDITOR.id, "apiKey AAAAAAAA")}, None),
+    ],
+)
+async def test_creators_are_those_of_the_events(
+    events: dict[str, dict[str, Any]], creators: tuple[str, ...] | None
+) -> None:
+    """The event of a key states its creator; the events of the credentials behind it state further ones."""
+    found = Events(events)
+    older_keys = OlderKeyCreators(found.find)
+    assert await older_keys.find(KEY) == creators
+    count = len(found.requests)
+    assert 1 <= count <= MAX_EVENTS
+    assert await older_keys.find(KEY) == creators
+    assert len(found.requests) == count
+
+
+async def test_outage_is_not_remembered() -> None:
+    """While the audit log does not respond, the creators are unknown, and a call some seconds later asks again."""
+    time = VirtualTime(now())
+    events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
+    older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
+    events.is_down = True
+    assert [await older_keys.find(KEY) for _ in range(3)] == [None] * 3
+    assert len(events.requests) == 1
+    events.is_down = False
+    time.advance(RETRY_SECONDS)
+    assert await older_keys.find(KEY) == ()
+
+
+async def test_keys_of_an_unknown_creator_stay_unknown(workspace: Workspace) -> None:
+    """A key that is created with a credential of unknown origin has unknown creators, so it cannot sign either."""
+    caller = Principal(
+        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "t", None, personal=False
+    )
+    created = await workspace.api_keys.create(caller, "k")
+    assert (await workspace.store.load()).keys[created.key.key_id].creators is None
+    principal = await workspace.authenticator(f"Bearer {created.api_key}", frozenset({CredentialKind.API_KEY}))
+    assert not principal.personal
+
+
+async def test_creators_of_older_keys_are_passed_on(workspace: Workspace) -> None:
+    """The creator of an older key is also a creator of the keys that are created with it, and counts as an approver."""
+    await workspace.store.add_key(KEY)
+    older_keys = OlderKeyCreators(Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}).find)
+    caller = Principal(
+        EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None, personal=False
+    )
+    assert await CredentialLineage(workspace.store, older_keys=older_keys).find_creators(caller) == {ADMIN.id}
+    api_keys = ApiKeys(workspace, workspace.store, workspace.credentials, workspace.audit, older_keys=older_keys)
+    assert (await api_keys.create(caller, "k")).key.creators == (ADMIN.id,)

@@ -1,0 +1,111 @@
+"""Tests of the sign-in that tokens carry in their claims."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import ROLE_RIGHTS, Role
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_seconds, sign_in_from_claims, sign_in_from_entra
+from shared.timestamps import now
+from tests.unit.shared.auth.conftest import EDITOR, Workspace
+
+TOKENS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
+AT = datetime(2026, 1, 5, 8, 0, 0, tzinfo=UTC)
+SECONDS = 1_767_600_000
+ENTRA = {"tid": "t", "oid": "o-1", "auth_time": SECONDS, "amr": ["pwd", "mfa"]}
+
+
+def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal:
+    """Return a caller with this kind of credential."""
+    return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
+
+
+async def mint(workspace: Workspace, caller: Principal) -> Principal:
+    """Issue a token to a caller, and return the principal of the token."""
+    minted = await workspace.issuer.mint(caller, None, None)
+    return await workspace.authenticator(f"Bearer {minted.token}", TOKENS)
+
+
+async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
+    """A token that is requested with an API key has the time of the request, the method `key` and a new id."""
+    before = now()
+    first, second = [await mint(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
+    assert first.sign_in.at is not None
+    assert first.sign_in.at.microsecond == 0
+    assert before - timedelta(seconds=1) < first.sign_in.at <= now()
+    assert first.sign_in.exact_time is not None
+    assert before - timedelta(milliseconds=1) <= first.sign_in.exact_time <= now()
+    assert first.sign_in.methods == ("key",)
+    assert first.sign_in.sign_in_id
+    assert first.sign_in.sign_in_id != second.sign_in.sign_in_id
+
+
+async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
+    """A token that is requested with a token has the sign-in of that token, over any number of tokens."""
+    first = await mint(workspace, build_caller(CredentialKind.API_KEY))
+    second = await mint(workspace, first)
+    third = await mint(workspace, second)
+    assert first.sign_in == second.sign_in == third.sign_in
+    assert third.personal
+
+
+@pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
+async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
+    """Tokens of client credentials and of sign-in links have no sign-in, and neither have their descendants."""
+    token = await mint(workspace, await mint(workspace, build_caller(via)))
+    assert token.sign_in == NO_SIGN_IN
+
+
+async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspace) -> None:
+    """A token that is requested with an Entra ID token has that token's time and methods of the sign-in."""
+    sign_in = sign_in_from_entra(ENTRA)
+    assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
+    assert (await mint(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
+
+
+async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
+    """A token that descends from a key that another person created says so, and so do its descendants."""
+    first = await mint(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
+    second = await mint(workspace, first)
+    assert (first.personal, second.personal) == (False, False)
+
+
+def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
+    """The id of an Entra ID sign-in depends on the person and the time, not on the token."""
+    first = sign_in_from_entra({**ENTRA, "uti": "1"})
+    assert first.sign_in_id == sign_in_from_entra({**ENTRA, "uti": "2", "amr": ["pwd"]}).sign_in_id
+    others = [sign_in_from_entra({**ENTRA, **other}).sign_in_id for other in ({"oid": "o-2"}, {"auth_time": 5})]
+    assert len({first.sign_in_id, *others}) == 3
+    assert first.exact_time == AT
+
+
+@pytest.mark.parametrize("value", [None, "1767600000", True, -1, float("nan"), float("inf"), 10**30, [SECONDS], {}])
+def test_malformed_time_of_entra_is_unknown(value: Any) -> None:
+    """An Entra ID token whose `auth_time` is missing or malformed has no time and no id of the sign-in."""
+    assert sign_in_from_entra({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
+
+
+@pytest.mark.parametrize("value", [None, "pwd", {"pwd": 1}, ["pwd", 1], 5])
+def test_malformed_methods_of_entra_are_unknown(value: Any) -> None:
+    """An Entra ID token whose `amr` is missing or malformed has no methods."""
+    assert sign_in_from_entra({**ENTRA, "amr": value}).methods == ()
+
+
+def test_fraction_of_a_second_is_dropped() -> None:
+    """A time with a fraction, which RFC 7519 allows, is read in whole seconds."""
+    assert parse_seconds(SECONDS + 0.75) == AT
+
+
+def test_tokens_of_earlier_versions_have_no_sign_in() -> None:
+    """Claims without a sign-in are those of an earlier version."""
+    assert sign_in_from_claims({}) == NO_SIGN_IN
+
+
+@pytest.mark.parametrize("claims", [{"auth_time": "1"}, {"auth_time": True}, {"amr": "key"}, {"sid": 5}])
+def test_unexpected_claims_are_rejected(claims: dict[str, Any]) -> None:
+    """A claim about the sign-in that this service does not write makes the token invalid."""
+    with pytest.raises(ValueError, match="sign-in"):
+        sign_in_from_claims(claims)

@@ -1,0 +1,83 @@
+"""Tests of the binding of credentials to connections and devices."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.auth.telemetry_binding import TelemetryBinding, binding_from_claims, binding_from_json
+from shared.errors import Kind, WorkspaceError
+
+TEXTS = st.lists(st.text(max_size=10), min_size=1, max_size=5).map(tuple)
+BINDINGS = st.builds(TelemetryBinding, TEXTS, st.none() | TEXTS)
+
+
+@given(BINDINGS)
+def test_a_binding_survives_claims_and_storage(binding: TelemetryBinding) -> None:
+    """The claims and the stored form contain the whole binding."""
+    assert binding_from_claims(binding.to_claims()) == binding
+    assert binding_from_json(binding.to_json()) == binding
+
+
+def test_other_credentials_have_no_binding() -> None:
+    """Claims and stored keys without a binding stay unbound."""
+    assert binding_from_claims({"AccessRights": []}) is None
+    assert binding_from_json(None) is None
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"Connections": "pump"}, {"Connections": None}, {"Devices": ["a"]}, {"Connections": ["a"], "Devices": "a"}],
+)
+def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
+    """A token whose claims cannot be parsed is invalid, because as an unbound token it would have more rights."""
+    with pytest.raises(ValueError, match="list of strings"):
+        binding_from_claims(claims)
+
+
+def test_only_bound_connections_are_allowed() -> None:
+    """The lookup must equal one of the binding exactly."""
+    binding = TelemetryBinding(("pump", "press"))
+    binding.check_connection("press")
+    for lookup in ("Press", "pump-2", ""):
+        with pytest.raises(WorkspaceError) as caught:
+            binding.check_connection(lookup)
+        assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "CONNECTION_NOT_ALLOWED")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "device", "allowed"),
+    [
+        ("rig-*", "rig-1", True),
+        ("rig-*", "Rig-1", False),
+        ("rig-?", "rig-12", False),
+        ("rig-[12]", "rig-2", True),
+        ("*", "", True),
+        ("rig", "rig-1", False),
+    ],
+)
+def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> None:  # noqa: FBT001  a table of cases
+    """Device ids match patterns as in shells, with exact case; the error names the place of the message."""
+    binding = TelemetryBinding(("pump",), (pattern, "other"))
+    if allowed:
+        binding.check_devices([("[0]", device)], "pump")
+        return
+    with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
+        binding.check_devices([("[0]", "other"), ("[1]", device)], "pump")
+    assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED")
+
+
+def test_a_binding_without_devices_allows_all() -> None:
+    """Without patterns every device of the connections is allowed."""
+    TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
+
+
+def test_a_message_without_a_device_id_has_the_lookup() -> None:
+    """The error names the connection's lookup and says that the message has no device id."""
+    binding = TelemetryBinding(("pump",), ("rig",))
+    with pytest.raises(
+        WorkspaceError, match=r"'pump' \(the connection's lookup, because the message has no device id\)"
+    ):
+        binding.check_devices([("[0]", None)], "pump")
+    TelemetryBinding(("pump",), ("pump",)).check_devices([("[0]", None)], "pump")

@@ -1,0 +1,33 @@
+"""Tests of token ids that contain the time of issue."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.auth.token_ids import build_token_id, read_issue_time
+from shared.runtime import SYSTEM_RUNTIME
+
+AT = datetime(2026, 1, 5, 8, 0, 0, 123456, tzinfo=UTC)
+
+
+@given(st.integers(0, 3_000_000_000_000_000))
+def test_an_id_has_the_time_of_issue(microseconds: int) -> None:
+    """The time is read back to the microsecond."""
+    at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
+    assert read_issue_time(build_token_id(SYSTEM_RUNTIME, at)) == at
+
+
+def test_ids_are_unique_and_sorted_by_time() -> None:
+    """Ids of one moment differ, and ids of later moments are greater."""
+    ids = [build_token_id(SYSTEM_RUNTIME, AT + timedelta(microseconds=number // 2)) for number in range(200)]
+    assert len(set(ids)) == 200
+    assert [one[:16] for one in ids] == sorted(one[:16] for one in ids)
+    assert {len(one) for one in ids} == {32}
+
+
+@pytest.mark.parametrize("token_id", ["", "x", "0af7651916cd43dd8448eb211c80319c", "0" * 32, "g" * 32])
+def test_other_ids_have_no_time(token_id: str) -> None:
+    """Ids of earlier versions were random."""
+    assert read_issue_time(token_id) is None

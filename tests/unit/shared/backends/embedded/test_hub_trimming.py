@@ -1,0 +1,155 @@
+"""Trimming of the embedded event hub: read events go, unread events stay, and the file becomes smaller."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.hub import HubReader, HubWriter
+from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_trimming import HubTrimmer
+from shared.telemetry.models import HubEvent, HubMessage
+from shared.timestamps import now
+
+HUB = "telemetry"
+PARTITION = find_partition_for_key("key")
+LATER = timedelta(hours=1)
+TRIMMER = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from shared.backends.embedded import hub_trimming
+from shared.timestamps import now
+
+hub_trimming._CHUNK = 100
+trimmer = hub_trimming.HubTrimmer(Path(sys.argv[1]))
+print("ready", flush=True)
+print(trimmer.trim(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
+trimmer.close()
+"""
+
+
+def build_messages(count: int, size: int = 0) -> list[HubMessage]:
+    return [HubMessage(f"{number}".encode().ljust(size), "key", {}) for number in range(count)]
+
+
+def read_all(reader: HubReader) -> list[HubEvent]:
+    return [event for partition in reader.list_partitions(HUB) for event in reader.read(HUB, partition, 0, 1_000_000)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "hub.sqlite"
+
+
+@pytest.fixture
+async def writer(path: Path) -> AsyncIterator[HubWriter]:
+    hub = HubWriter(path)
+    yield hub
+    await hub.close()
+
+
+@pytest.fixture
+def reader(path: Path) -> Iterator[HubReader]:
+    hub = HubReader(path)
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def trimmer(path: Path) -> Iterator[HubTrimmer]:
+    hub = HubTrimmer(path)
+    yield hub
+    hub.close()
+
+
+async def test_trim_retains_unread_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
+    """Trimming deletes an event only if all given groups have read it."""
+    await writer.send(HUB, build_messages(6))
+    reader.commit(HUB, "live", PARTITION, 6)
+    assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 0
+    reader.commit(HUB, "adx", PARTITION, 4)
+    assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 4
+    assert [event.sequence_number for event in read_all(reader)] == [5, 6]
+
+
+async def test_trim_retains_recent_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
+    """Trimming retains events that are not old enough, even if all groups have read them."""
+    await writer.send(HUB, [HubMessage(b"old", "key", {})])
+    border = now()
+    await writer.send(HUB, [HubMessage(b"young", "key", {})])
+    reader.commit(HUB, "live", PARTITION, 100)
+    assert trimmer.trim(border, {HUB: ["live"]}) == 1
+    assert [event.body for event in read_all(reader)] == [b"young"]
+
+
+async def test_sequence_numbers_are_not_reused_after_trimming(
+    path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
+) -> None:
+    """An emptied partition continues its sequence numbers, also after a reopening."""
+    await writer.send(HUB, build_messages(2))
+    reader.commit(HUB, "live", PARTITION, 2)
+    assert trimmer.trim(now() + LATER, {HUB: ["live"]}) == 2
+    again = HubWriter(path)
+    await again.send(HUB, build_messages(1))
+    await again.close()
+    assert [event.sequence_number for event in read_all(reader)] == [3]
+
+
+async def test_the_space_of_deleted_events_is_returned(
+    path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
+) -> None:
+    """After trimming, the file has at most a quarter of free space."""
+    await writer.send(HUB, build_messages(2_000, 4_000))
+    reader.commit(HUB, "live", PARTITION, 1_990)
+    before = measure(path)
+    trimmer.trim(now() + LATER, {HUB: ["live"]})
+    assert measure(path) < before / 10
+    assert len(read_all(reader)) == 10
+
+
+async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
+    """Trimming also returns the space of a file from a version without incremental vacuum."""
+    path = tmp_path / "hub.sqlite"
+    with sqlite3.connect(path) as old:
+        old.execute("PRAGMA auto_vacuum=NONE")
+        old.execute("CREATE TABLE earlier (value TEXT)")
+    old.close()
+    writer = HubWriter(path)
+    await writer.send(HUB, build_messages(2_000, 4_000))
+    await writer.close()
+    before = measure(path)
+    trimmer = HubTrimmer(path)
+    assert trimmer.trim(now() + LATER, {HUB: []}) == 2_000
+    trimmer.close()
+    assert measure(path) < before / 10
+
+
+async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: HubWriter, reader: HubReader) -> None:
+    """No sent event is lost while another process trims, and while that process is killed."""
+    await writer.send(HUB, build_messages(20_000))
+    reader.commit(HUB, "live", PARTITION, 15_000)
+    for expected in (-signal.SIGKILL, 0):
+        process = subprocess.Popen([sys.executable, "-c", TRIMMER, path], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220  waited for below
+        assert process.stdout is not None
+        process.stdout.readline()
+        for _ in range(20):
+            await writer.send(HUB, build_messages(1))
+        if expected:
+            process.kill()
+        process.communicate(timeout=60)
+        assert process.returncode == expected
+    assert [event.sequence_number for event in read_all(reader)] == list(range(15_001, 20_041))
+
+
+def measure(path: Path) -> int:
+    """Copy the write-ahead log into the file, and return the file's size."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path.stat().st_size

@@ -1,0 +1,233 @@
+"""Tests of the HTTP client for addresses that users chose, against servers on this machine."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from shared.backends.outbound_http import CheckedHttp
+from shared.outbound.addresses import AddressRefusedError, AddressRules, parse_networks, parse_outbound_url
+from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
+from shared.timestamps import now
+
+LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Tag: one\r\nX-Tag: two\r\n\r\nok"
+
+type Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serve(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve connections on a free port of 127.0.0.1, and yield the port."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            await respond(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def reply(content: bytes) -> Respond:
+    """Return a server that sends bytes and closes the connection."""
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(content)
+        await writer.drain()
+
+    return respond
+
+
+async def send(
+    url: str,
+    *,
+    seconds: float = 10,
+    max_bytes: int = 100,
+    truncate: bool = False,
+    addresses: Sequence[str] = ("127.0.0.1",),
+    rules: AddressRules = LOOPBACK,
+    tls: ssl.SSLContext | None = None,
+) -> OutboundReply:
+    """Send one request with a client of its own."""
+    client = CheckedHttp(rules, look_up=lambda _host: addresses, tls=tls)
+    request = OutboundRequest(
+        parse_outbound_url(url), body=b"{}", method="POST", seconds=seconds, max_bytes=max_bytes, truncate=truncate
+    )
+    try:
+        return await client.send(request)
+    finally:
+        await client.close()
+
+
+async def test_a_reply_is_returned() -> None:
+    """Status, headers and body are returned; of a repeated header, the first value."""
+    async with serve(reply(OK)) as port:
+        received = await send(f"http://hooks.example:{port}/x?y=%2F")
+    assert (received.status, received.body, received.headers["x-tag"]) == (200, b"ok", "one")
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """A redirect is returned as a reply."""
+    async with serve(
+        reply(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
+    ) as port:
+        assert (await send(f"http://127.0.0.1:{port}/")).status == 302
+
+
+@pytest.mark.parametrize("host", ["hooks.example", "127.0.0.1"])
+async def test_a_refused_address_is_not_connected(host: str) -> None:
+    """Nothing connects to an address that the rules refuse, neither by name nor by literal address."""
+    async with serve(reply(OK)) as port:
+        with pytest.raises(AddressRefusedError):
+            await send(f"http://{host}:{port}/", rules=AddressRules())
+
+
+async def test_the_checked_address_is_connected() -> None:
+    """A name is resolved once for a connection: a second answer of the name server is never used."""
+    answers = iter([["127.0.0.1"], ["10.0.0.1"]])
+    client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
+    async with serve(reply(OK)) as port:
+        request = OutboundRequest(parse_outbound_url(f"http://hooks.example:{port}/"))
+        assert (await client.send(request)).status == 200
+        with pytest.raises(AddressRefusedError):
+            await client.check(request.url)
+    await client.close()
+
+
+async def test_a_name_that_does_not_resolve_is_refused() -> None:
+    """A check refuses such a name, and a request fails."""
+
+    def fail(host: str) -> Sequence[str]:
+        raise OSError(host)
+
+    client = CheckedHttp(LOOPBACK, look_up=fail)
+    url = parse_outbound_url("https://hooks.example/secret")
+    with pytest.raises(AddressRefusedError, match="does not resolve"):
+        await client.check(url)
+    with pytest.raises(OutboundFailedError, match="does not resolve"):
+        await client.send(OutboundRequest(url))
+    await client.close()
+
+
+@pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
+async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
+    """A body over the limit is cut if the caller wants it, else it is an error."""
+    content = b"HTTP/1.1 200 OK\r\n\r\n" + body
+    async with serve(reply(content)) as port:
+        cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
+        assert (cut.status, cut.body) == (200, b"x" * 100)
+        with pytest.raises(OutboundFailedError, match="larger than 100 bytes"):
+            await send(f"http://127.0.0.1:{port}/")
+
+
+async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send the head of a reply, and then nothing until the client closes the connection."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab")
+    await writer.drain()
+    await reader.read()
+
+
+async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that does not end in time is cut if the caller wants it, else it is an error."""
+    monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
+    async with serve(drip) as port:
+        cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
+        assert (cut.status, cut.body) == (200, b"ab")
+        with pytest.raises(OutboundFailedError, match="within"):
+            await send(f"http://127.0.0.1:{port}/", seconds=0.1)
+
+
+async def test_a_silent_server_is_given_up() -> None:
+    """A server that sends no status within the time limit is an error, also for a body that may be cut."""
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with serve(stay_silent) as port:
+        with pytest.raises(OutboundFailedError, match=r"within 0\.1 seconds"):
+            await send(f"http://127.0.0.1:{port}/", seconds=0.1, truncate=True)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"]
+)
+async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
+    """A closed connection, another protocol and huge headers are errors without details of the URL."""
+    async with serve(reply(content)) as port:
+        with pytest.raises(OutboundFailedError) as failed:
+            await send(f"http://127.0.0.1:{port}/secret")
+    assert "secret" not in failed.value.reason
+
+
+async def test_a_refused_connection_is_an_error() -> None:
+    """A port on which no server listens is an error."""
+    async with serve(reply(OK)) as port:
+        pass
+    with pytest.raises(OutboundFailedError, match="connection failed"):
+        await send(f"http://127.0.0.1:{port}/")
+
+
+def create_certificate(folder: Path, name: str) -> ssl.SSLContext:
+    """Create a self-signed certificate for a name; return the server's context. ``cert.pem`` is the certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    alternative = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.9"))])
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now() - timedelta(days=1))
+        .not_valid_after(now() + timedelta(days=1))
+        .add_extension(alternative, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
+
+
+async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> None:
+    """A trusted certificate of the host name is accepted; another name and an unknown issuer are errors."""
+    context = create_certificate(tmp_path, "hooks.example")
+    trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+    async with serve(reply(OK), context) as port:
+        assert (await send(f"https://hooks.example:{port}/", tls=trusting)).status == 200
+        for url, tls in ((f"https://other.example:{port}/", trusting), (f"https://hooks.example:{port}/", None)):
+            with pytest.raises(OutboundFailedError, match="certificate is not valid"):
+                await send(url, tls=tls)
+
+
+async def test_simultaneous_look_ups_are_one() -> None:
+    """Requests to one name at the same time look it up once."""
+    hosts: list[str] = []
+
+    def look_up(host: str) -> Sequence[str]:
+        hosts.append(host)
+        return ["127.0.0.1"]
+
+    client = CheckedHttp(LOOPBACK, look_up=look_up)
+    async with serve(reply(OK)) as port:
+        request = OutboundRequest(parse_outbound_url(f"http://hooks.example:{port}/"))
+        replies = await asyncio.gather(*(client.send(request) for _ in range(3)))
+    assert [each.status for each in replies] == [200, 200, 200]
+    assert hosts == ["hooks.example"]
+    await client.close()

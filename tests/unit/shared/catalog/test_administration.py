@@ -1,0 +1,124 @@
+"""Tests of changes to single items by concurrent administrators, and of their order of refusals."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.auth.rights import AccessRight
+from shared.catalog.administration import Administration, find_item
+from shared.catalog.change_rules import Caller
+from shared.catalog.diff import CatalogPlan, ItemChange
+from shared.catalog.document import load_document
+from shared.catalog.etags import compute_definition_etag
+from shared.catalog.items import ItemKind
+from shared.catalog.models import Connection, Member, Surface
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.service import CommittedPlan
+from shared.conditional_requests import UNCONDITIONAL, condition_from_headers
+from shared.errors import WorkspaceError
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.stores import Plant, plant
+
+FIRST, SECOND = "admin@plant-a.example", "second@plant-a.example"
+TWO_ADMINISTRATORS = PLANT.replace(
+    "team:\n", f"team:\n  - {{id: {SECOND}, name: Second, role: Admin}}\n"
+)  # fmt: skip
+
+
+@pytest.fixture
+async def plants(tmp_path: Path) -> AsyncIterator[list[Plant]]:
+    """Yield the stores of two processes over a workspace with two administrators."""
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
+        await opened[0].service.apply(load_document(TWO_ADMINISTRATORS, "w.yaml"), "apply")
+        yield opened
+
+
+def caller(user: str = FIRST) -> Caller:
+    """Return an administrator."""
+    return Caller(user, frozenset(AccessRight))
+
+
+def build_viewer(key: str) -> Any:
+    """Return the builder of a member without rights to manage."""
+    return lambda _: Member.model_validate({"id": key, "name": key, "role": "Viewer"})
+
+
+async def get_code(call: Any) -> str:
+    """Return the code of an error; empty without an error."""
+    try:
+        await call
+    except WorkspaceError as error:
+        return error.code
+    return ""
+
+
+async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) -> None:
+    """Of two concurrent demotions in two processes one is refused, whichever commits first."""
+    one, two = (Administration(each.service) for each in plants)
+    codes = await asyncio.gather(
+        get_code(one.put(caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
+        get_code(two.put(caller(SECOND), ItemKind.MEMBER, FIRST, build_viewer(FIRST), UNCONDITIONAL)),
+    )
+    assert sorted(codes) == ["", "ACCESS_RIGHT_MISSING"]
+
+
+async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Plant]) -> None:
+    """Of two concurrent removals one finds no item."""
+    administrations = [Administration(each.service) for each in plants]
+    codes = await asyncio.gather(
+        *(get_code(one.delete(caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
+    )
+    assert sorted(codes) == ["", "MEMBER_NOT_FOUND"]
+
+
+async def test_refusals_come_before_conditions(plants: list[Plant]) -> None:
+    """A rule that the change breaks is reported before a condition that fails; a missing item matches no condition."""
+    administration = Administration(plants[0].service)
+    stale = condition_from_headers('"stale"', None)
+    used = administration.delete(caller(), ItemKind.SURFACE, "cooling", stale)
+    assert await get_code(used) == "SURFACE_IN_USE"
+    without = Caller(FIRST, frozenset(AccessRight) - {AccessRight.CATALOG_MANAGE})
+    assert await get_code(administration.delete(without, ItemKind.SURFACE, "cooling", stale)) == "ACCESS_RIGHT_MISSING"
+    assert await get_code(administration.delete(caller(), ItemKind.SURFACE, "none", stale)) == "PRECONDITION_FAILED"
+    assert await get_code(administration.delete(caller(), ItemKind.SURFACE, "none", UNCONDITIONAL)) == (
+        "SURFACE_NOT_FOUND"
+    )
+
+
+async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
+    """A PUT of the stored definition writes neither a version nor an event, and keeps the last editor."""
+    administration = Administration(plants[0].service)
+    stored = await administration.find(ItemKind.SURFACE, "cooling")
+    assert stored is not None
+    surface = Surface.model_validate(stored.definition)
+    before, events = await plants[0].store.load(), await plants[0].list_events()
+    matching = condition_from_headers(compute_definition_etag(stored.definition), None)
+    replaced = await administration.put(caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
+    assert (replaced.item, replaced.is_new) == (stored, False)
+    assert (await plants[0].store.load(), await plants[0].list_events()) == (before, events)
+
+
+async def test_a_definition_of_an_earlier_version_is_equal(
+    plants: list[Plant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stored definition without the members of newer versions is equal to one with their defaults."""
+    service = plants[0].service
+    catalog = await service.load()
+    stored = find_item(catalog, ItemKind.CONNECTION, "rig")
+    assert stored is not None
+    connection = Connection.model_validate(stored.definition)
+    del stored.definition["signals"]
+    plans: list[Sequence[ItemChange]] = []
+
+    async def change(decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
+        plans.append(decide(catalog))
+        return CommittedPlan(CatalogPlan(()), catalog)
+
+    monkeypatch.setattr(service, "change", change)
+    await Administration(service).put(caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
+    assert plans == [[]]

@@ -1,0 +1,291 @@
+"""Tests of the rules for changes over HTTPS."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+from shared.catalog.change_rules import KIND_RIGHTS, Caller, check_changes
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import MODELS, ItemKind, to_definition
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+ADMIN = Caller("admin@p", frozenset(AccessRight))
+DEPUTY = Caller("deputy@p", frozenset(AccessRight))
+TEAM_MANAGER = Caller("manager@p", ROLE_RIGHTS[Role.EDITOR] | {AccessRight.TEAM_MANAGE})
+
+
+def build_item(kind: ItemKind, key: str, /, **fields: Any) -> CatalogItem:
+    """Return a stored item with the defaults of its model."""
+    definition = to_definition(MODELS[kind].model_validate(fields))
+    return CatalogItem(kind, key, definition, ItemOrigin.DECLARED, AT, AT, "apply")
+
+
+def build_member(key: str, role: str = "Viewer", **fields: Any) -> CatalogItem:
+    """Return a stored member."""
+    return build_item(ItemKind.MEMBER, key, id=key, name=key, role=role, **fields)
+
+
+APPROVAL = {"approvedBy": "approver@p", "approvedAt": AT}
+STORED = StoredCatalog(
+    3,
+    (
+        build_item(ItemKind.SETTINGS, "-", tier="pro", policies={"provenance": {}}),
+        build_member("admin@p", "Admin"),
+        build_member("gone@p", "Admin", enabled=False),
+        build_member("robot", "Admin", service=True),
+        build_member("manager@p", "Editor", rights=["Workspace.Team.Manage"]),
+        build_member("deputy@p", "Editor", rights=list(AccessRight)),
+        build_member("approver@p", "Editor", rights=["Workspace.WarmQuery.Approve"]),
+        build_member("viewer@p", oid="ABC"),
+        build_item(ItemKind.MEMBER_STATE, "former@p", retiredAt=AT),
+        build_item(ItemKind.CONNECTION, "rig", lookup="rig", name="Rig", type="CLOUD_EVENT_HUB"),
+        build_item(ItemKind.CONNECTION, "spare", lookup="spare", name="Spare", type="CLOUD_EVENT_HUB"),
+        build_item(ItemKind.SURFACE, "hall", lookup="hall", name="Hall", connections=["rig"]),
+        build_item(ItemKind.SURFACE, "yard", lookup="yard", name="Yard", connections=["rig"]),
+        build_item(ItemKind.CONTAINER, "orders/lines", name="lines", partitionKeyPath="/line", dataClass="operational"),
+        build_item(
+            ItemKind.WARM_QUERY, "q1", lookup="q1", name="First", surface="hall", kql="Telemetry", approval=APPROVAL
+        ),
+        build_item(ItemKind.CONNECTION, "watched", lookup="watched", name="Watched", type="CLOUD_EVENT_HUB"),
+        build_item(ItemKind.SURFACE, "alerts", lookup="alerts", name="Alerts"),
+        build_item(
+            ItemKind.ALERT_RULE,
+            "silent",
+            lookup="silent",
+            name="Silent",
+            severity="info",
+            surface="alerts",
+            kind="absence",
+            every="PT1M",
+            connections=["watched"],
+            after="PT5M",
+        ),
+    ),
+)
+
+
+def find(kind: ItemKind, key: str) -> dict[str, Any]:
+    """Return a stored definition."""
+    return next(item.definition for item in STORED.items if (item.kind, item.key) == (kind, key))
+
+
+def change(kind: ItemKind, key: str, **fields: Any) -> ItemChange:
+    """Return the change of some fields of a stored item."""
+    before = find(kind, key)
+    return ItemChange(kind, key, before, {**before, **fields})
+
+
+def add(item: CatalogItem) -> ItemChange:
+    """Return the addition of an item."""
+    return ItemChange(item.kind, item.key, None, item.definition)
+
+
+def remove(kind: ItemKind, key: str) -> ItemChange:
+    """Return the removal of a stored item."""
+    return ItemChange(kind, key, find(kind, key), None)
+
+
+def get_error(changes: list[ItemChange], caller: Caller = ADMIN) -> WorkspaceError:
+    """Return the error of a set of changes."""
+    with pytest.raises(WorkspaceError) as raised:
+        check_changes(STORED, changes, caller)
+    return raised.value
+
+
+MEMBER, CONNECTION, SURFACE = ItemKind.MEMBER, ItemKind.CONNECTION, ItemKind.SURFACE
+SETTINGS, QUERY, CONTAINER = ItemKind.SETTINGS, ItemKind.WARM_QUERY, ItemKind.CONTAINER
+RULE = ItemKind.ALERT_RULE
+PERMITTED: dict[str, tuple[Caller, list[ItemChange]]] = {
+    "no change": (ADMIN, []),
+    "add a member": (ADMIN, [add(build_member("new@p", "Admin"))]),
+    "a caller without the role grants its own rights": (TEAM_MANAGER, [add(build_member("new@p", "Editor"))]),
+    "rename oneself": (TEAM_MANAGER, [change(MEMBER, "manager@p", name="Boss")]),
+    "remove a disabled administrator": (ADMIN, [remove(MEMBER, "gone@p")]),
+    "replace the administrator": (
+        DEPUTY,
+        [change(MEMBER, "viewer@p", role="Admin"), change(MEMBER, "admin@p", role="Viewer")],
+    ),
+    "disable an approver": (ADMIN, [change(MEMBER, "approver@p", enabled=False)]),
+    "remove an approver with the query": (ADMIN, [remove(MEMBER, "approver@p"), remove(QUERY, "q1")]),
+    "remove a connection that no surface has": (ADMIN, [remove(CONNECTION, "spare")]),
+    "remove a connection from all surfaces": (
+        ADMIN,
+        [
+            change(SURFACE, "hall", connections=[]),
+            change(SURFACE, "yard", connections=["spare"]),
+            remove(CONNECTION, "rig"),
+        ],
+    ),
+    "add a connection with its surface": (
+        ADMIN,
+        [
+            add(build_item(SURFACE, "new", lookup="new", name="New", connections=["fresh"])),
+            add(build_item(CONNECTION, "fresh", lookup="fresh", name="Fresh", type="CLOUD_IOT_HUB")),
+        ],
+    ),
+    "remove a surface without queries": (ADMIN, [remove(SURFACE, "yard")]),
+    "change a policy": (ADMIN, [change(SETTINGS, "-", policies={"provenance": {"requireReasonText": True}})]),
+    "keep one's object id": (ADMIN, [change(MEMBER, "viewer@p", name="Same oid")]),
+}
+REJECTED: dict[str, tuple[str, Caller, list[ItemChange]]] = {
+    "grant a role with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [add(build_member("new@p", "Admin"))]),
+    "grant a single right": (
+        "RIGHT_NOT_HELD",
+        TEAM_MANAGER,
+        [change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])],
+    ),
+    "edit a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "admin@p", name="Other")]),
+    "demote a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "admin@p", role="Viewer")]),
+    "remove a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [remove(MEMBER, "approver@p")]),
+    "edit a disabled member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "gone@p", name="G")]),
+    "create a disabled member with more rights": (
+        "RIGHT_NOT_HELD",
+        TEAM_MANAGER,
+        [add(build_member("new@p", "Admin", enabled=False))],
+    ),
+    "use a token with fewer rights than one has": (
+        "RIGHT_NOT_HELD",
+        Caller("admin@p", frozenset({AccessRight.TEAM_MANAGE})),
+        [change(MEMBER, "viewer@p", name="V")],
+    ),
+    "demote the last administrator": (
+        "LAST_ADMINISTRATOR",
+        DEPUTY,
+        [change(MEMBER, "admin@p", role="Editor")],
+    ),
+    "disable the last administrator": ("LAST_ADMINISTRATOR", DEPUTY, [change(MEMBER, "admin@p", enabled=False)]),
+    "turn the last administrator into a service": (
+        "LAST_ADMINISTRATOR",
+        ADMIN,
+        [change(MEMBER, "admin@p", service=True)],
+    ),
+    "demote the last administrator, who keeps the right": (
+        "LAST_ADMINISTRATOR",
+        ADMIN,
+        [change(MEMBER, "admin@p", role="Editor", rights=["Workspace.Team.Manage"])],
+    ),
+    "drop one's own right": ("SELF_LOCKOUT", TEAM_MANAGER, [change(MEMBER, "manager@p", rights=[])]),
+    "disable oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [change(MEMBER, "manager@p", enabled=False)]),
+    "remove oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [remove(MEMBER, "manager@p")]),
+    "disable oneself as the last administrator": (
+        "SELF_LOCKOUT",
+        ADMIN,
+        [change(MEMBER, "admin@p", enabled=False)],
+    ),
+    "use a retired id": ("MEMBER_ID_RETIRED", ADMIN, [add(build_member("former@p"))]),
+    "use a look-alike of a retired id": ("MEMBER_ID_RETIRED", ADMIN, [add(build_member("Former@P"))]),
+    "use a look-alike of another id": ("MEMBER_ID_TAKEN", ADMIN, [add(build_member("Viewer@p"))]),
+    "use the object id of another": ("MEMBER_OID_TAKEN", ADMIN, [change(MEMBER, "manager@p", oid="abc")]),
+    "remove a connection of a surface": ("CONNECTION_IN_USE", ADMIN, [remove(CONNECTION, "rig")]),
+    "remove a surface with queries": ("SURFACE_IN_USE", ADMIN, [remove(SURFACE, "hall")]),
+    "remove a connection that a rule watches": ("CONNECTION_IN_USE", ADMIN, [remove(CONNECTION, "watched")]),
+    "remove a surface with alert rules": ("SURFACE_IN_USE", ADMIN, [remove(SURFACE, "alerts")]),
+    "remove an approver": ("MEMBER_IN_USE", ADMIN, [remove(MEMBER, "approver@p")]),
+    "change a partition key path": (
+        "PARTITION_KEY_IMMUTABLE",
+        ADMIN,
+        [change(CONTAINER, "orders/lines", partitionKeyPath="/id")],
+    ),
+    "switch provenance off": ("PROVENANCE_REQUIRED", ADMIN, [change(SETTINGS, "-", policies={"provenance": None})]),
+}
+
+
+@pytest.mark.parametrize("name", PERMITTED)
+def test_permitted_changes(name: str) -> None:
+    """A change that breaks no rule raises nothing."""
+    caller, changes = PERMITTED[name]
+    check_changes(STORED, changes, caller)
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_rejected_changes(name: str) -> None:
+    """Each rule has its own code; escalation is FORBIDDEN, and the other rules are conflicts."""
+    code, caller, changes = REJECTED[name]
+    error = get_error(changes, caller)
+    assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
+
+
+def test_missing_rights_are_named() -> None:
+    """The error names each right that the caller lacks."""
+    error = get_error([change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])], TEAM_MANAGER)
+    assert error.members == {"accessRights": ["Workspace.Keys.Manage"]}
+    assert "Workspace.Keys.Manage" in error.detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "used_by"),
+    [
+        (CONNECTION, "rig", ["hall", "yard"]),
+        (SURFACE, "hall", ["q1"]),
+        (MEMBER, "approver@p", ["q1"]),
+        (CONNECTION, "watched", ["silent"]),
+        (SURFACE, "alerts", ["silent"]),
+    ],
+)
+def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
+    """The error names the items that use the removed one."""
+    assert get_error([remove(kind, key)]).members == {"usedBy": used_by}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        (change(SURFACE, "yard", connections=["rig", "nowhere"]), "connections[1]"),
+        (change(QUERY, "q1", surface="nowhere"), "surface"),
+        (change(RULE, "silent", surface="nowhere"), "surface"),
+        (change(RULE, "silent", query="nothing"), "query"),
+        (change(RULE, "silent", connections=["watched", "nowhere"]), "connections[1]"),
+        (change(SETTINGS, "-", tier="enterprise"), "tier"),
+        (change(SETTINGS, "-", limits={"requestsPerMinute": 1, "concurrent": 1}), "limits"),
+    ],
+)
+def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
+    """Unknown references and read-only settings are errors of the field, and come before all other errors."""
+    for changes in ([changed], [changed, remove(CONNECTION, "rig")]):
+        error = get_error(changes)
+        assert error.kind is Kind.INVALID
+        assert [listed["field"] for listed in error.members["errors"]] == [field]  # type: ignore[attr-defined]
+
+
+def test_missing_rights_come_before_conflicts() -> None:
+    """A caller without the rights does not learn about conflicts."""
+    caller = Caller("admin@p", frozenset({AccessRight.CATALOG_MANAGE, AccessRight.TEAM_MANAGE}))
+    error = get_error([remove(CONNECTION, "rig"), change(MEMBER, "admin@p", role="Viewer")], caller)
+    assert error.code == "RIGHT_NOT_HELD"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ItemKind if kind is not ItemKind.MEMBER_STATE])
+def test_each_kind_requires_its_right(kind: ItemKind) -> None:
+    """A caller without the right to change a kind gets an error that names the right."""
+    right = KIND_RIGHTS[kind]
+    caller = Caller("admin@p", frozenset(AccessRight) - {right})
+    unchanged = {"connections": [], "surface": "hall", "role": "Viewer", "enabled": True, "policies": {}}
+    error = get_error([ItemChange(kind, "any", None, unchanged)], caller)
+    assert (error.code, error.members) == ("ACCESS_RIGHT_MISSING", {"accessRight": right, "accessRights": [right]})
+
+
+@pytest.mark.parametrize("user", ["viewer@p", "gone@p", "nobody@p"])
+def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
+    """A caller whom another administrator has demoted, disabled or removed meanwhile cannot use the earlier rights."""
+    caller = Caller(user, frozenset(AccessRight))
+    assert get_error([change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
+
+
+def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
+    """Only changed items must have known references, so that old data can be edited."""
+    dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
+    stored = StoredCatalog(4, (*STORED.items, dangling))
+    check_changes(stored, [change(MEMBER, "viewer@p", name="V")], ADMIN)
+
+
+def test_the_other_owner_of_an_object_id_is_named() -> None:
+    """The error about an object id that is taken names the member that has it."""
+    _, caller, changes = REJECTED["use the object id of another"]
+    with pytest.raises(
+        WorkspaceError, match=r"^Field `oid` of manager@p must be unique; abc is already the object id of"
+    ):
+        check_changes(STORED, changes, caller)

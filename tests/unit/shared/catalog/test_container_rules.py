@@ -1,0 +1,47 @@
+"""Tests of the rules for changes of containers' records."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.catalog.container_rules import check_partition_key_paths, find_new_evidence
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemKind
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+CONTAINER = {"name": "orders", "partitionKeyPath": "/line", "dataClass": "operational"}
+
+
+def build_stored(data_class: str) -> StoredCatalog:
+    """Return a catalog with one container."""
+    definition = {**CONTAINER, "dataClass": data_class}
+    return StoredCatalog(1, (CatalogItem("container", "db/orders", definition, ItemOrigin.API, AT, AT, "admin@p"),))
+
+
+def declare(*names: str) -> WorkspaceDocument:
+    """Return a document with evidence containers of these names."""
+    containers: list[dict[str, Any]] = [{**CONTAINER, "name": name, "dataClass": "evidence"} for name in names]
+    stores = [{"lookup": "mes", "databases": [{"lookup": "db", "containers": containers}]}]
+    return WorkspaceDocument.model_validate({"workspace": {"id": "p", "name": "P"}, "dataStores": stores})
+
+
+def test_another_partition_key_path_is_rejected() -> None:
+    """An existing container keeps its path; a new or a removed one may have any."""
+    changed = ItemChange(ItemKind.CONTAINER, "db/orders", CONTAINER, {**CONTAINER, "partitionKeyPath": "/id"})
+    with pytest.raises(WorkspaceError) as caught:
+        check_partition_key_paths([changed])
+    assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "PARTITION_KEY_IMMUTABLE")
+    assert "/line" in caught.value.detail
+    for before, after in ((CONTAINER, {**CONTAINER, "expose": ["list"]}), (None, CONTAINER), (CONTAINER, None)):
+        check_partition_key_paths([ItemChange(ItemKind.CONTAINER, "db/orders", before, after)])
+
+
+def test_only_new_evidence_is_found() -> None:
+    """A stored evidence container may be declared; a new one and a changed one may not."""
+    [path] = find_new_evidence(declare("orders", "fresh"), build_stored("evidence"))
+    assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
+    assert len(list(find_new_evidence(declare("orders"), build_stored("operational")))) == 1

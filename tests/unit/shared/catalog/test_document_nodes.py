@@ -1,0 +1,15 @@
+"""Tests of the positions of a document's values."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.document_nodes import LineIndex
+
+
+@given(st.lists(st.integers(0, 90_000), max_size=4), st.integers(0, 200_000))
+def test_line_and_column_count_from_1(lengths: list[int], offset: int) -> None:
+    """The position of a character is that of a plain count, in short and in long texts."""
+    text = "\n".join("x" * length for length in lengths)
+    offset = min(offset, len(text))
+    before = text[:offset]
+    assert LineIndex(text).locate(offset) == (before.count("\n") + 1, offset - before.rfind("\n"))

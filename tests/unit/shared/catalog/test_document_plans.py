@@ -1,0 +1,83 @@
+"""Plans of workspace documents: signed approvals of queries, over HTTPS and by the command."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import Caller
+from shared.catalog.document_plans import plan_document, plan_document_of_command
+from shared.catalog.items import items_from_document
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+
+AT = datetime(2026, 12, 1, tzinfo=UTC)
+CALLER = Caller("admin@p", frozenset(AccessRight))
+APPROVAL = {"approvedBy": "admin@p", "approvedAt": AT}
+SIGNATURE = {
+    "userId": "admin@p",
+    "printedName": "Admin",
+    "meaning": "approval",
+    "signedAt": AT,
+    "authTime": AT,
+    "authMethods": ["key"],
+    "recordHash": "ab" * 32,
+}
+SIGNED = {**APPROVAL, "signature": SIGNATURE}
+
+
+def build_document(
+    approval: dict[str, Any] | None, *, queries: str = "off", kql: str = "Telemetry"
+) -> WorkspaceDocument:
+    """Return a document with one query."""
+    return WorkspaceDocument.model_validate(
+        {
+            "workspace": {"id": "plant-a", "name": "A"},
+            "policies": {"provenance": {}, "signatures": {"queries": queries}},
+            "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}],
+            "surfaces": [{"lookup": "hall", "name": "Hall"}],
+            "warmQueries": [{"lookup": "q", "name": "Q", "surface": "hall", "kql": kql, "approval": approval}],
+        }
+    )
+
+
+def store(document: WorkspaceDocument) -> StoredCatalog:
+    """Return the catalog after a document was applied."""
+    items = items_from_document(document).items()
+    return StoredCatalog(
+        1, tuple(CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply") for item, definition in items)
+    )
+
+
+def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
+    """Return the keys of the queries that a plan changes, over HTTPS and by the command."""
+    plans = (plan_document(document, stored, CALLER).plan, plan_document_of_command(document, stored))
+    return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
+
+
+@pytest.mark.parametrize("queries", ["off", "required"])
+@pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
+def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
+    """A document that repeats a stored approval keeps its signature, also if it omits the signature."""
+    stored = store(build_document(SIGNED, queries=queries))
+    assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
+
+
+@pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
+def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
+    """A signature that is not stored makes the query a draft, and the command says why."""
+    stored = store(build_document(None))
+    plan = plan_document_of_command(build_document(declared), stored)
+    assert [note.key for note in plan.retained] == ["q"]
+    assert "cannot sign" in plan.retained[0].reason
+    assert list_changes(build_document(declared), stored) == [[], []]
+
+
+def test_a_changed_text_does_not_keep_the_signature() -> None:
+    """The signature belongs to the text that was signed."""
+    stored = store(build_document(SIGNED))
+    changed = build_document(APPROVAL, kql="Telemetry | take 1")
+    [change] = [change for change in plan_document_of_command(changed, stored).changes if change.kind == "warmQuery"]
+    assert change.after is not None
+    assert "signature" not in (change.after["approval"] or {})

@@ -1,0 +1,54 @@
+"""Tests of planning and applying documents over HTTPS."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import Caller
+from shared.catalog.document import DocumentFormat, load_document
+from shared.catalog.document_plans import DocumentPlan
+from shared.catalog.document_service import DocumentService
+from shared.conditional_requests import Condition, EntityTags
+from shared.errors import WorkspaceError
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.stores import plant
+
+CALLER = Caller("admin@plant-a.example", frozenset(AccessRight))
+WITHOUT = PLANT.partition("dataStores:")[0].encode()
+"""The document without its data stores."""
+
+
+def list_changes(planned: DocumentPlan) -> list[tuple[str, str]]:
+    """Return kind and key of each change."""
+    return [(change.kind, change.key) for change in planned.plan.changes]
+
+
+async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path) -> None:
+    """A plan asks the account once for each database with undeclared records, and its tag binds the answer."""
+    containers = {"recipes", "other"}
+    asked: list[tuple[str, str]] = []
+
+    async def list_containers(store: str, database: str) -> Collection[str]:
+        asked.append((store, database))
+        return sorted(containers)
+
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(load_document(PLANT, "w.yaml"), "apply")
+        service = DocumentService(opened.service, list_containers)
+        complete = await service.load(PLANT.encode(), DocumentFormat.YAML)
+        assert list_changes(await service.plan(complete, CALLER)) == []
+        assert asked == []
+        loaded = await service.load(WITHOUT, DocumentFormat.YAML)
+        planned = await service.plan(loaded, CALLER)
+        assert asked == [("mes", "orders")]
+        assert list_changes(planned) == [("container", "orders/workorders")]
+        condition = Condition(match=EntityTags(strong=(planned.tag,)))
+        containers.add("workorders")
+        with pytest.raises(WorkspaceError) as caught:
+            await service.apply(loaded, CALLER, condition)
+        assert caught.value.code == "PRECONDITION_FAILED"
+        containers.clear()
+        removed = list_changes(await service.plan(loaded, CALLER))
+        assert removed == [("container", "orders/recipes"), ("container", "orders/workorders"), ("dataStore", "mes")]

@@ -1,0 +1,91 @@
+"""Tests of exporting the catalog: an exported document always plans empty."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import Caller
+from shared.catalog.document import DocumentFormat, load_located_document
+from shared.catalog.document_plans import plan_document
+from shared.catalog.export import export_document
+from shared.catalog.items import ItemKind, items_from_document
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.yaml_writer import write_yaml
+from shared.errors import WorkspaceError
+from tests.unit.shared.catalog.documents import valid_documents
+
+AT = datetime(2026, 12, 1, tzinfo=UTC)
+CALLER = Caller("admin@p", frozenset(AccessRight))
+
+
+def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
+    """Return the catalog after a document was applied and the API changed or created the items of another one."""
+    items = {
+        item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
+        for item, definition in items_from_document(declared).items()
+    }
+    for item, definition in items_from_document(edited).items() if edited else ():
+        origin = items[item].origin if item in items else ItemOrigin.API
+        items[item] = CatalogItem(*item, definition, origin, AT, AT, "editor@p")
+    return StoredCatalog(1, tuple(items[item] for item in sorted(items)))
+
+
+def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
+    """Return kind and key of each change that a document requires."""
+    loaded = load_located_document(text, "body", text_format, checks_approvers=False)
+    return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
+
+
+@given(valid_documents(), st.none() | valid_documents())
+def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
+    """Any applied document, also after changes through the API, plans empty after its export in either format."""
+    stored = build_catalog(declared, edited)
+    document = export_document(stored)
+    assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
+    assert plan_text("".join(write_yaml(document)), DocumentFormat.YAML, stored) == []
+
+
+def test_an_approver_without_the_right_stays_in_the_export() -> None:
+    """An approval by a member who can no longer approve is exported and plans empty."""
+    document = WorkspaceDocument.model_validate(
+        {
+            "workspace": {"id": "plant-a", "name": "A"},
+            "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, {"id": "x@p", "name": "X", "role": "Viewer"}],
+            "surfaces": [{"lookup": "hall", "name": "Hall"}],
+            "warmQueries": [
+                {
+                    "lookup": "q",
+                    "name": "Q",
+                    "surface": "hall",
+                    "kql": "Telemetry",
+                    "approval": {"approvedBy": "x@p", "approvedAt": AT},
+                }
+            ],
+        }
+    )
+    stored = build_catalog(document)
+    exported = export_document(stored)
+    assert exported["warmQueries"][0]["approval"]["approvedBy"] == "x@p"
+    assert plan_text(json.dumps(exported), DocumentFormat.JSON, stored) == []
+
+
+def test_the_state_of_removed_members_is_not_exported() -> None:
+    """A document has no members but those of the team, and no tier limits if there are none."""
+    document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}})
+    state = CatalogItem(ItemKind.MEMBER_STATE, "gone@p", {"retiredAt": "x"}, ItemOrigin.API, AT, AT, "admin@p")
+    exported = export_document(StoredCatalog(2, (*build_catalog(document).items, state)))
+    assert exported["team"] == []
+    assert "limits" not in exported
+    assert "provenance" not in exported["policies"]
+
+
+def test_an_empty_catalog_cannot_be_exported() -> None:
+    """Before the first document there is nothing to export."""
+    with pytest.raises(WorkspaceError) as caught:
+        export_document(StoredCatalog(0, ()))
+    assert caught.value.code == "WORKSPACE_NOT_DECLARED"

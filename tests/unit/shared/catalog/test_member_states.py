@@ -1,0 +1,57 @@
+"""Tests of the state of members that outlives their definitions."""
+
+from pathlib import Path
+
+from shared.catalog.document import load_document
+from shared.catalog.member_states import find_retired_ids
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import StoredCatalog
+from shared.timestamps import parse_rfc3339
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.stores import plant
+
+VIEWER = "  - {id: viewer@plant-a.example, name: Viewer, role: Viewer}\n"
+VIEWER_ID = "viewer@plant-a.example"
+DOCUMENT = load_document(PLANT, "w.yaml")
+DISABLED = load_document(PLANT.replace("Viewer, role: Viewer", "Viewer, role: Viewer, enabled: false"), "w.yaml")
+REMOVED = load_document(PLANT.replace(VIEWER, ""), "w.yaml")
+
+
+def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
+    """Return the stored state of the viewer."""
+    return next((item.definition for item in stored.items if (item.kind, item.key) == ("memberState", VIEWER_ID)), None)
+
+
+async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
+    """Each change of a member has its state in the same version, and the state survives later changes."""
+    async with plant(tmp_path) as opened:
+
+        async def apply(document: WorkspaceDocument) -> StoredCatalog:
+            await opened.service.apply(document, "apply")
+            return await opened.store.load()
+
+        assert read_state(await apply(DOCUMENT)) is None
+        disabled = read_state(await apply(DISABLED))
+        assert disabled is not None
+        assert disabled["retiredAt"] is None
+        enabled = read_state(await apply(DOCUMENT))
+        assert enabled is not None
+        assert parse_rfc3339(enabled["tokensValidFrom"] or "") > parse_rfc3339(disabled["tokensValidFrom"] or "")
+        stored = await apply(REMOVED)
+        removed = read_state(stored)
+        assert removed is not None
+        assert removed["tokensValidFrom"] == enabled["tokensValidFrom"]
+        assert parse_rfc3339(removed["retiredAt"] or "") > parse_rfc3339(removed["tokensValidFrom"] or "")
+        assert find_retired_ids(stored) == {VIEWER_ID}
+
+
+async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
+    """A plan does not mention states, and only the change of the member is an event."""
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await opened.service.apply(DISABLED, "apply")
+        await opened.service.apply(REMOVED, "apply")
+        plan = await opened.service.plan(REMOVED)
+        assert (plan.changes, plan.retained) == ((), ())
+        actions = [action for action, entity in await opened.list_events() if entity == VIEWER_ID]
+        assert actions == ["Catalog.Member.Created", "Catalog.Member.Updated", "Catalog.Member.Removed"]

@@ -1,0 +1,58 @@
+"""Tests of declared OAuth clients in workspace documents."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import KIND_RIGHTS
+from shared.catalog.commits import build_event
+from shared.catalog.diff import ItemChange
+from shared.catalog.document import load_document
+from shared.catalog.items import ItemKind
+from shared.catalog.oauth_models import OAuthClient
+from shared.catalog.problems import DocumentError
+from shared.provenance.ports import Target
+
+CLIENT = {"id": "grafana", "name": "Grafana", "redirectUris": ["https://grafana.example/login"]}
+
+
+def test_a_client_is_declared() -> None:
+    """A client has an id, a name and redirect URIs."""
+    client = OAuthClient.model_validate(CLIENT)
+    assert client.redirect_uris == ("https://grafana.example/login",)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"id": "https://app.example/client.json"},
+        {"id": ""},
+        {"id": "a b"},
+        {"redirectUris": []},
+        {"redirectUris": ["http://grafana.example/login"]},
+        {"redirectUris": ["https://grafana.example/login"] * 21},
+        {"secret": "x"},
+    ],
+)
+def test_other_clients_are_rejected(members: dict[str, Any]) -> None:
+    """An id is no address, a redirect URI is valid, and a client has no secret."""
+    with pytest.raises(ValidationError):
+        OAuthClient.model_validate(CLIENT | members)
+
+
+def test_changes_of_clients_need_the_right_to_manage_the_team() -> None:
+    """Whoever may change clients decides about access, and the change is an event of the AccessControl chain."""
+    assert KIND_RIGHTS[ItemKind.OAUTH_CLIENT] is AccessRight.TEAM_MANAGE
+    event = build_event(ItemChange(ItemKind.OAUTH_CLIENT, "grafana", None, CLIENT), "admin@t", "plant-t", "e1")
+    assert (event.target, event.event["ActionType"]) == (Target.ACCESS_CONTROL, "Catalog.OauthClient.Created")
+
+
+def test_ids_are_unique() -> None:
+    """Two clients with one id are a problem of the document, at the second one."""
+    document = {"workspace": {"id": "p", "name": "P"}, "oauthClients": [CLIENT, CLIENT]}
+    with pytest.raises(DocumentError) as caught:
+        load_document(json.dumps(document), "document.json")
+    assert "oauthClients[1].id" in str(caught.value)

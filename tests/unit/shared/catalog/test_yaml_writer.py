@@ -1,0 +1,49 @@
+"""Tests of writing YAML: every value is read back unchanged, by YAML 1.2 and by YAML 1.1."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.document_nodes import LocatedValues
+from shared.catalog.yaml_document import parse_yaml
+from shared.catalog.yaml_writer import write_yaml
+
+_TEXT = st.text(max_size=20) | st.text(alphabet="ab \n:-#'\"|>\t", max_size=12)
+_NUMBER = st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+_VALUE = st.recursive(
+    st.none() | st.booleans() | _NUMBER | _TEXT,
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(_TEXT, children, max_size=3),
+    max_leaves=8,
+)
+
+
+def read(text: str) -> Any:
+    """Return the values of a YAML text."""
+    values = LocatedValues(parse_yaml(text, "w.yaml"), "w.yaml")
+    read_values = values.read()
+    assert values.problems == []
+    return read_values
+
+
+@given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
+def test_values_are_read_back(document: dict[str, Any]) -> None:
+    """Any JSON value is read back equal and of the same type."""
+    assert json.dumps(read("".join(write_yaml(document)))) == json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    "text", ["no", "on", "1e3", "0o17", "0x1f", "2026-01-01", "~", "", "<<", "12:30", "1_000", "="]
+)
+def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
+    """A text that YAML 1.1 or 1.2 reads as another type stays a text for both."""
+    written = "".join(write_yaml({"value": [text]}))
+    assert read(written) == yaml.safe_load(written) == {"value": [text]}
+
+
+def test_queries_are_blocks_of_lines() -> None:
+    """A text of several lines is written line by line."""
+    assert "".join(write_yaml({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"

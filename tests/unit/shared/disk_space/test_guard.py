@@ -1,0 +1,90 @@
+"""Rule for a disk that is nearly full."""
+
+import pytest
+
+from shared.disk_space.guard import CACHE_SECONDS, DiskGuard, DiskState
+from shared.disk_space.ports import DiskUsage
+from shared.errors import Kind, WorkspaceError
+from tests.virtual_time import VirtualTime
+
+GB = 1_000_000_000
+
+
+class MovableDisk:
+    """Disk whose usage the test sets.
+
+    Attributes:
+        usage: current usage; an error is raised.
+        reads: number of reads.
+    """
+
+    def __init__(self, total: int, free: int) -> None:
+        self.usage: DiskUsage | OSError | None = DiskUsage(total, free)
+        self.reads = 0
+
+    async def read_usage(self) -> DiskUsage | None:
+        """Return or raise the current usage."""
+        self.reads += 1
+        if isinstance(self.usage, OSError):
+            raise self.usage
+        return self.usage
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "reserve", "state"),
+    [
+        (500 * GB, 2 * GB, None, DiskState.OK),
+        (500 * GB, 2 * GB - 1, None, DiskState.NEARLY_FULL),
+        (500 * GB, GB, None, DiskState.NEARLY_FULL),
+        (500 * GB, GB - 1, None, DiskState.FULL),
+        (GB, GB // 5, None, DiskState.OK),
+        (GB, GB // 10 - 1, None, DiskState.FULL),
+        (GB, GB // 2 - 1, GB // 2, DiskState.FULL),
+        (500 * GB, 0, 0, DiskState.OK),
+    ],
+)
+async def test_states(total: int, free: int, reserve: int | None, state: DiskState) -> None:
+    """Below the reserve the disk is full, below twice the reserve nearly full; the default is 1 GB or a tenth."""
+    assert await DiskGuard(MovableDisk(total, free), reserve).read_state() is state
+
+
+async def test_new_data_is_rejected_until_space_is_free() -> None:
+    """A full disk rejects new data with STORAGE_FULL; a second after space is free, new data is accepted again."""
+    time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
+    guard = DiskGuard(disk, runtime=time.runtime)
+    with pytest.raises(WorkspaceError) as caught:
+        await guard.require_space()
+    assert (caught.value.kind, caught.value.code) == (Kind.STORAGE_FULL, "STORAGE_FULL")
+    assert caught.value.members == {"retryAfter": 60}
+    disk.usage = DiskUsage(500 * GB, 400 * GB)
+    time.advance(CACHE_SECONDS)
+    await guard.require_space()
+
+
+async def test_the_usage_is_read_once_a_second() -> None:
+    """Calls within a second share one read of the disk."""
+    time, disk = VirtualTime(), MovableDisk(500 * GB, 400 * GB)
+    guard = DiskGuard(disk, runtime=time.runtime)
+    for _ in range(10):
+        await guard.require_space()
+    assert disk.reads == 1
+    time.advance(CACHE_SECONDS)
+    await guard.require_space()
+    assert disk.reads == 2
+
+
+async def test_a_disk_that_does_not_respond_retains_its_state() -> None:
+    """An error of the disk changes nothing, because the stores report their own failures."""
+    time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
+    guard = DiskGuard(disk, runtime=time.runtime)
+    assert await guard.read_state() is DiskState.FULL
+    disk.usage = OSError("stale file handle")
+    time.advance(CACHE_SECONDS)
+    assert await guard.read_state() is DiskState.FULL
+
+
+async def test_unlimited_stores_are_never_full() -> None:
+    """Stores without a limit accept everything."""
+    disk = MovableDisk(0, 0)
+    disk.usage = None
+    assert await DiskGuard(disk, 10 * GB).read_state() is DiskState.OK

@@ -1,0 +1,36 @@
+"""Tests of the GraphQL error codes."""
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.graphql_api.error_codes import to_error_object, to_extensions, to_graphql_code
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (Kind.INVALID, "VALIDATION_ERROR"),
+        (Kind.UNAUTHENTICATED, "UNAUTHORIZED"),
+        (Kind.FORBIDDEN, "FORBIDDEN"),
+        (Kind.NOT_FOUND, "RESOURCE_NOT_FOUND"),
+        (Kind.THROTTLED, "RATE_LIMITED"),
+        (Kind.UNAVAILABLE, "INTERNAL_ERROR"),
+    ],
+)
+def test_each_kind_has_a_code(kind: Kind, code: str) -> None:
+    """The kind of a service error determines the GraphQL error code."""
+    assert to_graphql_code(WorkspaceError(kind, "SOME_CODE", "detail")) == code
+
+
+def test_an_invalid_approved_query_is_an_internal_error() -> None:
+    """An error in an approved query is an internal error with its reason, because the caller did not write it."""
+    error = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "detail")
+    assert to_extensions(error) == {"code": "INTERNAL_ERROR", "reason": "QUERY_INVALID"}
+
+
+def test_invalid_fields_are_listed() -> None:
+    """The error object of a rejected request has the message and lists the invalid fields."""
+    error = invalid("limit", "must be at least 1")
+    shown = to_error_object(error)
+    assert (shown["message"], shown["path"]) == (error.detail, [])
+    assert shown["extensions"] == {"code": "VALIDATION_ERROR", "errors": error.members["errors"]}

@@ -1,0 +1,68 @@
+"""Tests of decoding request bodies."""
+
+import gzip
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.content_encoding import DECODERS, decode_body
+
+LIMIT = 16 * 1024 * 1024
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+
+
+def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
+    """Return the error of a body that cannot be decoded."""
+    with pytest.raises(WorkspaceError) as caught:
+        decode_body(body, encoding, limit)
+    return caught.value
+
+
+@given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
+def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
+    """A body of one or more gzip members or zstd frames decodes to their concatenated content."""
+    body = b"".join(ENCODERS[encoding](part) for part in parts)
+    assert decode_body(body, encoding, LIMIT) == b"".join(parts)
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
+    """A decoded body of exactly the limit is accepted; one more byte is rejected."""
+    assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
+    error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
+    assert (error.kind, error.code) == (Kind.TOO_LARGE, "BODY_TOO_LARGE")
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encoding: str) -> None:
+    """Decoding stops at the limit and never holds much more than it."""
+    member = ENCODERS[encoding](bytes(64 * 1024 * 1024))
+    bomb = member * 16
+    tracemalloc.start()
+    error = decode_error(bomb, encoding)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert error.code == "BODY_TOO_LARGE"
+    assert peak < LIMIT + 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_a_damaged_body_is_rejected(encoding: str) -> None:
+    """Other data, a body that ends too early, and data after the last member are rejected."""
+    whole = ENCODERS[encoding](b"x" * 1000)
+    for body in (b"{}", whole[:-1], whole + b"x"):
+        error = decode_error(body, encoding)
+        assert (error.kind, error.code) == (Kind.INVALID, "BODY_NOT_DECODABLE")
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_many_empty_members_are_rejected(encoding: str) -> None:
+    """A body may have 1,000 members; empty ones would cost time without reaching the limit of the size."""
+    member = ENCODERS[encoding](b"")
+    assert decode_body(member * 1000, encoding, LIMIT) == b""
+    assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

@@ -1,0 +1,121 @@
+"""Tests of deprecated operations and names."""
+
+from datetime import date
+from typing import Annotated, Any
+
+import pytest
+from pydantic import AliasChoices, BaseModel, Field
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.http.deprecations import (
+    FORMER_NAMES,
+    DeprecatedAlias,
+    Deprecation,
+    ModelWithAliases,
+    add_deprecation_headers,
+    find_deprecated_usage,
+)
+from shared.http.messages import Reply, Request
+from shared.http.operations import Access, Call, Group, Operation
+from shared.http.pipeline import RequestPipeline
+from shared.http.unknown_names import UnknownNames
+from shared.openapi.operations import build_operation
+from shared.openapi.schemas import SchemaRegistry
+
+OLD = Deprecation(date(2026, 1, 1), date(2027, 1, 1))
+GROUP = Group("test")
+
+
+class Inner(ModelWithAliases):
+    """Member with a former name."""
+
+    start: Annotated[int, DeprecatedAlias("from", OLD)] = Field(validation_alias=AliasChoices("start", "from"))
+
+
+class Outer(BaseModel):
+    """Body that contains a model with a former name."""
+
+    inner: Inner = Field(alias="range")
+
+
+@GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
+async def renamed(_: Call[Any, Outer]) -> Reply:
+    """Accept a body with a former name."""
+    return Reply(204)
+
+
+@GROUP.endpoint("GET", "old", access=Access.PUBLIC, unknown=UnknownNames.REJECT, deprecation=FORMER_NAMES)
+async def old(_: Call) -> Reply:
+    """Reply as a deprecated operation."""
+    return Reply(200, b"", {"Link": '</next>; rel="next"'})
+
+
+async def serve(method: str, path: str, body: bytes = b"") -> Reply:
+    """Send a request through a pipeline."""
+
+    async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
+        raise AssertionError(f"public operations need no credential: {authorization} {accepted}")
+
+    async def require_feature(feature: str) -> None:
+        raise AssertionError(f"the operations need no feature: {feature}")
+
+    return await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(
+        Request(method, path, "", {}, body)
+    )
+
+
+def find_operation(name: str) -> Operation:
+    """Return an operation of the test's group."""
+    return next(each for each in GROUP.operations if each.name == name)
+
+
+def test_twelve_months_are_between_the_dates() -> None:
+    """A deprecation announces the removal at least twelve months before."""
+    with pytest.raises(ValueError, match="12 months"):
+        Deprecation(date(2026, 12, 1), date(2027, 11, 30))
+
+
+@pytest.mark.parametrize(
+    ("sent", "count"),
+    [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
+)
+def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
+    """Only a former name at the place of its member counts."""
+    assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
+
+
+def test_headers_have_the_earliest_dates() -> None:
+    """Deprecation is a structured date, Sunset an HTTP date."""
+    reply = Reply()
+    add_deprecation_headers(reply, [FORMER_NAMES, OLD])
+    assert reply.headers["Deprecation"] == "@1767225600"
+    assert reply.headers["Sunset"] == "Fri, 01 Jan 2027 00:00:00 GMT"
+    assert 'rel="deprecation"' in reply.headers["Link"]
+
+
+@pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
+async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
+    """Also an error reply tells that the request uses a former name."""
+    assert (await serve("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
+
+
+async def test_replies_to_current_names_have_no_headers() -> None:
+    """Without deprecated usage there are no headers."""
+    headers = (await serve("POST", "/renamed", b'{"range": {"start": 1}}')).headers
+    assert headers.keys().isdisjoint({"Deprecation", "Sunset", "Link"})
+
+
+async def test_deprecated_operations_keep_their_links() -> None:
+    """Every reply of a deprecated operation has the headers, and links of the reply stay."""
+    headers = (await serve("GET", "/old")).headers
+    assert headers["Deprecation"] == "@1796083200"
+    assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'
+
+
+def test_openapi_marks_what_is_deprecated() -> None:
+    """The OpenAPI document marks operations and former names."""
+    schemas = SchemaRegistry()
+    assert build_operation(find_operation("old"), schemas)["deprecated"] is True
+    assert "deprecated" not in build_operation(find_operation("renamed"), schemas)
+    assert schemas.named["Inner"]["properties"]["from"]["deprecated"] is True
+    assert "deprecated" not in schemas.named["Inner"]["properties"]["start"]

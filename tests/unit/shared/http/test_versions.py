@@ -1,0 +1,34 @@
+"""Tests of the version of requests and replies."""
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply, Request
+from shared.http.versions import CURRENT, add_version, check_version
+
+
+def request(**headers: str) -> Request:
+    """Return a request with headers."""
+    return Request("GET", "/", "", headers, b"")
+
+
+@pytest.mark.parametrize("headers", [{}, {"oi-version": CURRENT}, {"oi-version": f" {CURRENT} "}])
+def test_supported_versions_are_accepted(headers: dict[str, str]) -> None:
+    """A request names a supported version or none."""
+    check_version(request(**headers))
+
+
+@pytest.mark.parametrize("version", ["2026-11-30", "", "latest", f"{CURRENT}, {CURRENT}"])
+def test_unknown_versions_are_rejected(version: str) -> None:
+    """The error of an unknown version lists the supported ones."""
+    with pytest.raises(WorkspaceError) as caught:
+        check_version(request(**{"oi-version": version}))
+    assert (caught.value.kind, caught.value.code) == (Kind.INVALID, "VERSION_UNKNOWN")
+    assert caught.value.members == {"supported": [CURRENT]}
+
+
+def test_replies_state_the_version() -> None:
+    """A reply states the current version."""
+    reply = Reply()
+    add_version(reply)
+    assert reply.headers == {"Oi-Version": "2026-12-01"}

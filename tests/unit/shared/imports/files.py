@@ -1,0 +1,63 @@
+"""Uploaded files in memory, and mappers for them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.catalog.models import Connection, TelemetryPolicy
+from shared.downloads.import_request import ImportFormat, ImportMapping
+from shared.imports.csv_reader import CsvReader
+from shared.imports.row_mapping import RowMapper
+from shared.imports.step_rows import StepReader, StepRows
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+class MemorySource:
+    """RangeSource over bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return len(self.content)
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return a range."""
+        return self.content[start : start + size]
+
+
+def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> RowMapper:
+    """Return a mapper for the connection ``pump``; the column of the times is ``time`` by default."""
+    connection = Connection.model_validate(
+        {"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["d*"]}}
+    )
+    policy = TelemetryPolicy.model_validate({"requireDeclaredDevices": mapping.pop("declared", False)})
+    values = ImportMapping(**{"timestamp": "time", **mapping})
+    return RowMapper(connection, file_format, values, policy, NOW + timedelta(seconds=300))
+
+
+def open_csv(content: bytes, **mapping: Any) -> CsvReader:
+    """Return a reader of a CSV file."""
+    return CsvReader(MemorySource(content), build_mapper(**mapping))
+
+
+def read_all(reader: StepReader) -> list[StepRows]:
+    """Return all steps of a file."""
+    steps: list[StepRows] = []
+    position, row = 0, 1
+    while (step := reader.read(position, row)) is not None:
+        steps.append(step)
+        position, row = step.position, row + step.rows
+    return steps
+
+
+def list_messages(reader: StepReader) -> list[dict[str, Any]]:
+    """Return all messages of a file."""
+    return [message for step in read_all(reader) for message in step.messages.to_pylist()]
+
+
+def list_rejected(reader: StepReader) -> list[tuple[int, str]]:
+    """Return the numbers and reasons of the rejected rows of a file."""
+    return [(each.number, each.reason) for step in read_all(reader) for each in step.rejected]

@@ -1,0 +1,107 @@
+"""Tests of the conversion in bulk: it gives the same messages as the conversion row by row."""
+
+import random
+from typing import Any
+
+import orjson
+import pytest
+
+from shared.imports import csv_reader
+from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
+
+TIMES = [
+    "2026-01-05T10:00:00Z",
+    "2026-01-05T10:00:00.5Z",
+    "2026-01-05 10:00:00.123456+02:00",
+    "2026-01-05T10:00:00.1234567Z",
+    "2026-01-05T10:00:00-0130",
+    "2026-01-05t10:00:00z",
+    "2026-01-05T24:00:00Z",
+    "2026-01-05T23:59:60Z",
+    "2026-01-05T10:00:00",
+    "2026-01-05 10:00:00.25",
+    "2026-02-30T10:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "2027-01-05T10:00:00Z",
+    "1767607200",
+    "1767607200.25",
+    "x",
+    "",
+]
+CELLS = [
+    "1",
+    "-1",
+    "0",
+    "-0",
+    "007",
+    "1.50",
+    "20.0",
+    "0.00001",
+    "0.0001",
+    "100.00001",
+    "123456789.123456",
+    "0.1000000000000000055",
+    "12345678901234567890",
+    "1e5",
+    "-",
+    ".5",
+    "5.",
+    "+1",
+    " 2",
+    "1,5",
+    "1.234,5",
+    "ön \\ 'x'",
+    "chr(1)",
+    "nan",
+    "2026-01-05",
+    " ",
+    "",
+]
+DEVICES = ["d1", "", " ", "dé'1", "x" * 256, "x" * 257, "1"]
+MAPPINGS: list[dict[str, Any]] = [
+    {},
+    {"time_zone": "UTC"},
+    {"time_zone": "Europe/Berlin"},
+    {"device": "device"},
+    {"device": "device", "declared": True},
+    {"message_id": "device"},
+    {"decimal": ","},
+    {"columns": ("x", "device")},
+    {"timestamp_format": "epochSeconds"},
+    {"timestamp_format": "epochMilliseconds"},
+]
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=str)
+def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
+    """Each combination of odd times and cells gives the same messages, ids and rejected rows in both ways."""
+    chance = random.Random(0)
+    rows: list[tuple[str, ...]] = [
+        (time, chance.choice(DEVICES), chance.choice(CELLS), chance.choice(CELLS), repr(chance.random() * 10**power))
+        for time in TIMES
+        for power in (-3, 0, 3, 6, 9)
+        for _ in range(8)
+    ]
+    rows += [tuple(chance.choice((each, f'"{each}"')) for each in row) for row in rows[::3]]
+    rows += [("2026-01-05T10:00:00Z", "d1", cell, cell, "1") for cell in CELLS]
+    text = "\n".join(["time;device;x;a b;f", *(";".join(row) for row in rows)]).encode()
+    bulk = open_csv(text, delimiter=";", **mapping)
+    rejected = list_rejected(bulk)
+    messages = sorted(list_messages(bulk), key=lambda message: message["number"])
+    monkeypatch.setattr(csv_reader, "is_plain_csv", lambda *_: False)
+    single = open_csv(text, delimiter=";", **mapping)
+
+    def comparable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**each, "payload": orjson.loads(each["payload"])} for each in found]
+
+    assert comparable(messages) == comparable(list_messages(single))
+    assert rejected == list_rejected(single)
+    assert messages or mapping.get("timestamp_format")
+
+
+def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Usual rows are not converted one by one."""
+    text = "time,x,y\n" + "".join(f"2026-01-05T10:00:{n:02d}Z,{n}.5,on\n" for n in range(60))
+    reader = open_csv(text.encode())
+    monkeypatch.setattr(reader, "_convert_row", None)
+    assert len(read_all(reader)[0].messages) == 60

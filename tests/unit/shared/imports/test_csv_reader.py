@@ -1,0 +1,90 @@
+"""Tests of the reader of CSV files."""
+
+import pytest
+
+from shared.imports import csv_reader
+from shared.imports.row_mapping import FileRejectedError
+from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
+
+ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,-3,\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
+    """A byte order mark is removed, and UTF-16 is decoded."""
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    first, second = list_messages(open_csv(mark + ROWS.replace("on", "ön").encode(encoding), device="device"))
+    assert (first["device_id"], first["payload"]) == ("d1", '{"x":1.5,"y":"ön"}')
+    assert (second["device_id"], second["payload"], second["number"]) == ("pump", '{"x":-3}', 2)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """Steps end between records, and a file can be continued at each step."""
+    text = "time,x\n" + "".join(f'2026-01-05T10:00:{n:02d}Z,"ä{n}\n"\n' for n in range(50))
+    whole = list_messages(open_csv(text.encode(encoding)))
+    assert len(whole) == 50
+    for size in (100, 256, 1000):
+        monkeypatch.setattr(csv_reader, "STEP_BYTES", size)
+        assert list_messages(open_csv(text.encode(encoding))) == whole
+        assert len(read_all(open_csv(text.encode(encoding)))) > 1
+
+
+def test_one_wrong_line_is_rejected_alone() -> None:
+    """Each rejected row has its number and a reason; all other rows are messages."""
+    lines = [f"2026-01-05T10:00:{n:02d}Z,{n}" for n in range(60)]
+    lines[7], lines[20], lines[30] = "2026-01-05T10:00:07Z,7,8", "yesterday,1", ",1"
+    reader = open_csv("\n".join(["time,x", *lines]).encode())
+    assert list_rejected(reader) == [
+        (8, "The row has 3 cells; the header has 2."),
+        (21, "Column `time` has no valid time 'yesterday': a date-time such as 2026-01-01T00:00:00Z is expected."),
+        (31, "Column `time` is empty; each row needs a time."),
+    ]
+    assert len(list_messages(reader)) == 57
+
+
+def test_decimal_commas_become_numbers() -> None:
+    """With a decimal comma, 1,5 is a number, and a text with a point stays a text."""
+    reader = open_csv(b"time;x;y\n2026-01-05T10:00:00Z;-1,5;1.234,5\n", delimiter=";", decimal=",")
+    assert list_messages(reader)[0]["payload"] == '{"x":-1.5,"y":"1.234,5"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "mapping", "reason"),
+    [
+        (b"", {}, "The file is empty."),
+        (b"a;time\n1;2\n", {}, "no column `time`.*may be a semicolon"),
+        (b"time,x,x\n", {}, "several columns `x`"),
+        (b"time,time\n", {"columns": ("x",)}, "no column `x`"),
+        (b"time,x,time\n", {"columns": ("x",)}, "several columns `time`"),
+        (b"PAR1\0\0", {}, "create the import with format parquet"),
+        (b"\x1f\x8b\x08", {}, "compressed"),
+        ("time,x\n".encode("utf-16-le"), {}, "not UTF-8"),
+        (b"\n\n", {}, "must be a header"),
+    ],
+)
+def test_a_file_without_a_usable_header_is_rejected(content: bytes, mapping: dict[str, object], reason: str) -> None:
+    """The message names the rule and, for a wrong delimiter, the likely one."""
+    with pytest.raises(FileRejectedError, match=reason):
+        open_csv(content, **mapping)
+
+
+def test_a_repeated_column_that_is_not_used_is_allowed() -> None:
+    """The columns of the payload may be chosen so that repeated columns are left out."""
+    reader = open_csv(b"time,x,a,a\n2026-01-05T10:00:00Z,1,2,3\n", columns=("x",))
+    assert list_messages(reader)[0]["payload"] == '{"x":1}'
+
+
+def test_ten_thousand_columns_are_read() -> None:
+    """A wide row is a message if it is small enough."""
+    header = ",".join(["time", *(f"c{n}" for n in range(10_000))])
+    wide = ",".join(["2026-01-05T10:00:00Z", *(str(n) for n in range(10_000))])
+    long = ",".join(["2026-01-05T10:00:00Z", *("x" * 30 for _ in range(10_000))])
+    reader = open_csv(f"{header}\n{wide}\n{long}\n".encode())
+    assert len(list_messages(reader)) == 1
+    assert list_rejected(reader) == [(2, "The message has more than 262144 bytes.")]
+
+
+def test_columns_without_a_name_are_numbered() -> None:
+    """An index without a name, which many tools write, gets a name."""
+    assert open_csv(b",time\n0,2026-01-05T10:00:00Z\n").columns == ["column1", "time"]

@@ -1,0 +1,30 @@
+"""Tests of the reader of NDJSON files."""
+
+import pytest
+
+from shared.downloads.import_request import ImportFormat
+from shared.imports import json_lines_reader
+from shared.imports.json_lines_reader import JsonLinesReader
+from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected
+
+LINES = (
+    b'\xef\xbb\xbf{"time":"2026-01-05T10:00:00Z","x":{"a":null},"device":7}\r\n\n'
+    b'{"time":1}\nnot json\n[1]\n{"time":"2026-01-05T10:00:01Z"}'
+)
+
+
+def open_lines(content: bytes = LINES) -> JsonLinesReader:
+    """Return a reader."""
+    return JsonLinesReader(MemorySource(content), build_mapper(ImportFormat.NDJSON, device="device"))
+
+
+@pytest.mark.parametrize("size", [1024, 70])
+def test_objects_become_messages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Members without a meaning are the payload, unchanged; invalid lines are rejected alone."""
+    monkeypatch.setattr(json_lines_reader, "STEP_BYTES", size)
+    first, second = list_messages(open_lines())
+    assert (first["device_id"], first["payload"]) == ("7", '{"x":{"a":null}}')
+    assert (second["number"], second["payload"]) == (5, "{}")
+    assert [number for number, _ in list_rejected(open_lines())] == [2, 3, 4]
+    assert list_rejected(open_lines())[2][1] == "The row must be a JSON object."
+    assert "The row is not JSON" in list_rejected(open_lines())[1][1]

@@ -1,0 +1,51 @@
+"""Tests of the rules for mappings."""
+
+from typing import Any
+
+import pytest
+
+from shared.catalog.models import TimestampFormat
+from shared.downloads.import_request import ImportFormat
+from shared.errors import ValidationErrors, WorkspaceError
+from shared.imports.mapping_rules import check_mapping
+
+VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.RFC3339}
+
+
+def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
+    """Return the fields of a mapping that break a rule."""
+    faults = ValidationErrors()
+    check_mapping(file_format, {**VALID, **mapping}, faults)
+    try:
+        faults.raise_all()
+    except WorkspaceError as error:
+        errors: Any = error.members["errors"]
+        return [each["field"] for each in errors]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("mapping", "field"),
+    [
+        ({"device": "t"}, "mapping.device"),
+        ({"message_id": "t"}, "mapping.messageId"),
+        ({"columns": ["a", "a"]}, "mapping.columns"),
+        ({"delimiter": '"'}, "mapping.delimiter"),
+        ({"delimiter": "a"}, "mapping.delimiter"),
+        ({"delimiter": ",", "decimal": ","}, "mapping.delimiter"),
+        ({"decimal": ","}, "mapping.delimiter"),
+        ({"time_zone": "Europe/Nowhere"}, "mapping.timeZone"),
+        ({"time_zone": "../etc/passwd"}, "mapping.timeZone"),
+        ({"time_zone": "UTC", "timestamp_format": TimestampFormat.EPOCH_SECONDS}, "mapping.timeZone"),
+    ],
+)
+def test_contradictions_are_named(mapping: dict[str, Any], field: str) -> None:
+    """Each member that contradicts another one, or has an unknown value, is listed."""
+    assert list_errors(**mapping) == [field]
+
+
+def test_members_of_csv_files_need_the_format_csv() -> None:
+    """A delimiter or a decimal mark would be ignored for other formats."""
+    errors = list_errors(ImportFormat.PARQUET, delimiter=";", decimal=",")
+    assert errors == ["mapping.delimiter", "mapping.decimal"]
+    assert list_errors(delimiter=";", decimal=",", device="d", time_zone="Europe/Berlin", columns=["a"]) == []

@@ -1,0 +1,24 @@
+"""File of the rejected rows of an import."""
+
+import csv
+import hashlib
+from pathlib import Path
+
+from shared.imports.rejected_rows import MAX_RECORD_CHARACTERS, format_rejected_rows, join_rejected_rows
+from shared.imports.step_rows import RejectedRow
+
+
+def test_rows_are_listed_with_reasons(tmp_path: Path) -> None:
+    """Each row has its number, reason and text; a text like a formula is escaped, and a long one is cut."""
+    parts = [
+        format_rejected_rows([RejectedRow(2, 'no "time"', "=cmd()")]),
+        format_rejected_rows([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),
+    ]
+    path = tmp_path / "rejected.csv"
+    size, digest = join_rejected_rows(parts, path)
+    content = path.read_bytes()
+    assert (size, digest) == (len(content), hashlib.sha256(content).hexdigest())
+    header, first, second = csv.reader(content.decode().splitlines())
+    assert header == ["row", "reason", "record"]
+    assert first == ["2", 'no "time"', "'=cmd()"]
+    assert second == ["7", "too long", "x" * MAX_RECORD_CHARACTERS]

@@ -1,0 +1,228 @@
+"""Tests of the work of imports: repetition after failures, waiting, and changed files."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from shared.backends.embedded import download_jobs, job_leases, places
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.download_jobs import SqliteJobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.job_leases import SqliteJobLeaseStore
+from shared.backends.embedded.places import SqlitePlaceStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.models import Connection
+from shared.cold_data.compaction import Compaction
+from shared.cold_data.reading import ColdReader
+from shared.disk_space.guard import DiskGuard
+from shared.disk_space.ports import DiskUsage
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
+from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import DownloadFormat, Job, JobStatus
+from shared.errors import Kind, WorkspaceError
+from shared.imports import csv_reader
+from shared.imports.archive_writer import HistoryArchive
+from shared.imports.uploads import build_upload_name, find_upload
+from shared.imports.work import ImportRunner, ImportStores, RunResult
+from tests.unit.shared.telemetry.fakes import catalog, current
+
+START = datetime(2026, 1, 5, 10, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+class FakeTable:
+    """Table that records rows by tag, and can fail."""
+
+    def __init__(self, blobs: FolderBlobStore, folder: Path) -> None:
+        self._blobs = blobs
+        self._folder = folder
+        self.failures = 0
+        self.rows: dict[str, list[str]] = {}
+
+    async def ingest(self, blob: str, tag: str) -> None:
+        """Add the ids of a file, or fail."""
+        if self.failures:
+            self.failures -= 1
+            raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
+        await self._blobs.fetch(blob, self._folder / "fetched.parquet")
+        found = pq.read_table(self._folder / "fetched.parquet").column("MessageId").to_pylist()
+        self.rows.setdefault(tag, found)
+
+    @property
+    def ids(self) -> Counter[str]:
+        """Number of rows of each message id."""
+        return Counter(each for rows in self.rows.values() for each in rows)
+
+
+class FakeDisk:
+    """Disk that may be full."""
+
+    free = 10**12
+
+    async def read_usage(self) -> DiskUsage:
+        """Return the usage."""
+        return DiskUsage(2 * 10**12, self.free)
+
+
+class FakeProgress:
+    """Archive that has stored everything."""
+
+    async def wait_until_archived(self, seconds: float) -> bool:
+        """Return True."""
+        return seconds > 0
+
+
+class Environment:
+    """Stores of imports in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        schema = download_jobs.SCHEMA + places.SCHEMA + job_leases.SCHEMA
+        self.database = SqliteDatabase(folder / "jobs.sqlite", schema)
+        links = FileLinks("http://127.0.0.1", folder / "key")
+        self.folder = folder
+        self.jobs = SqliteJobStore(self.database)
+        self.blobs = FolderBlobStore(folder / "downloads", links)
+        self.cold = FolderBlobStore(folder / "cold", links)
+        self.table = FakeTable(self.blobs, folder)
+        self.disk = FakeDisk()
+        read_catalog = current(
+            catalog(Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"}))
+        )
+        quota = JobQuota(SqlitePlaceStore(self.database), self.jobs, read_catalog)
+        self.leases = SqliteJobLeaseStore(self.database)
+        stores = ImportStores(
+            self.jobs,
+            self.blobs,
+            HistoryArchive(self.cold, folder / "scratch"),
+            self.table,
+            self.leases,
+            FakeProgress(),
+            folder / "scratch",
+            DiskGuard(self.disk),
+        )
+        self.work = ImportRunner(read_catalog, stores, quota)
+
+    async def start(self, content: str, job_id: str = "a1") -> None:
+        """Store an import that has started."""
+        await self.blobs.create(build_upload_name(job_id), content.encode())
+        blob = await find_upload(self.blobs, job_id)
+        assert blob is not None
+        request = ImportRequest(
+            format=ImportFormat.CSV,
+            file_name="a.csv",
+            mapping=ImportMapping(timestamp="time"),
+            upload_expires_at=START + DAY,
+            started_at=START,
+            file=UploadedFile(size=blob.size, written_at=blob.written_at),
+        )
+        job = Job(
+            id=job_id,
+            owner="editor@t",
+            format=DownloadFormat.CSV,
+            start=START,
+            end=START,
+            connections=("pump",),
+            created_at=START,
+            expires_at=START + DAY,
+            import_request=request,
+        )
+        await self.jobs.create(job)
+
+    async def run(self, job_id: str = "a1") -> tuple[JobStatus, int, int, int, str | None]:
+        """Run an import to its end, and return its result."""
+        while await self.work.run_steps(job_id) is not RunResult.ENDED:
+            pass
+        job = await self.jobs.get(job_id)
+        assert job is not None
+        assert job.import_request is not None
+        request = job.import_request
+        return job.status, request.accepted, request.duplicates, request.rejected, job.error
+
+    async def list_archived(self) -> list[str]:
+        """Return the ids of all archived messages."""
+        reader = ColdReader(self.cold, self.folder / "scratch")
+        batches = reader.rows("pump", START - DAY, START + 2 * DAY)
+        return [each async for batch in batches for each in batch.column("messageId").to_pylist()]
+
+
+@pytest.fixture
+async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
+    """Return stores."""
+    made = Environment(tmp_path)
+    yield made
+    await made.database.close()
+
+
+def build_file(rows: int, first: int = 0) -> str:
+    """Return a file with a row for each minute, some of which are in the same hour."""
+    lines = (f"{(START + timedelta(minutes=n)).isoformat()},{n}" for n in range(first, first + rows))
+    return "\n".join(["time,x", *lines, ""])
+
+
+async def test_a_step_that_failed_is_repeated_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    """If the table fails after the archive was written, and compaction merges the blobs, each row is stored once."""
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
+    await environment.start(build_file(200))
+    environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    compaction = Compaction(environment.cold, timedelta(0), environment.folder / "scratch")
+    for _ in range(2):
+        await compaction.run(START + 100 * DAY)
+    assert await environment.run() == (JobStatus.COMPLETED, 200, 0, 0, None)
+    assert len(environment.table.rows) > 1
+    assert set(environment.table.ids.values()) == {1}
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids)
+    assert len(environment.table.ids) == 200
+    assert [blob.name async for blob in environment.blobs.list("")] == []
+
+
+async def test_overlapping_files_add_only_new_rows(environment: Environment) -> None:
+    """Rows of another file that are stored already are duplicates, and so are rows that a file repeats."""
+    await environment.start(build_file(100))
+    assert await environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
+    again = build_file(50, first=80)
+    await environment.start(again + again.partition("\n")[2], "b2")
+    assert await environment.run("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+
+
+async def test_imports_wait_for_each_other(environment: Environment) -> None:
+    """An import waits while another one writes to its connection."""
+    await environment.start(build_file(3))
+    now = datetime.now(UTC)
+    await environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    assert await environment.work.run_steps("a1") is RunResult.WAITING
+    await environment.leases.release("import-pump", "other", now)
+    assert await environment.run() == (JobStatus.COMPLETED, 3, 0, 0, None)
+
+
+async def test_imports_wait_for_space(environment: Environment) -> None:
+    """An import waits while the disk is full."""
+    await environment.start(build_file(3))
+    environment.disk.free = 0
+    assert await environment.work.run_steps("a1") is RunResult.WAITING
+    assert environment.table.rows == {}
+
+
+async def test_a_file_that_changed_after_the_start_is_not_imported(environment: Environment) -> None:
+    """The upload link still works after the start, but the import reads only the file that was started."""
+    await environment.start(build_file(3))
+    (environment.folder / "other").write_text(build_file(4))
+    await environment.blobs.upload(build_upload_name("a1"), environment.folder / "other")
+    status, *_, error = await environment.run()
+    assert (status, error) == (JobStatus.FAILED, "The file was uploaded again after the start; create a new import.")
+
+
+async def test_a_cancelled_import_stops(environment: Environment) -> None:
+    """The work of a cancelled import ends without further rows, and its files are removed."""
+    await environment.start(build_file(3))
+    await environment.jobs.change("a1", Job.cancel)
+    assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert environment.table.rows == {}

@@ -1,0 +1,53 @@
+"""Tests of the compact forms of schemas."""
+
+from shared.mcp_server.compact_schemas import compact_input, compact_output
+
+
+def test_arguments_keep_their_rules_and_descriptions() -> None:
+    """Titles, patterns and lengths are left out; a property may be named like a keyword."""
+    schema = {
+        "type": "object",
+        "description": "Model.",
+        "properties": {
+            "title": {"type": "string", "title": "Title", "pattern": "^a$", "description": "d", "default": "title"},
+            "when": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "title": "When"},
+            "n": {"type": "integer", "minimum": 1, "examples": [1]},
+        },
+        "required": [],
+        "additionalProperties": False,
+    }
+    assert compact_input(schema) == {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "d", "default": "title"},
+            "when": {"type": ["string", "null"]},
+            "n": {"type": "integer", "minimum": 1},
+        },
+        "additionalProperties": False,
+    }
+
+
+def test_results_keep_the_types_of_their_members() -> None:
+    """A named type becomes its JSON type; an alternative with rules of its own stays an alternative."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
+            "mode": {"anyOf": [{"$ref": "#/$defs/Mode"}, {"type": "null"}]},
+            "any": {"$ref": "#/$defs/Any"},
+            "same": {"anyOf": [{"$ref": "#/$defs/Row"}, {"type": "object"}]},
+            "one": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "format": "int64"}]},
+        },
+        "required": ["rows"],
+        "$defs": {"Row": {"type": "object", "properties": {}}, "Mode": {"type": "string", "enum": ["x"]}, "Any": {}},
+    }
+    assert compact_output(schema) == {
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"type": "object"}},
+            "mode": {"type": ["string", "null"]},
+            "any": {},
+            "same": {"type": "object"},
+            "one": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer"}]},
+        },
+    }

@@ -1,0 +1,62 @@
+"""Tests of the list of tools of the sample workspace and of a large workspace."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions import GROUPS, mcp
+from functions.mcp_queries import build_query_tools
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import AccessRight
+from shared.catalog.document import load_document
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.http.messages import Request
+from shared.mcp_server.transport import handle_request
+from shared.runtime import SYSTEM_RUNTIME
+
+ROOT = Path(__file__).parents[4]
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+ADMIN = Principal("m", "m", "m", frozenset(AccessRight), CredentialKind.JWT, "c", None)
+OPERATIONS = {operation.name: operation for group in GROUPS for operation in group.operations}
+MAX_BYTES = 30_000
+
+
+def build_catalog() -> Catalog:
+    """Return the catalog of the sample workspace."""
+    document = load_document((ROOT / "samples" / "workspace.yaml").read_text(), "workspace.yaml")
+    return Catalog(
+        version=1,
+        connections={one.lookup: CatalogEntry(one, AT, AT, "e") for one in document.connections},
+        surfaces={one.lookup: CatalogEntry(one, AT, AT, "e") for one in document.surfaces},
+        queries={one.lookup: CatalogEntry(one, AT, AT, "e") for one in document.warm_queries},
+    )
+
+
+async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of all tools of the sample workspace is at most 30 kB."""
+
+    async def find_operations(_: Principal) -> Any:
+        return OPERATIONS
+
+    monkeypatch.setattr(mcp, "_find_permitted_operations", find_operations)
+    capabilities = await mcp.build_capabilities(ADMIN, build_catalog())
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
+    headers = {"host": "h", "content-type": "application/json", "accept": "application/json"}
+    request = Request("POST", "/oi-api/mcp", "", headers, body)
+    reply = await handle_request(request, capabilities, ["h"], runtime=SYSTEM_RUNTIME)
+    tools = json.loads(reply.body)["result"]["tools"]
+    assert len(tools) == len(capabilities.tools) > 20
+    assert len(reply.body) <= MAX_BYTES
+
+
+def test_tools_of_queries_are_built_when_they_are_read() -> None:
+    """The names of a catalog's tools are determined once, and a tool is built by its own builder only."""
+    catalog = build_catalog()
+    first, second = (build_query_tools(OPERATIONS["execute_warm_query"], catalog) for _ in range(2))
+    assert first.keys() == second.keys()
+    assert first["warm_query_pressure_5m"]().name == "warm_query_pressure_5m"
+    approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
+    assert len(first) == len(approved) + 1

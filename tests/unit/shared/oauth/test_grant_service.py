@@ -1,0 +1,191 @@
+"""Tests of codes and refresh tokens over time, and of the reasons that end a grant."""
+
+import jwt
+import pytest
+
+from shared.auth.ports import CredentialCutoff
+from shared.auth.rights import Role
+from shared.errors import WorkspaceError
+from shared.oauth.errors import OAuthError, OAuthErrorCode
+from shared.oauth.grant_service import REUSE_GRACE
+from shared.oauth.grants import EndReason
+from tests.unit.shared.oauth.conftest import MEMBER, Server
+
+DAY = 86_400
+
+
+async def check_refused(awaitable: object) -> None:
+    """Check that a call is refused as an invalid grant."""
+    with pytest.raises(OAuthError) as caught:
+        await awaitable  # type: ignore[misc]
+    assert caught.value.error is OAuthErrorCode.INVALID_GRANT
+
+
+async def test_a_code_lives_a_minute(server: Server) -> None:
+    """A code is valid for 60 seconds."""
+    early, late = await server.consent(), await server.consent()
+    server.time.advance(59)
+    await server.redeem(early)
+    server.time.advance(2)
+    await check_refused(server.redeem(late))
+
+
+async def test_a_late_second_redemption_ends_the_grant(server: Server) -> None:
+    """A code that is used again is refused; after the time of a simultaneous redemption it ends the grant."""
+    parameters = await server.consent()
+    access, refresh = await server.redeem(parameters)
+    await check_refused(server.redeem(parameters))
+    await server.authenticate(access)
+    server.time.advance(REUSE_GRACE.total_seconds() + 1)
+    await check_refused(server.redeem(parameters))
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(access)
+    await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == ["tokenReused"]
+
+
+async def test_a_lost_race_leaves_no_token(server: Server) -> None:
+    """The loser of two simultaneous redemptions gets nothing, and the winner's tokens work."""
+    parameters = await server.consent()
+    stored = await server.grants.find_by_code("tool", parameters)
+    won, _ = await server.grants.redeem_code(stored)
+    await check_refused(server.grants.redeem_code(stored))
+    assert (await server.authenticate(won.token)).member_id == MEMBER
+    revoked = (await server.credential_store.load()).revoked_tokens
+    assert len(revoked) == 1
+    assert won.token_id not in revoked
+
+
+async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
+    """Of two simultaneous uses of a refresh token, one fails and ends the grant, the winner's tokens included."""
+    _, text = await server.redeem(await server.consent())
+    stored = await server.grants.find_by_refresh_token("tool", text)
+    won, refresh = await server.grants.refresh(stored, text, None)
+    await check_refused(server.grants.refresh(stored, text, None))
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(won.token)
+    await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == ["tokenReused"]
+
+
+async def test_a_refresh_token_lives_thirty_days(server: Server) -> None:
+    """A refresh token is valid for 30 days from its issue."""
+    _, first = await server.redeem(await server.consent())
+    server.time.advance(29 * DAY)
+    _, second = await server.refresh(first)
+    server.time.advance(29 * DAY)
+    _, third = await server.refresh(second)
+    server.time.advance(30 * DAY + 1)
+    await check_refused(server.refresh(third))
+
+
+async def test_a_guess_does_not_end_the_family(server: Server) -> None:
+    """A refresh token with another family secret is no reuse, although it names the grant."""
+    _, text = await server.redeem(await server.consent())
+    prefix, grant_id, rest = text.split("_", 2)
+    await check_refused(server.refresh(f"{prefix}_{grant_id}_{rest[:43].swapcase()}{rest[43:]}"))
+    await server.refresh(text)
+
+
+async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server) -> None:
+    """If the issue cannot be audited, the client gets no token and can try again with the same code or token."""
+    parameters = await server.consent()
+    server.failures = 1
+    with pytest.raises(ConnectionError):
+        await server.redeem(parameters)
+    _, text = await server.redeem(parameters)
+    server.failures = 1
+    with pytest.raises(ConnectionError):
+        await server.refresh(text)
+    await server.refresh(text)
+    assert server.list_reasons() == []
+
+
+async def test_lost_rights_shrink_the_next_token(server: Server) -> None:
+    """Rights that the member lost are left out."""
+    _, text = await server.redeem(await server.consent())
+    server.role = Role.VIEWER
+    access, _ = await server.refresh(text)
+    assert {str(right) for right in (await server.authenticate(access)).rights} == {
+        "Workspace.Catalog.Read",
+        "Workspace.Mcp.Use",
+    }
+
+
+async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
+    """Disabling ends codes and grants for good; the background job records the end without a request."""
+    code, used = await server.consent(), await server.redeem(await server.consent())
+    server.time.advance(1)
+    server.enabled = False
+    server.cutoffs[MEMBER] = CredentialCutoff(tokens=server.time.now)
+    await check_refused(server.redeem(code))
+    await server.ender.run()
+    server.time.advance(1)
+    server.enabled = True
+    await check_refused(server.refresh(used[1]))
+    assert server.list_reasons() == ["memberDisabled", "memberDisabled"]
+    assert await server.grants.list_visible(server.build_caller()) == []
+
+
+async def test_a_removed_client_ends_its_grants(server: Server) -> None:
+    """A client that the workspace document no longer declares gets no tokens, and its access tokens end."""
+    first, second = await server.redeem(await server.consent()), await server.redeem(await server.consent())
+    server.declared.clear()
+    await check_refused(server.refresh(first[1]))
+    await server.ender.run()
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(second[0])
+    assert server.list_reasons() == ["clientRemoved", "clientRemoved"]
+
+
+async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
+    """A grant ends with the token, or the API key, with which the member consented."""
+    minted = await server.issuer.mint(server.build_caller(""), None, None)
+    issued = await server.api_keys.create(server.build_caller(), "tmp")
+    from_token = await server.redeem(await server.consent(minted.token_id))
+    from_key = await server.redeem(await server.consent(issued.key.key_id))
+    await server.issuer.revoke(server.build_caller(), minted.token_id)
+    await server.api_keys.revoke(server.build_caller(), issued.key.key_id)
+    for access, refresh in (from_token, from_key):
+        with pytest.raises(WorkspaceError):
+            await server.authenticate(access)
+        await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == ["credentialRevoked", "credentialRevoked"]
+
+
+async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
+    """Access and refresh tokens end with the API key with which the member consented."""
+    issued = await server.api_keys.create(server.build_caller(), "day", expires_in_days=1)
+    _, text = await server.redeem(await server.consent(issued.key.key_id))
+    server.time.advance(DAY - 600)
+    access, last = await server.refresh(text)
+    assert issued.key.expires_at is not None
+    # The library of tokens reads the real clock, so the token is not yet valid for it.
+    expiry = jwt.decode(access, options={"verify_signature": False})["exp"]
+    assert 0 <= issued.key.expires_at.timestamp() - expiry < 1
+    server.time.advance(601)
+    await check_refused(server.refresh(last))
+
+
+async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
+    """A delegated token descends from the API key of the consent, so that its creators count as approvers."""
+    issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
+    access, _ = await server.redeem(await server.consent(issued.key.key_id))
+    caller = await server.authenticate(access)
+    assert await server.lineage.find_creators(caller) == {"admin@x"}
+
+
+async def test_an_interrupted_end_is_completed(server: Server) -> None:
+    """If the process stops after the end is stored, the job revokes the tokens and records the event, once."""
+    access, refresh = await server.redeem(await server.consent())
+    grant_id = refresh.split("_")[1]
+    server.failures = 1
+    with pytest.raises(ConnectionError):
+        await server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
+    await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == []
+    await server.ender.run()
+    await server.ender.run()
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(access)
+    assert server.list_reasons() == ["endedByMember"]

@@ -1,0 +1,100 @@
+"""Tests of the parameters and client credentials of OAuth requests."""
+
+from base64 import b64encode
+
+import pytest
+
+from shared.errors import Kind
+from shared.oauth.errors import OAuthError, OAuthErrorCode
+from shared.oauth.parameters import (
+    FORM,
+    ClientIdentification,
+    Parameters,
+    check_resources,
+    collect_parameters,
+    identify_client,
+    parse_form,
+)
+
+BASE = "https://plant.example"
+
+
+def catch_code(call: object, *arguments: object) -> OAuthErrorCode:
+    """Return the code of the error that a call raises."""
+    with pytest.raises(OAuthError) as caught:
+        call(*arguments)  # type: ignore[operator]
+    return caught.value.error
+
+
+def encode_basic(text: str) -> str:
+    """Return a Basic header with a user and a password."""
+    return f"Basic {b64encode(text.encode()).decode()}"
+
+
+def test_a_form_is_parsed() -> None:
+    """Parameters without a value count as missing, except the scope; the resource may be repeated."""
+    parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
+    assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("application/json", b"{}"),
+        ("", b"a=1"),
+        (FORM, b"a=1&a=1"),
+        (FORM, b"a=%ff"),
+        (FORM, b"&" * 101),
+    ],
+)
+def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
+    """Another content type, a repeated parameter, text that is not UTF-8 and too many parameters are rejected."""
+    assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("authorization", "form", "expected"),
+    [
+        ("", {"client_id": "a", "client_secret": "s"}, ClientIdentification("a", "s")),
+        ("", {"client_id": "a"}, ClientIdentification("a")),
+        (encode_basic("a:s"), {}, ClientIdentification("a", "s")),
+        (encode_basic("https%3A%2F%2Fx:"), {"client_id": "https://x"}, ClientIdentification("https://x")),
+        (encode_basic("a:s:t"), {}, ClientIdentification("a", "s:t")),
+    ],
+)
+def test_a_client_identifies_itself(authorization: str, form: dict[str, str], expected: ClientIdentification) -> None:
+    """Id and secret come from the header, decoded as a form, or from the form."""
+    assert identify_client(authorization, Parameters(form)) == expected
+
+
+@pytest.mark.parametrize(
+    ("authorization", "form", "expected"),
+    [
+        ("", {}, OAuthErrorCode.INVALID_CLIENT),
+        ("Bearer x", {}, OAuthErrorCode.INVALID_CLIENT),
+        ("Basic ?", {}, OAuthErrorCode.INVALID_CLIENT),
+        (encode_basic("nothing"), {}, OAuthErrorCode.INVALID_CLIENT),
+        (encode_basic(":s"), {}, OAuthErrorCode.INVALID_CLIENT),
+        (encode_basic("%ff:s"), {}, OAuthErrorCode.INVALID_CLIENT),
+        (encode_basic("a:s"), {"client_secret": "s"}, OAuthErrorCode.INVALID_REQUEST),
+        (encode_basic("a:s"), {"client_id": "b"}, OAuthErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
+    """Missing, malformed and doubled credentials are errors; a 401 belongs to the first two."""
+    assert catch_code(identify_client, authorization, Parameters(form)) is expected
+
+
+def test_a_required_parameter_is_named() -> None:
+    """The error of a missing parameter names the parameter."""
+    with pytest.raises(OAuthError, match="grant_type") as caught:
+        collect_parameters([]).require("grant_type")
+    assert caught.value.kind is Kind.INVALID
+
+
+def test_the_resource_is_this_service() -> None:
+    """The service and its MCP server are accepted as a resource, other addresses are not."""
+    check_resources(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
+    check_resources(Parameters({}), BASE)
+    for other in ("https://other.example", f"{BASE}/oi-api", f"{BASE}.evil.example", BASE.upper()):
+        assert catch_code(check_resources, Parameters({}, (BASE, other)), BASE) is OAuthErrorCode.INVALID_TARGET

@@ -1,0 +1,60 @@
+"""Tests of the audit of refused requests."""
+
+from typing import Any
+
+from shared.auth.audit import AccessAudit
+from shared.errors import Kind, WorkspaceError
+from shared.oauth.errors import OAuthErrorCode
+from shared.oauth.refusals import RefusalRecorder
+from tests.virtual_time import VirtualTime
+
+
+class Trail(AccessAudit):
+    """Recorder of events in memory, which can fail."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.is_failing = False
+
+    async def record(self, actor: str, action: str, entity_type: str, entity_id: str, **members: Any) -> None:
+        """Record an event."""
+        if self.is_failing:
+            raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
+        assert (actor, action, entity_type) == ("oauth", "OAuthClient.Refused", "OAuthClient")
+        self.events.append((entity_id, members["after"]))
+
+
+async def test_a_client_has_one_event_an_hour() -> None:
+    """The first refusal of an hour is recorded, with the number since the previous event."""
+    time, trail = VirtualTime(), Trail()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
+        await recorder.record("tool", error)
+    await recorder.record("other", OAuthErrorCode.INVALID_GRANT)
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert trail.events == [
+        ("tool", {"count": 1, "errors": {"invalid_grant": 1}}),
+        ("other", {"count": 1, "errors": {"invalid_grant": 1}}),
+        ("tool", {"count": 3, "errors": {"invalid_grant": 2, "invalid_scope": 1}}),
+    ]
+
+
+async def test_unknown_clients_count_together() -> None:
+    """Requests without a known client have one event an hour."""
+    trail = Trail()
+    recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
+    for _ in range(5):
+        await recorder.record("", OAuthErrorCode.INVALID_CLIENT)
+    assert [client for client, _ in trail.events] == ["unknown"]
+
+
+async def test_an_unreachable_audit_log_loses_no_refusal() -> None:
+    """A refusal whose event cannot be stored is part of the next event."""
+    trail = Trail()
+    recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
+    trail.is_failing = True
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.is_failing = False
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert trail.events == [("tool", {"count": 2, "errors": {"invalid_grant": 2}})]

@@ -1,0 +1,40 @@
+"""Tests of codes, refresh tokens and PKCE."""
+
+import pytest
+
+from shared.oauth import secrets
+from shared.runtime import SYSTEM_RUNTIME
+
+GRANT = "0" * 32
+
+
+def test_codes_and_refresh_tokens_are_parsed() -> None:
+    """The parts of a text are found again; each text is new; refresh tokens of a family share a secret."""
+    code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
+    assert secrets.parse_code(str(code)) == code
+    first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)
+    second = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT, first.family)
+    assert secrets.parse_refresh(str(first)) == first
+    assert first.family == second.family
+    assert first.secret != second.secret
+
+
+@pytest.mark.parametrize("text", ["", "oic_", "oir_", f"oic_{GRANT}_short", f"oic_{GRANT}_{'ä' * 43}", "x" * 10_000])
+def test_other_texts_are_no_codes(text: str) -> None:
+    """A text of another form is None."""
+    assert secrets.parse_code(text) is None
+    assert secrets.parse_refresh(text) is None
+
+
+def test_the_verifier_of_the_rfc_is_valid() -> None:
+    """The example of RFC 7636, appendix B, is valid; others are not."""
+    challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    assert secrets.is_verifier_valid("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", challenge)
+    for wrong in ("", challenge, "x" * 43, "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjX", "ä" * 43):
+        assert not secrets.is_verifier_valid(wrong, challenge)
+
+
+def test_secrets_match_only_their_digest() -> None:
+    """A secret is recognised by its digest."""
+    assert secrets.is_secret_valid("a", secrets.compute_digest("a"))
+    assert not secrets.is_secret_valid("b", secrets.compute_digest("a"))

@@ -1,0 +1,164 @@
+"""Tests of the sign-in that OAuth clients demand with ``max_age`` and ``prompt=login``."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, start_key_sign_in
+from shared.auth.token_ids import build_token_id
+from shared.errors import WorkspaceError
+from shared.oauth.errors import OAuthError
+from shared.oauth.parameters import Parameters
+from shared.oauth.redirects import Redirect
+from shared.oauth.sign_in_demands import (
+    LONGEST_CONSENT,
+    REMEMBERED_REQUESTS,
+    RequestTimes,
+    SignInDemand,
+    parse_sign_in_demand,
+)
+from shared.runtime import SYSTEM_RUNTIME
+from shared.timestamps import rfc3339
+from tests.service.oauth_client import SCOPE, build_challenge, read_query
+from tests.unit.shared.oauth.conftest import BASE, CLIENT, VERIFIER, Server
+from tests.virtual_time import VirtualTime
+
+AT = datetime(2026, 1, 5, 8, 0, 0, 500_000, tzinfo=UTC)
+NEW = SignInDemand(None, is_new=True)
+
+
+def sign_in_with_key(at: datetime) -> SignIn:
+    """Return a sign-in with an API key at this time."""
+    return start_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
+
+
+@pytest.mark.parametrize(
+    ("values", "demand"),
+    [
+        ({}, SignInDemand(None, is_new=False)),
+        ({"max_age": "60"}, SignInDemand(60, is_new=False)),
+        ({"max_age": "0"}, SignInDemand(0, is_new=True)),
+        ({"prompt": "login"}, NEW),
+        ({"prompt": "consent login"}, NEW),
+        ({"prompt": "consent"}, SignInDemand(None, is_new=False)),
+        ({"prompt": "Login"}, SignInDemand(None, is_new=False)),
+        ({"prompt": "login", "max_age": "5"}, SignInDemand(5, is_new=True)),
+    ],
+)
+def test_demand_is_parsed(values: dict[str, str], demand: SignInDemand) -> None:
+    """``prompt`` is a list of words, of which `login` demands a new sign-in, as the maximum age 0 does."""
+    assert parse_sign_in_demand(Parameters(values)) == demand
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "soon", " 5", "1" * 10, "٣", "+1"])
+def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
+    """A maximum age that is not a number of seconds is `invalid_request`."""
+    with pytest.raises(OAuthError, match="max_age"):
+        parse_sign_in_demand(Parameters({"max_age": text}))
+
+
+@pytest.mark.parametrize("age", [0, 59.9, 60, -119])
+def test_recent_sign_in_meets_maximum_age(age: float) -> None:
+    """A sign-in of the last seconds meets the demand."""
+    SignInDemand(60, is_new=False).check(sign_in_with_key(AT - timedelta(seconds=age)), None, AT)
+
+
+@pytest.mark.parametrize(
+    "sign_in", [NO_SIGN_IN, *(sign_in_with_key(AT - timedelta(seconds=age)) for age in (60.1, -121))]
+)
+def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
+    """An older, unknown or future sign-in is a 401 that states the client's maximum age."""
+    with pytest.raises(WorkspaceError) as caught:
+        SignInDemand(60, is_new=False).check(sign_in, None, AT)
+    assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 60)
+
+
+def test_new_sign_in_is_later_than_the_request() -> None:
+    """A sign-in with a key is compared by the microsecond, one of Entra ID by the second."""
+    NEW.check(sign_in_with_key(AT + timedelta(milliseconds=1)), AT, AT)
+    NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
+
+
+@pytest.mark.parametrize(
+    ("sign_in", "requested_at"),
+    [
+        (sign_in_with_key(AT - timedelta(milliseconds=1)), AT),
+        (SignIn(AT.replace(microsecond=0) - timedelta(seconds=1), ("pwd",), "entra-1"), AT),
+        (NO_SIGN_IN, AT),
+        (sign_in_with_key(AT), None),
+    ],
+)
+def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
+    """A sign-in that is not known to be later than the request is a 401 with the maximum age 0."""
+    with pytest.raises(WorkspaceError) as caught:
+        NEW.check(sign_in, requested_at, AT)
+    assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
+
+
+def test_times_of_requests_are_remembered_within_limits() -> None:
+    """The newest requests that demand a new sign-in are remembered; the page's time cannot make a request older."""
+    time = VirtualTime(AT)
+    times = RequestTimes(runtime=time.runtime)
+
+    def build_request(number: int, **values: str) -> Parameters:
+        return Parameters({"client_id": "tool", "state": str(number), "prompt": "login"} | values)
+
+    assert times.record(Parameters({"client_id": "tool"})) is None
+    assert times.record(Parameters({"max_age": "x"})) is None
+    assert times.record(build_request(0)) == rfc3339(AT)
+    assert times.find(build_request(0)) == AT
+    sent = AT + timedelta(seconds=9)
+    assert times.find(build_request(0, requested_at=rfc3339(sent))) == sent
+    assert times.find(build_request(0, requested_at=rfc3339(AT - timedelta(seconds=9)))) == AT
+    other_instance = build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT))
+    assert times.find(other_instance) == AT - LONGEST_CONSENT
+    assert times.find(build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT - timedelta(seconds=1)))) is None
+    time.advance(1)
+    for number in range(1, REMEMBERED_REQUESTS + 1):
+        times.record(build_request(number))
+    assert times.find(build_request(0)) is None
+    assert times.find(build_request(REMEMBERED_REQUESTS)) == AT + timedelta(seconds=1)
+    with pytest.raises(WorkspaceError) as caught:
+        times.find(build_request(1, requested_at="yesterday"))
+    assert caught.value.members["errors"][0]["field"] == "requested_at"  # type: ignore[index]
+
+
+async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
+    """Consent to a request with these further parameters, and return the redirect."""
+    request: dict[str, Any] = {
+        "response_type": "code",
+        "client_id": CLIENT.client_id,
+        "scope": SCOPE,
+        "code_challenge": build_challenge(VERIFIER),
+        "code_challenge_method": "S256",
+    }
+    caller = replace(server.build_caller(), sign_in=sign_in)
+    redirect = await server.authorization.decide(caller, Parameters(request | values), BASE, SCOPE.split())
+    assert isinstance(redirect, Redirect)
+    return redirect.address
+
+
+async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
+    """The tokens of the code and of each refresh token have the sign-in with which the person consented."""
+    sign_in = sign_in_with_key(server.time.runtime.now())
+    code = read_query(await decide(server, sign_in, max_age="60"))["code"]
+    first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
+    second, _ = await server.refresh(refresh)
+    for token in (first, second):
+        assert (await server.authenticate(token)).sign_in == sign_in
+
+
+async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
+    """A decision with an older sign-in is refused, and stores no grant."""
+    sign_in = sign_in_with_key(server.time.runtime.now() - timedelta(seconds=61))
+    with pytest.raises(WorkspaceError):
+        await decide(server, sign_in, max_age="60")
+    assert server.trail == []
+
+
+async def test_malformed_demand_is_sent_to_the_client(server: Server) -> None:
+    """A malformed maximum age redirects with an error, as other faults of the client do."""
+    address = await decide(server, NO_SIGN_IN, max_age="soon")
+    assert read_query(address)["error"] == "invalid_request"

@@ -1,0 +1,60 @@
+"""Error codes of operations: complete, documented, and with a reply for each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from functions import GROUPS
+from shared.http.operations import Operation
+from shared.openapi.error_codes import ERROR_CODES
+from shared.openapi.operation_errors import OWN_CODES, list_error_codes, list_error_statuses
+from shared.openapi.responses import build_error_components
+from shared.openapi.schemas import SchemaRegistry
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "errors.md"
+ROW = re.compile(r"^\| `([A-Z_]+)` \| ([^|]*[0-9]{3}[^|]*) \|", re.MULTILINE)
+NOT_SENT = {"LIVE_MESSAGE_REFUSED", "BACKGROUND_JOBS_UNAVAILABLE"}
+"""Codes that appear in logs only."""
+OPERATIONS = {operation.name: operation for group in GROUPS for operation in group.operations}
+OTHER_FORMS = {("mcp", 406)}
+"""Errors that are no problem documents."""
+
+
+def test_codes_and_statuses_are_those_of_the_documentation() -> None:
+    """Each code of docs/reference/errors.md with a status is in the table of codes, with the same statuses."""
+    listed = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    documented = {code: {int(each) for each in re.findall("[0-9]{3}", statuses)} for code, statuses in listed}
+    known = {code: set(error.statuses) for code, error in ERROR_CODES.items()}
+    assert known == {code: statuses for code, statuses in documented.items() if code not in NOT_SENT}
+
+
+def test_own_codes_belong_to_operations() -> None:
+    """The table of own codes names operations and codes that exist."""
+    assert set(OWN_CODES) - set(OPERATIONS) == set()
+    assert {code for codes in OWN_CODES.values() for code in codes} - set(ERROR_CODES) == set()
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS.values() if one.docs.errors is None and one.group != "pages"],
+    ids=lambda one: one.name,
+)
+def test_each_error_status_has_codes(operation: Operation) -> None:
+    """Each status of an operation's errors has at least one code, so a client can branch on it."""
+    statuses = [status for status in list_error_statuses(operation) if (operation.name, status) not in OTHER_FORMS]
+    missing = [status for status in statuses if not list_error_codes(operation, status)]
+    assert missing == [], f"add the codes of {operation.name} to OWN_CODES in shared/openapi/operation_errors.py"
+
+
+def test_replies_with_the_same_codes_are_shared() -> None:
+    """Operations with the same codes refer to one reply, which lists the codes and an example of each."""
+    schemas = SchemaRegistry()
+    first = schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"])
+    assert schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]) == first
+    assert schemas.register_problem(404, ["SURFACE_NOT_FOUND"]) != first
+    responses, examples = build_error_components(schemas)
+    [form] = responses[first.rpartition("/")[2]]["content"].values()
+    assert form["schema"]["properties"]["code"]["enum"] == ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]
+    assert list(form["examples"]) == ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]
+    assert examples["CONNECTION_NOT_FOUND"]["value"]["detail"] == "No connection has this lookup."

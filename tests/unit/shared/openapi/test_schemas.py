@@ -1,0 +1,73 @@
+"""Schemas of types: named enumerations and closed bodies."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, TypedDict
+
+import pytest
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from shared.http.operation_docs import build_enum, build_optional_enum
+from shared.openapi.schemas import SchemaRegistry, list_parameters
+
+
+class Colour(StrEnum):
+    """Colour of a lamp."""
+
+    RED = "red"
+    GREEN = "green"
+
+
+class Lamp(TypedDict):
+    """A lamp with enumerations in each of their forms."""
+
+    state: Literal["on", "off"]
+    colour: Colour
+    last: Literal["on", "off"] | None
+
+
+class LampQuery(BaseModel):
+    """Query parameters with enumerations in each of their forms."""
+
+    colour: Colour = Field(Colour.RED, description="The colour.")
+    second: Colour | None = Field(None, description="Another colour.")
+    checked_later: Annotated[str | None, WithJsonSchema(build_optional_enum(Colour))] = None
+    required: Annotated[str, WithJsonSchema(build_enum(Colour))]
+
+
+def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
+    """An inline enumeration of a member is named after the type and the member; a declared one keeps its name."""
+    schemas = SchemaRegistry()
+    assert schemas.register(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
+    members = schemas.named["Lamp"]["properties"]
+    assert members["state"]["$ref"] == "#/components/schemas/LampState"
+    assert members["colour"] == {"$ref": "#/components/schemas/Colour"}
+    assert members["last"]["anyOf"][0] == {"$ref": "#/components/schemas/LampLast"}
+    assert schemas.named["LampState"] == {"title": "LampState", "type": "string", "enum": ["on", "off"]}
+    assert schemas.named["Colour"]["enum"] == ["red", "green"]
+
+
+def test_parameters_refer_to_the_same_enumeration() -> None:
+    """Parameters whose values are one enumeration refer to one schema, with their own default."""
+    schemas = SchemaRegistry()
+    parameters = {one["name"]: one for one in schemas.register_parameters(LampQuery)}
+    named = {name: schemas.name_enums(one["schema"], "Light", name) for name, one in parameters.items()}
+    reference = {"$ref": "#/components/schemas/Colour"}
+    assert named["colour"] == {**reference, "default": "red"}
+    assert named["second"] == named["checked_later"] == named["required"] == reference
+    assert list(schemas.named) == ["Colour"]
+    assert [name for name, one in parameters.items() if one["required"]] == ["required"]
+
+
+def test_tools_get_inline_enumerations() -> None:
+    """The parameters of tools have no references, because the schema of a tool stands alone."""
+    assert "$ref" not in str(list_parameters(LampQuery))
+    [colour, *_] = list_parameters(LampQuery)
+    assert colour["schema"]["enum"] == ["red", "green"]
+
+
+def test_two_types_cannot_have_one_name() -> None:
+    """Two different schemas of one name are an error, because one of them would document wrong members."""
+    schemas = SchemaRegistry()
+    schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
+    with pytest.raises(ValueError, match="LampState"):
+        schemas.name_enums({"type": "string", "enum": ["b"]}, "Lamp", "state")

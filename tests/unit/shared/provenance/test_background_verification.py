@@ -1,0 +1,162 @@
+"""Tests of the verification of all chains in the background."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.errors import Kind, WorkspaceError
+from shared.provenance import background_verification
+from shared.provenance.background_verification import BackgroundVerification
+from shared.provenance.overview_ports import StoredVerdict
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.verifier import ChainVerifier, VerificationRun
+from shared.runtime import Runtime
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_ledger
+
+OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
+
+
+class Recorder:
+    """Verifier that records which chains it starts, and whose steps take one second of a clock.
+
+    Args:
+        verifier: the verifier that does the work.
+    """
+
+    def __init__(self, verifier: ChainVerifier) -> None:
+        self._verifier = verifier
+        self.started: list[ChainKey] = []
+        self.failing: set[ChainKey] = set()
+        self.seconds = 0.0
+
+    async def start(self, chain: ChainKey) -> VerificationRun:
+        """Record the chain and start its verification."""
+        self.started.append(chain)
+        if chain in self.failing:
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
+        return await self._verifier.start(chain)
+
+    async def advance(self, run: VerificationRun, records: int) -> bool:
+        """Verify the next records."""
+        self.seconds += 1
+        return await self._verifier.advance(run, records)
+
+    async def finish(self, run: VerificationRun) -> Any:
+        """End the verification."""
+        return await self._verifier.finish(run)
+
+
+class Parts:
+    """Chains, their overview and their background verification."""
+
+    def __init__(self, ledger: Ledger, overview: SqliteChainOverview, seconds: float = 600) -> None:
+        self.ledger = ledger
+        self.overview = overview
+        self.recorder = Recorder(ledger.verifier)
+        self.background = self.open(seconds)
+
+    def open(self, seconds: float = 600) -> BackgroundVerification:
+        """Return a background verification, as a new process has it."""
+        recorder: Any = self.recorder
+        runtime = Runtime(monotonic=lambda: self.recorder.seconds)
+        return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
+
+    async def verdicts(self) -> dict[ChainKey, StoredVerdict | None]:
+        """Return the stored results."""
+        return {one.chain: one.verdict for one in await self.overview.list_chains(None, None, 100)}
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Three chains with five records each."""
+    overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
+    async with open_ledger(tmp_path) as ledger:
+        for chain in (PLATFORM, BATCH, OTHER):
+            await ledger.fill(chain, 5)
+        yield Parts(ledger, overview)
+    await overview.close()
+
+
+async def test_only_chains_that_grew_are_verified(parts: Parts) -> None:
+    """Every chain is verified once, and again after it has grown; the results are stored."""
+    assert await parts.background.run()
+    assert sorted(parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
+    for verdict in (await parts.verdicts()).values():
+        assert verdict is not None
+        assert (verdict.is_valid, verdict.records, verdict.broken_at) == (True, 5, "")
+    assert await parts.background.run()
+    assert len(parts.recorder.started) == 3
+    await parts.ledger.fill(BATCH, 1)
+    assert await parts.background.run()
+    assert parts.recorder.started[3:] == [BATCH]
+
+
+async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None:
+    """A broken chain gets its place and reason, is verified in each period, and is valid again after its repair."""
+    parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3"))
+    for _ in range(2):
+        parts.recorder.started.clear()
+        assert await parts.background.run()
+        assert len(parts.recorder.started) == 3
+        for verdict in (await parts.verdicts()).values():
+            assert verdict is not None
+            assert (verdict.is_valid, verdict.broken_at) == (False, "000000000003")
+            assert verdict.reason
+    parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = lower(hash) WHERE sequence = 3"))
+    assert await parts.background.run()
+    assert all(verdict is not None and verdict.is_valid for verdict in (await parts.verdicts()).values())
+
+
+async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
+    """Chains without a result come first, then the others by the time of their last verification."""
+    for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
+        at = f"2026-01-05T{hour}:00:00.000000Z"
+        await parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
+    assert await parts.background.run()
+    assert parts.recorder.started == [BATCH, OTHER, PLATFORM]
+
+
+async def test_a_run_that_is_over_is_continued(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run ends in time, also within a chain, and the next run continues there; another process starts the chain."""
+    monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
+    background = parts.open(seconds=2)
+    runs = 1
+    while not await background.run():
+        runs += 1
+    assert runs == 5
+    assert len(parts.recorder.started) == 3
+    assert all(verdict is not None and verdict.is_valid for verdict in (await parts.verdicts()).values())
+    parts.recorder.started.clear()
+    await parts.ledger.fill(BATCH, 1)
+    assert not await background.run()
+    assert await parts.open().run()
+    assert parts.recorder.started == [BATCH, BATCH]
+
+
+async def test_a_chain_that_grows_during_a_period_waits(parts: Parts) -> None:
+    """A chain that grows after its verification is due in the next period, so that a period ends."""
+    background = parts.open(seconds=1)
+    assert not await background.run()
+    (first,) = parts.recorder.started
+    await parts.ledger.fill(first, 1)
+    while not await background.run():
+        pass
+    assert len(parts.recorder.started) == 3
+    assert await background.run()
+    assert parts.recorder.started[3:] == [first]
+
+
+async def test_an_error_does_not_stop_other_chains(parts: Parts) -> None:
+    """A chain whose verification fails keeps its result and is due again; the others are verified."""
+    parts.recorder.failing.add(BATCH)
+    assert await parts.background.run()
+    verdicts = await parts.verdicts()
+    assert verdicts[BATCH] is None
+    assert verdicts[PLATFORM] is not None
+    assert verdicts[OTHER] is not None
+    parts.recorder.failing.clear()
+    assert await parts.background.run()
+    assert (await parts.verdicts())[BATCH] is not None

@@ -1,0 +1,306 @@
+"""Receipts of records and of growth, checked with scitt-cose, which is another implementation."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+
+import cbor2
+import pytest
+import scitt_cose
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+from scitt_cose import merkle
+
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.backends.embedded.key_files import FileNoteSigner, rotate_key
+from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.errors import WorkspaceError
+from shared.provenance.chain_trees import ChainTrees, Proofs
+from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name
+from shared.provenance.cose import RootSignature
+from shared.provenance.notes import VerifierKey
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.receipts import Receipts
+from shared.provenance.verifier import ChainVerifier
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, workspace
+
+ISSUER = "https://plant-a.example"
+SIZES = (1, 2, 5, 13)
+
+
+class CountingSigner(FileNoteSigner):
+    """Signer that counts its signatures."""
+
+    count = 0
+
+    async def sign(self, message: bytes) -> bytes:
+        """Sign a message and count it."""
+        self.count += 1
+        return await super().sign(message)
+
+
+class Issuer:
+    """Receipts of the chains of a ledger, with everything that they are made from."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        path = ledger.folder / "checkpoint-key.pem"
+        self.ledger = ledger
+        self.notes = FileCheckpointStore(ledger.folder / "checkpoints")
+        self.signer = CountingSigner(path, ledger.folder / "checkpoints")
+        self.overview = SqliteChainOverview(ledger.folder / "provenance.sqlite")
+        self.checkpoints = Checkpoints(ledger.store, self.notes, self.signer, workspace, self.overview, issuer=ISSUER)
+        proofs = Proofs(ledger.store, self.checkpoints.trees)
+        self.receipts = Receipts(ledger.store, self.checkpoints, proofs, self.overview)
+
+    def restart(self) -> Receipts:
+        """Return the receipts of a new process, without cached roots."""
+        proofs = Proofs(self.ledger.store, ChainTrees(self.ledger.store))
+        return Receipts(self.ledger.store, self.checkpoints, proofs, self.overview)
+
+    def find_signatures(self) -> list[Path]:
+        """Return the files of stored signatures."""
+        return sorted((self.ledger.folder / "checkpoints").rglob("*.cose"))
+
+
+async def append(ledger: Ledger, chain: ChainKey, count: int) -> None:
+    """Append events in one batch."""
+    await asyncio.gather(*(ledger.events.write(chain, "editor", event(number)) for number in range(count)))
+
+
+@pytest.fixture
+async def issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
+    """A chain of 13 records with checkpoints of four sizes, and a chain with one record more than its checkpoint."""
+    async with open_ledger(tmp_path) as ledger:
+        made = Issuer(ledger)
+        for old, size in pairwise((0, *SIZES)):
+            await append(ledger, BATCH, size - old)
+            await made.checkpoints.create(BATCH)
+        await append(ledger, PLATFORM, 2)
+        await made.checkpoints.create(PLATFORM)
+        await append(ledger, PLATFORM, 1)
+        yield made
+        await made.overview.close()
+
+
+def to_pem(key: VerifierKey) -> bytes:
+    """Convert a verifier key to PEM."""
+    return load_der_public_key(key.spki).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
+    """Check that a record of the batch gets no receipt."""
+    with pytest.raises(WorkspaceError) as raised:
+        await receipts.prove_inclusion(BATCH, sequence, size)
+    assert raised.value.code == code
+    return raised.value
+
+
+async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issuer) -> None:
+    """Each record has a receipt for each checkpoint that covers it, also in a tree of one leaf."""
+    key = to_pem(await issuer.checkpoints.load_verifier_key())
+    records = await issuer.ledger.records(BATCH)
+    for size in SIZES:
+        for record in records[:size]:
+            receipt = await issuer.receipts.prove_inclusion(BATCH, record.sequence, size)
+            found = scitt_cose.verify_receipt(receipt, leaf_entry_hex=record.hash, log_public_key_pem=key)
+            assert found.ok, found.errors
+            assert (found.tree_size, found.leaf_index) == (size, record.sequence - 1)
+            assert found.issuer == ISSUER
+            assert found.subject == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
+    receipt = await issuer.receipts.prove_inclusion(BATCH, 2, None)
+    assert not scitt_cose.verify_receipt(receipt, leaf_entry_hex=records[0].hash, log_public_key_pem=key).ok
+
+
+async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
+    """A receipt of growth has the signature of the newer root, and proves that the newer tree extends the older one."""
+    key = to_pem(await issuer.checkpoints.load_verifier_key())
+    entries = [record.hash for record in await issuer.ledger.records(BATCH)]
+    for old in SIZES[:-1]:
+        receipt, size = await issuer.receipts.prove_growth(BATCH, old, None)
+        assert size == SIZES[-1]
+        roots = [merkle.merkle_root(entries[:each]) for each in (old, size)]
+        scitt_cose.verify_sign1(receipt, public_key_pem=key, detached_payload=bytes.fromhex(roots[1]))
+        proofs = cbor2.loads(receipt).value[1][396]
+        assert list(proofs) == [-2]
+        found_old, found_size, path = cbor2.loads(proofs[-2][0])
+        assert (found_old, found_size) == (old, size)
+        assert scitt_cose.verify_consistency(*roots, old, size, [each.hex() for each in path])
+
+
+async def test_the_form_of_a_receipt(issuer: Issuer) -> None:
+    """A receipt is a COSE_Sign1 with tag 18, the four protected labels, one proof, and a detached payload."""
+    key = await issuer.checkpoints.load_verifier_key()
+    message = cbor2.loads(await issuer.receipts.prove_inclusion(BATCH, 1, 1))
+    protected, unprotected, payload, signature = message.value
+    assert (message.tag, payload, len(signature)) == (18, None, 64)
+    subject = "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
+    assert cbor2.loads(protected) == {1: -7, 4: key.key_id, 15: {1: ISSUER, 2: subject}, 395: 1}
+    assert list(cbor2.loads(protected)) == [1, 4, 15, 395]
+    assert unprotected == {396: {-1: (cbor2.dumps([1, 0, []]),)}}
+
+
+async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
+    """A checkpoint is signed twice when it is made, as a note and for receipts, and never again."""
+    assert issuer.signer.count == 2 * (len(SIZES) + 1)
+    for receipts in (issuer.receipts, issuer.restart()):
+        first = await receipts.prove_inclusion(BATCH, 3, None)
+        assert await issuer.receipts.prove_inclusion(BATCH, 3, 13) == first
+        await receipts.prove_growth(BATCH, 2, 5)
+    assert issuer.signer.count == 2 * (len(SIZES) + 1)
+
+
+async def test_checkpoints_of_an_earlier_version_get_signatures(issuer: Issuer) -> None:
+    """The newest checkpoint of each chain is signed in the background, others when first requested; both are stored."""
+    for file in issuer.find_signatures():
+        file.unlink()
+    issuer = Issuer(issuer.ledger)
+    assert await issuer.checkpoints.create_all() == 1
+    assert [file.name for file in issuer.find_signatures()] == ["000000000013.cose", "000000000003.cose"]
+    assert issuer.signer.count == 3
+    issued = await asyncio.gather(*(issuer.restart().prove_inclusion(BATCH, 1, 5) for _ in range(4)))
+    assert set(issued) == {await issuer.restart().prove_inclusion(BATCH, 1, 5)}
+    assert len(issuer.find_signatures()) == 3
+    await issuer.overview.close()
+
+
+async def test_a_checkpoint_without_signature_is_signed_on_request(issuer: Issuer) -> None:
+    """A receipt is issued while the signature of the newest checkpoint is not stored yet."""
+    for file in issuer.find_signatures():
+        file.unlink()
+    assert await issuer.restart().prove_inclusion(BATCH, 13, None)
+
+
+async def test_a_record_without_checkpoint_is_not_ready(issuer: Issuer) -> None:
+    """A record that no checkpoint covers yet is not ready, and an absent record is not found."""
+    for chain in (PLATFORM, ChainKey(Target.DOMAIN_EVENTS, "new")):
+        if chain != PLATFORM:
+            await issuer.ledger.fill(chain, 3)
+        with pytest.raises(WorkspaceError) as raised:
+            await issuer.receipts.prove_inclusion(chain, 3, None)
+        assert (raised.value.code, raised.value.members["retryAfter"]) == ("RECEIPT_NOT_READY", 15)
+    await check_error("RECORD_NOT_FOUND", issuer.receipts, 14)
+    await check_error("RECORD_NOT_FOUND", issuer.receipts, 14, 20)
+
+
+async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
+    """Both kinds of receipts need the sizes of stored checkpoints."""
+    await check_error("CHECKPOINT_NOT_FOUND", issuer.receipts, 2, 4)
+    for old, size, code in (
+        (3, 5, "CHECKPOINT_NOT_FOUND"),
+        (2, 4, "CHECKPOINT_NOT_FOUND"),
+        (13, None, "INVALID_REQUEST"),
+    ):
+        with pytest.raises(WorkspaceError) as raised:
+            await issuer.receipts.prove_growth(BATCH, old, size)
+        assert raised.value.code == code
+    with pytest.raises(WorkspaceError) as raised:
+        await issuer.receipts.prove_growth(ChainKey(Target.DOMAIN_EVENTS, "never"), 1, None)
+    assert raised.value.code == "CHECKPOINT_NOT_FOUND"
+
+
+async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
+    """After a verification found a chain broken, no record of it gets a receipt until a verification finds it valid."""
+    verifier = ChainVerifier(issuer.ledger.store, workspace, issuer.checkpoints, issuer.overview)
+    record = (await issuer.ledger.records(BATCH))[8]
+    edit = "UPDATE records SET canonical = ? WHERE hash = ?"
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute(edit, (record.canonical.replace(b"Update", b"Delete"), record.hash))
+
+    def repair(connection: sqlite3.Connection) -> None:
+        connection.execute(edit, (record.canonical, record.hash))
+
+    issuer.ledger.tamper(spoil)
+    await check_error("CHAIN_BROKEN", issuer.receipts, 9)
+    assert await issuer.receipts.prove_inclusion(BATCH, 1, None)
+    assert not (await verifier.verify(BATCH)).chain_valid
+    assert "000000000009" in (await check_error("CHAIN_BROKEN", issuer.receipts, 1)).detail
+    with pytest.raises(WorkspaceError, match="broken"):
+        await issuer.receipts.prove_growth(BATCH, 2, 5)
+    issuer.ledger.tamper(repair)
+    assert (await verifier.verify(BATCH)).chain_valid
+    assert await issuer.receipts.prove_inclusion(BATCH, 9, None)
+
+
+@pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
+async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> None:
+    """A receipt is not issued if a stored hash was changed, so that the hashes do not lead to the signed root."""
+    record = (await issuer.ledger.records(BATCH))[1]
+    issuer.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash)))
+    receipts = issuer.restart()
+    await check_error("CHAIN_BROKEN", receipts, 1)
+    with pytest.raises(WorkspaceError) as raised:
+        await receipts.prove_growth(BATCH, 5, 13)
+    assert raised.value.code == "CHAIN_BROKEN"
+
+
+async def test_receipts_after_a_rotation_of_the_key(issuer: Issuer) -> None:
+    """Receipts of earlier checkpoints keep their signature; new checkpoints are signed with the new key."""
+    old = await issuer.checkpoints.load_verifier_key()
+    before = await issuer.receipts.prove_inclusion(BATCH, 1, 13)
+    rotate_key(issuer.ledger.folder / "checkpoint-key.pem")
+    new = await issuer.checkpoints.load_verifier_key()
+    assert new.key_id != old.key_id
+    assert await issuer.restart().prove_inclusion(BATCH, 1, 13) == before
+    await issuer.ledger.fill(BATCH, 1)
+    await issuer.checkpoints.create(BATCH)
+    after = await issuer.restart().prove_inclusion(BATCH, 1, None)
+    assert RootSignature(cbor2.loads(after).value[0], b"").read_key_id() == new.key_id
+    assert await issuer.checkpoints.keys.load_trusted_keys() == [new, old]
+
+
+async def test_a_key_that_is_no_longer_trusted_gives_no_receipts(issuer: Issuer) -> None:
+    """After a retired key was removed, checkpoints that it signed give no receipts."""
+    folder = issuer.ledger.folder
+    rotate_key(folder / "checkpoint-key.pem")
+    await issuer.checkpoints.load_verifier_key()
+    for file in (folder / "checkpoint-keys").glob("*.pem"):
+        file.unlink()
+    issuer.signer = CountingSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
+    issuer.checkpoints = Checkpoints(issuer.ledger.store, issuer.notes, issuer.signer, workspace, issuer=ISSUER)
+    await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"\x01", b"\xd2\x80", b"\xd2\x84\x40\xa0\xf6\x40", b"longer", b"root"]
+)
+async def test_a_damaged_signature_gives_no_receipts(issuer: Issuer, content: bytes) -> None:
+    """A stored signature that is damaged, or that is the one of another checkpoint, is not used."""
+    name = build_checkpoint_name(BATCH, 13)
+    file, other = (next(one for one in issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))
+    content = {b"longer": file.read_bytes() + b"\0", b"root": other.read_bytes()}.get(content, content)
+    file.chmod(0o644)
+    file.write_bytes(content)
+    assert (await issuer.notes.get(f"{name}.cose")) is not None
+    await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
+
+
+async def test_receipts_of_a_page(issuer: Issuer) -> None:
+    """A page gets the receipts of the records that the newest checkpoint covers; they are those of single requests."""
+    records = await issuer.ledger.records(BATCH)
+    found = await issuer.receipts.prove_covered(BATCH, records[3:6])
+    assert found == {
+        f"{record.sequence:012d}": await issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
+        for record in records[3:6]
+    }
+    platform = await issuer.ledger.records(PLATFORM)
+    assert list(await issuer.receipts.prove_covered(PLATFORM, platform)) == ["000000000001", "000000000002"]
+    assert await issuer.receipts.prove_covered(PLATFORM, platform[2:]) == {}
+    assert await issuer.receipts.prove_covered(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE records SET canonical = canonical || ' ' WHERE hash = ?",
+        "UPDATE records SET hash = 'not hex' WHERE hash = ?",
+        "DELETE FROM records WHERE hash = ?",
+    ],
+)
+async def test_a_page_of_a_damaged_chain_has_no_receipts(issuer: Issuer, edit: str) -> None:
+    """If a record was changed or deleted, the page is shown without receipts."""
+    record = (await issuer.ledger.records(BATCH))[-1]
+    issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
+    records = await issuer.ledger.records(BATCH)
+    assert await issuer.restart().prove_covered(BATCH, records) == {}

@@ -1,0 +1,66 @@
+"""The beginning of the printable report of amendments."""
+
+from shared.provenance.amendment_report import Report, render_report
+from shared.provenance.checkpoint_ports import StoredCheckpoint
+from shared.provenance.decisions import FoundDecisions
+from shared.provenance.notes import CheckpointContent
+from shared.provenance.overview_ports import StoredVerdict
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.queries import AuditQueryResult
+from shared.provenance.report_header import ChainEvidence, ReportHeader, render_header
+
+AT = "2026-05-04T08:00:00.000000Z"
+CHECKPOINT = StoredCheckpoint("DomainAmendments/1/000000000002", b"", AT)
+
+
+def render(evidence: ChainEvidence | None, entity_types: tuple[str, ...] = ("Batch",)) -> str:
+    """Render the header of a report with this state of the chain."""
+    header = ReportHeader("plant-a", "Plant <A>", AT, "viewer@t", "Auditor", evidence)
+    return render_header(header, "line-1", "B-1", entity_types)
+
+
+def test_a_report_names_its_origin() -> None:
+    """A report states workspace, scope, entity, entity type, author and time in UTC; values are escaped."""
+    text = render(None)
+    for expected in (
+        *("Plant &lt;A&gt; (plant-a)", "<dd>line-1</dd>", "<dd>B-1</dd>", "<dd>Batch</dd>"),
+        "2026-05-04 08:00:00.000000 UTC by Auditor (viewer@t)",
+        "All times are UTC.",
+    ):
+        assert expected in text
+    assert "Verification" not in text
+    assert "<dd>unknown</dd>" in render(None, ())
+
+
+def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
+    """An intact chain is reported with its size, the time of the verification and the checkpoint's root hash."""
+    signed = CheckpointContent("origin", 2, bytes(32))
+    text = render(ChainEvidence(StoredVerdict(AT, 1, is_valid=True), CHECKPOINT, signed))
+    assert "The chain is intact: 1 record, verified 2026-05-04 08:00:00.000000 UTC." in text
+    assert f"covers 2 records; root hash {'00' * 32}." in text
+    assert "notice" not in text
+
+
+def test_a_report_of_a_broken_chain_has_a_warning() -> None:
+    """A broken chain is reported with a warning, the position and the reason; an untrusted checkpoint is named."""
+    verdict = StoredVerdict(AT, 4, is_valid=False, broken_at="000000000002", reason="it does not link")
+    text = render(ChainEvidence(verdict, CHECKPOINT, None))
+    assert text.startswith('<p class="notice">Altered after it was recorded. Do not rely on these values.</p>')
+    assert "The chain is broken at 000000000002: it does not link" in text
+    assert "is not trusted." in text
+
+
+def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
+    """Before the first verification and the first checkpoint the report says so."""
+    text = render(ChainEvidence(None, None, None))
+    assert "The chain was not verified yet." in text
+    assert "No checkpoint was signed yet." in text
+
+
+def test_printed_pages_have_numbers() -> None:
+    """The style sheet of a report numbers the printed pages."""
+    header = ReportHeader("plant-a", "Plant A", AT, "viewer@t", "Auditor", None)
+    chain = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
+    page = render_report(Report(chain, "B-1", AuditQueryResult((), 0, has_more=False), FoundDecisions({}, 0), header))
+    assert b'content: "Page " counter(page) " of " counter(pages)' in page
+    assert b"The entity has no amendments." in page

@@ -1,0 +1,33 @@
+"""Tests of the limits of the tiers."""
+
+import pytest
+
+from shared.catalog.models import Tier, TierLimits
+from shared.catalog.snapshot import Catalog
+from shared.rate_limits.models import FREE, PRO, Budget, RateLimitState, get_budget
+
+OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
+
+
+@pytest.mark.parametrize(
+    ("tier", "limits", "budget"),
+    [
+        (Tier.FREE, None, FREE),
+        (Tier.PRO, None, PRO),
+        (Tier.ENTERPRISE, None, PRO),
+        (Tier.ENTERPRISE, OWN, Budget(7, 3)),
+        (Tier.FREE, OWN, FREE),
+        (Tier.PRO, OWN, PRO),
+    ],
+)
+def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
+    """Only an Enterprise workspace has limits of its own; without them it has the budget of Pro."""
+    assert get_budget(Catalog(tier=tier, limits=limits)) == budget
+
+
+def test_headers_follow_the_draft() -> None:
+    """The headers have quota, window, remaining requests and seconds until further ones."""
+    assert RateLimitState(Budget(600, 20), 599, 60).build_headers() == {
+        "RateLimit-Policy": '"default";q=600;w=60',
+        "RateLimit": '"default";r=599;t=60',
+    }

@@ -1,0 +1,116 @@
+"""Signing over SQLite with a clock that tests set."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.sign_ins import SignIn
+from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureStore
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.signature_models import SignaturePolicy
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Target
+from shared.runtime import Runtime
+from shared.signatures.attempts import SuspiciousEvent
+from shared.signatures.sign_ins import SignInRegistry
+from shared.signatures.signing import Signing, SigningRequest
+from shared.signatures.suspicion import AttemptCounter
+
+START = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
+APPROVAL = {"meaning": "approval"}
+SIGNER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "token-1", None)
+
+
+@dataclass
+class Environment:
+    """Services of signatures, and what they report.
+
+    Attributes:
+        store: storage of attempts and sign-ins.
+        at: current time.
+        audited: audit events by their append ids.
+        announced: announced lock-outs.
+        appended: append ids of decisions that were appended.
+        is_available: False if the audit log does not respond.
+    """
+
+    store: SqliteSignatureStore
+    at: datetime = START
+    audited: dict[str, Any] = field(default_factory=dict)
+    announced: list[tuple[str, SuspiciousEvent]] = field(default_factory=list)
+    appended: set[str] = field(default_factory=set)
+    is_available: bool = True
+
+    @property
+    def runtime(self) -> Runtime:
+        """Runtime with the clock of the test."""
+        return Runtime(now=lambda: self.at)
+
+    @property
+    def attempts(self) -> AttemptCounter:
+        """Service that counts attempts."""
+        return AttemptCounter(self.store, self, self._is_audited, self._announce, runtime=self.runtime)
+
+    @property
+    def sign_ins(self) -> SignInRegistry:
+        """Service that records the use of sign-ins."""
+        return SignInRegistry(self.store, self._is_appended, runtime=self.runtime)
+
+    async def append(
+        self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
+    ) -> Mapping[str, Any]:
+        """Append an audit event."""
+        if not self.is_available:
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log does not respond.")
+        assert (target, scope_key) == (Target.ACCESS_CONTROL, "")
+        self.audited[append_id] = {"UserID": user_id, **event}
+        return {}
+
+    async def sign(self, sent: Any = APPROVAL, **changes: Any) -> str:
+        """Sign a decision; return an empty string, or the code of the refusal.
+
+        Args:
+            sent: body property ``signature``.
+            changes: changed attributes of the caller; ``age`` of the sign-in in seconds, ``max_age`` of the policy.
+        """
+        age, max_age = changes.pop("age", 10), changes.pop("max_age", 300)
+        sign_in = changes.pop("sign_in", "sign-in-1")
+        policy = SignaturePolicy.model_validate({"maxAgeSeconds": max_age})
+        signed_in = SignIn(self.at - timedelta(seconds=age), ("key",), sign_in)
+        caller = replace(SIGNER, **{"sign_in": signed_in, **changes})
+        signing = Signing(self.attempts, self.sign_ins, runtime=self.runtime)
+        signer = signing.build_signer(SigningRequest(caller, "Ann", policy, sent, False))
+        append_id = self.runtime.new_id()
+        try:
+            async with signer.sign(append_id, CHAIN) as session:
+                await session.confirm()
+                self.appended.add(append_id)
+                session.is_decided = True
+        except WorkspaceError as error:
+            return error.code
+        return ""
+
+    async def _is_audited(self) -> bool:
+        return True
+
+    async def _announce(self, member: str, event: SuspiciousEvent) -> None:
+        self.announced.append((member, event))
+
+    async def _is_appended(self, chain: ChainKey, append_id: str) -> bool:
+        assert chain == CHAIN
+        return append_id in self.appended
+
+
+@asynccontextmanager
+async def open_environment(folder: Path) -> AsyncIterator[Environment]:
+    """Open empty stores."""
+    database = SqliteDatabase(folder / "signatures.sqlite", SCHEMA)
+    try:
+        yield Environment(SqliteSignatureStore(database))
+    finally:
+        await database.close()

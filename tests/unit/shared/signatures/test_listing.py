@@ -1,0 +1,143 @@
+"""Tests of the list of all signatures, whose index is derived from the audit chains."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.catalog.query_hash import compute_query_hash
+from shared.errors import WorkspaceError
+from shared.signatures.listing import SignatureList
+from shared.signatures.ports import SignatureFilter
+from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
+from tests.unit.shared.provenance.test_amendments import CHAIN
+from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, decide
+
+ALL = SignatureFilter()
+QUERY = {"kql": "Telemetry | count", "parameters": []}
+
+
+@dataclass
+class Lists:
+    """Chains in a folder, and the lists of their signatures.
+
+    Attributes:
+        ledger: the chains.
+        index: index of the signatures.
+    """
+
+    ledger: Ledger
+    index: SqliteSignatureIndex
+
+    def open(self) -> SignatureList:
+        """Open the list as another process does."""
+        return SignatureList(self.index, self.ledger.store)
+
+    async def read(self, limit: int = 10) -> list[tuple[Any, ...]]:
+        """Return target, scope and RecordID of the signatures on the first page."""
+        page = await self.open().list_signatures(ALL, "", limit)
+        return [tuple(one.content[name] for name in ("target", "scopeKey", "recordID")) for one in page.signatures]
+
+
+@pytest.fixture
+async def lists(tmp_path: Path) -> AsyncIterator[Lists]:
+    """Empty chains and an empty index."""
+    async with AsyncExitStack() as stack:
+        database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
+        stack.push_async_callback(database.close)
+        ledger = await stack.enter_async_context(open_ledger(tmp_path))
+        yield Lists(ledger, SqliteSignatureIndex(database))
+
+
+def build_event(user: str, **changes: Any) -> dict[str, Any]:
+    """Return the audit event of a signed approval of a query by ann."""
+    signature = {
+        "userId": user,
+        "printedName": "Ann",
+        "meaning": "approval",
+        "statement": None,
+        "signedAt": "2026-11-23T12:00:00.000000Z",
+        "authTime": "2026-11-23T11:59:00.000000Z",
+        "authMethods": ["key"],
+        "recordHash": compute_query_hash(QUERY),
+    } | changes
+    return {
+        "ActionType": "Catalog.WarmQuery.Approved",
+        "EntityType": "WarmQuery",
+        "EntityID": "q",
+        "AfterState": {**QUERY, "approval": {"approvedBy": user, "signature": signature}},
+    }
+
+
+async def test_existing_records_are_listed(lists: Lists) -> None:
+    """Records from before the index are listed, and new records at once; a page has the newest signatures."""
+    await decide(lists.ledger, 2)
+    target = "DomainAmendments"
+    assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
+    listing = lists.open()
+    assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 2
+    await decide(lists.ledger, 1)
+    page = await listing.list_signatures(ALL, "", 2)
+    assert [one.content["recordID"] for one in page.signatures] == ["000000000006", "000000000004"]
+    assert page.has_more
+    rest = await listing.list_signatures(ALL, page.signatures[-1].place, 2)
+    assert ([one.content["recordID"] for one in rest.signatures], rest.has_more) == (["000000000002"], False)
+
+
+async def test_signatures_of_queries(lists: Lists) -> None:
+    """A signed approval of a query is listed with the names of properties in records."""
+    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"))
+    [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
+    assert entry.content == {
+        "UserID": "ann",
+        "PrintedName": "Ann",
+        "Meaning": "approval",
+        "Statement": None,
+        "SignedAt": "2026-11-23T12:00:00.000000Z",
+        "AuthTime": "2026-11-23T11:59:00.000000Z",
+        "AuthMethods": ["key"],
+        "RecordHash": compute_query_hash(QUERY),
+        "target": "PlatformConfig",
+        "scopeKey": None,
+        "recordID": "000000000001",
+    }
+
+
+@pytest.mark.parametrize(
+    "changes", [{"userId": "bob"}, {"recordHash": "0" * 64}, {"signedAt": "now"}, {"signedAt": 1}, {"extra": 1}]
+)
+async def test_forged_events(lists: Lists, changes: dict[str, Any]) -> None:
+    """An event that another member writes, or whose signature does not match the query, is not listed."""
+    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes))
+    assert await lists.read() == []
+
+
+async def test_records_without_a_valid_signature(lists: Lists) -> None:
+    """Decisions without a complete signature, amendments and damaged records are not listed."""
+    await append_decision(lists.ledger, "000000000009", {})
+    await append_decision(lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
+    lists.ledger.tamper(lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2"))
+    assert await lists.read() == []
+
+
+async def test_the_time_limit(lists: Lists) -> None:
+    """While existing records are being indexed, the list is unavailable; the next run continues."""
+    await decide(lists.ledger, 1)
+    listing = lists.open()
+    assert await listing.complete(-1) is False
+    assert await listing.complete(10) is True
+    assert len(await lists.read()) == 1
+
+
+async def test_the_list_while_it_is_indexed(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that cannot complete the index in time gets 503 with Retry-After."""
+    await decide(lists.ledger, 1)
+    monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)
+    with pytest.raises(WorkspaceError) as refused:
+        await lists.read()
+    assert (refused.value.code, refused.value.members["retryAfter"]) == ("SIGNATURES_UNAVAILABLE", 10)

@@ -1,0 +1,58 @@
+"""Tests of sign-ins that sign once."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.errors import WorkspaceError
+from shared.signatures.sign_ins import LEASE
+from tests.unit.shared.signatures.environment import CHAIN, Environment
+
+SECOND = timedelta(seconds=1)
+USED = "sign in again for each signature"
+
+
+async def test_a_sign_in_signs_once(environment: Environment) -> None:
+    """A sign-in that has signed cannot sign again, also after the lease of its use."""
+    assert await environment.sign(max_age=0) == ""
+    environment.at += LEASE + SECOND
+    assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
+
+
+async def test_a_sign_in_that_signed_under_another_policy(environment: Environment) -> None:
+    """A sign-in that signed while several signatures were allowed cannot sign when the policy allows only one."""
+    assert await environment.sign() == ""
+    assert await environment.sign() == ""
+    assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
+
+
+async def test_an_unfinished_use(environment: Environment) -> None:
+    """While a decision is being appended, its sign-in signs no other decision; the same decision may be repeated."""
+    await environment.sign_ins.claim("name", "a", CHAIN)
+    await environment.sign_ins.claim("name", "a", CHAIN)
+    with pytest.raises(WorkspaceError, match=USED):
+        await environment.sign_ins.claim("name", "b", CHAIN)
+    await environment.sign_ins.confirm("name", "a")
+    await environment.sign_ins.release("name", "a")
+    await environment.sign_ins.claim("name", "b", CHAIN)
+    with pytest.raises(WorkspaceError, match=USED):
+        await environment.sign_ins.confirm("name", "a")
+
+
+async def test_a_process_that_ended_before_the_decision(environment: Environment) -> None:
+    """A sign-in is free again if the process ended before the decision was appended."""
+    await environment.sign_ins.claim("name", "a", CHAIN)
+    environment.at += LEASE + SECOND
+    await environment.sign_ins.claim("name", "b", CHAIN)
+    with pytest.raises(WorkspaceError, match=USED):
+        await environment.sign_ins.confirm("name", "a")
+
+
+async def test_a_process_that_ended_after_the_decision(environment: Environment) -> None:
+    """A sign-in is used up if the process ended after the decision was appended."""
+    await environment.sign_ins.claim("name", "a", CHAIN)
+    environment.appended.add("a")
+    environment.at += LEASE + SECOND
+    for _ in range(2):
+        with pytest.raises(WorkspaceError, match=USED):
+            await environment.sign_ins.claim("name", "b", CHAIN)

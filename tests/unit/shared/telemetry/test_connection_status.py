@@ -1,0 +1,46 @@
+"""Tests of the status of connections."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from shared.catalog.models import Connection
+from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
+from shared.telemetry.event_hub_sources import parse_event_hub_sources
+from shared.telemetry.ports import ConnectionState
+
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+CONNECTED = ConnectionState("CONNECTED", 7, AT, 2)
+STATUSES = ConnectionStatuses(parse_event_hub_sources("press/oi,oven/$Default"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "status"),
+    [
+        ({}, None, "CONNECTING"),
+        ({}, CONNECTED, "CONNECTED"),
+        ({"enabled": False}, CONNECTED, "DISCONNECTED"),
+        ({"source": {"eventHub": "press", "consumerGroup": "oi"}}, CONNECTED, "CONNECTED"),
+        ({"source": {"eventHub": "oven"}}, None, "CONNECTING"),
+        ({"source": {"eventHub": "press"}}, CONNECTED, "ERROR"),
+        ({"source": {"eventHub": "other", "consumerGroup": "oi"}}, None, "ERROR"),
+        ({"source": {"eventHub": "other"}, "enabled": False}, None, "DISCONNECTED"),
+    ],
+)
+def test_status_of_a_connection(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
+    """A connection whose Event Hub the deployment does not read is an error with a reason."""
+    named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
+    derived = STATUSES.derive(Connection.model_validate(named), state)
+    assert derived.status == status
+    assert (derived.reason is None) == (status != "ERROR")
+    assert derived.reason is None or "EVENT_HUB_SOURCES" in derived.reason
+
+
+def test_statistics_of_a_connection() -> None:
+    """A connection without a state has received nothing."""
+    assert describe_statistics(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
+    assert describe_statistics(CONNECTED) == {
+        "messagesReceived": 7,
+        "lastMessage": "2026-01-05T08:00:00.000000Z",
+        "typeMismatches": 2,
+    }

@@ -1,0 +1,28 @@
+"""Tests of the setting `EVENT_HUB_SOURCES`."""
+
+import pytest
+
+from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_sources
+
+
+def test_each_entry_is_a_source() -> None:
+    """The setting lists hubs with their consumer groups; blanks and repetitions do not matter."""
+    sources = parse_event_hub_sources(" plant/$Default, line-1/oi ,,plant/$Default")
+    assert sources == (EventHubSource("plant", "$Default"), EventHubSource("line-1", "oi"))
+    assert [one.name for one in sources] == ["plant/$Default", "line-1/oi"]
+
+
+def test_function_names_have_only_valid_characters() -> None:
+    """Characters that a function name cannot contain become underscores."""
+    assert EventHubSource("line-1", "$Default").function_name == "ingest_line_1__Default"
+
+
+@pytest.mark.parametrize("entry", ["plant", "/oi", "plant/", "plant/oi/x", "-plant/oi", "pl ant/oi"])
+def test_an_invalid_entry_is_skipped(entry: str) -> None:
+    """An invalid entry does not prevent the others from being read."""
+    assert parse_event_hub_sources(f"{entry},good/oi") == (EventHubSource("good", "oi"),)
+
+
+def test_function_names_are_unique() -> None:
+    """An entry whose function name is already used is skipped."""
+    assert parse_event_hub_sources("a-b/oi,a.b/oi") == (EventHubSource("a-b", "oi"),)

@@ -1,0 +1,88 @@
+"""Tests of messages in NDJSON form; test_acceptance.py tests messages in JSON form."""
+
+from typing import Any
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source
+from shared.telemetry.message_parser import MAX_LINES, MAX_MESSAGE_BYTES, parse_lines, parse_messages
+from tests.unit.shared.telemetry.fakes import connection
+
+
+def list_errors(text: bytes) -> list[Any]:
+    """Return the errors of invalid lines."""
+    with pytest.raises(WorkspaceError) as caught:
+        parse_lines(text, DEFAULT_LAYOUT)
+    assert caught.value.kind is Kind.INVALID
+    errors = caught.value.members["errors"]
+    assert isinstance(errors, list)
+    return errors
+
+
+def test_each_line_is_a_message() -> None:
+    """Lines end with LF or CR LF, the last line may end without, and empty lines are skipped."""
+    messages = parse_lines(b'{"a":1}\r\n\n  \n{"messageId":"m","a":2}\n{"a":3}', DEFAULT_LAYOUT)
+    assert [message.payload for message in messages] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    assert [message.message_id for message in messages] == [None, "m", None]
+
+
+def test_pointers_apply_to_lines() -> None:
+    """The pointers and the timestamp format of the connection apply to each line."""
+    source = connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
+    (message,) = parse_lines(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))
+    assert message.timestamp is not None
+    assert message.timestamp.timestamp() == 1767600000
+    assert message.payload == b'{"timestamp":"payload"}'
+
+
+def test_errors_name_their_lines() -> None:
+    """Each error names its line, counted from 1 with the empty ones, and its member."""
+    errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
+    assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
+
+
+def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
+    """An object whose only member is an array of objects is rejected; its objects belong on lines of their own."""
+    (error,) = list_errors(b'{"metrics":[{"a":1},{"a":2}]}')
+    assert "on a line of its own" in error["message"]
+
+
+def test_the_number_of_messages_is_limited() -> None:
+    """A request has 1 to 5,000 messages, and at most 10,000 lines with the empty ones."""
+    assert len(parse_lines(b"{}\n" * MAX_LINES, DEFAULT_LAYOUT)) == MAX_LINES
+    assert list_errors(b"{}\n" * (MAX_LINES + 1))[0]["field"] == f"line {MAX_LINES + 1}"
+    for text in (b"", b"\n\n", b"\n" * (2 * MAX_LINES + 1) + b"{}"):
+        assert list_errors(text)[0]["field"] == "body"
+
+
+def test_the_number_of_errors_is_limited() -> None:
+    """The first 100 errors are listed."""
+    assert len(list_errors(b"x\n" * 1000)) == 100
+
+
+@pytest.mark.parametrize("size", [MAX_MESSAGE_BYTES + 1, 3 * MAX_MESSAGE_BYTES])
+def test_the_size_of_a_message_is_limited(size: int) -> None:
+    """A message over 256 KiB is rejected with its line, before or after it is parsed."""
+    with pytest.raises(WorkspaceError, match=r"^Line 2 has more than 262144 bytes") as caught:
+        parse_lines(b'{}\n{"a":"%b"}' % (b"x" * size), DEFAULT_LAYOUT)
+    assert caught.value.code == "MESSAGE_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("position", "start"), [(None, "The message has more than"), (1, "Message 2 of the array has more than")]
+)
+def test_a_large_message_is_named(position: int | None, start: str) -> None:
+    """The error about a message that is too large begins with its place in the request."""
+    large = {"a": "x" * MAX_MESSAGE_BYTES}
+    with pytest.raises(WorkspaceError, match=f"^{start}"):
+        parse_messages(large if position is None else [{}, large], DEFAULT_LAYOUT)
+
+
+def test_an_error_of_a_line_names_the_column() -> None:
+    """The message about a line that is not JSON is one statement with the column in the line."""
+    (error,) = list_errors(b"{}\n{'a': 1}")
+    assert error == {
+        "field": "line 2",
+        "message": "not JSON: Expecting property name enclosed in double quotes at column 2",
+    }

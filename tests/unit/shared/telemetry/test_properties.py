@@ -1,0 +1,32 @@
+"""Tests of the application properties of events."""
+
+from datetime import UTC, datetime
+
+from shared.telemetry.properties import HTTP, build_properties, is_accepted_by_service, select_impulse_headers
+
+PROPERTIES = build_properties("rig", datetime(2026, 1, 1, tzinfo=UTC), "m-1", "rig-1", HTTP)
+
+
+def test_properties_name_connection_time_and_ids() -> None:
+    """The properties of a message contain everything that its body does not."""
+    assert PROPERTIES == {
+        "connectionLookup": "rig",
+        "timestamp": "2026-01-01T00:00:00.000000Z",
+        "messageId": "m-1",
+        "deviceId": "rig-1",
+        "acceptedBy": "http",
+    }
+
+
+def test_only_the_acceptors_of_the_service_count() -> None:
+    """A message counts as accepted if its property names HTTP or a simulator."""
+    assert is_accepted_by_service(PROPERTIES)
+    assert is_accepted_by_service({"acceptedBy": "simulator"})
+    assert not is_accepted_by_service({"acceptedBy": "device"})
+    assert not is_accepted_by_service({})
+
+
+def test_other_properties_are_headers() -> None:
+    """The headers of an impulse contain all properties except those that have a member of their own."""
+    assert select_impulse_headers({**PROPERTIES, "batch": "7"}) == {"batch": "7"}
+    assert select_impulse_headers({"batch": "7"}) == {"batch": "7"}

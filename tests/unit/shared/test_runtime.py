@@ -1,0 +1,57 @@
+"""Tests of the sources of time, randomness and threads."""
+
+import asyncio
+import contextvars
+import threading
+from uuid import UUID
+
+import pytest
+
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
+from tests.inline_executor import InlineExecutor
+
+
+def test_large_work_runs_in_a_thread() -> None:
+    """A function on a large text runs in another thread, on a small text in the event loop."""
+
+    async def threads() -> tuple[int, int]:
+        run = SYSTEM_RUNTIME.run_in_worker
+        return await run(LARGE - 1, threading.get_ident), await run(LARGE, threading.get_ident)
+
+    small, large = asyncio.run(threads())
+    assert small == threading.get_ident() != large
+
+
+def test_arguments_and_errors_are_passed_through() -> None:
+    """The function receives all arguments, and its error reaches the caller."""
+    assert asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "ff", base=16)) == 255
+    assert asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "ff", base=16)) == 255
+    with pytest.raises(ValueError, match="invalid literal"):
+        asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "x"))
+    with pytest.raises(ValueError, match="invalid literal"):
+        asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "x"))
+
+
+async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
+    """A worker thread has the context variables of the coroutine that waits for it."""
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("caller")
+    assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"
+    assert await SYSTEM_RUNTIME.run_in_worker(LARGE, variable.get) == "caller"
+
+
+async def test_executors_can_run_inline() -> None:
+    """With executors that run at once, no work leaves the thread of the event loop."""
+    runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
+    assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
+    assert await runtime.run_in_worker(LARGE, threading.get_ident) == threading.get_ident()
+
+
+def test_ids_and_tokens_come_from_the_random_bytes() -> None:
+    """Ids and tokens depend only on the random bytes, and an id is a UUID of version 4."""
+    runtime = Runtime(random_bytes=lambda size: bytes(range(size)))
+    assert runtime.new_id() == "000102030405460788090a0b0c0d0e0f"
+    assert runtime.new_uuid() == UUID(runtime.new_id())
+    assert runtime.new_uuid().version == 4
+    assert runtime.new_token(4) == "AAECAw"
+    assert SYSTEM_RUNTIME.new_id() != SYSTEM_RUNTIME.new_id()

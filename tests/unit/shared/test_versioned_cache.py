@@ -1,0 +1,79 @@
+"""Tests of the cache of a stored value."""
+
+import pytest
+
+from shared.versioned_cache import VersionedCache
+from tests.virtual_time import VirtualTime
+
+
+class Store:
+    """Store of one value that counts its reads and fails on demand."""
+
+    def __init__(self) -> None:
+        self.version = 1
+        self.is_down = False
+        self.loads = 0
+
+    async def read_version(self) -> int:
+        """Return the version."""
+        if self.is_down:
+            raise OSError("down")
+        return self.version
+
+    async def load(self) -> tuple[int, str]:
+        """Return the version and the value."""
+        self.loads += 1
+        if self.is_down:
+            raise OSError("down")
+        return self.version, f"value {self.version}"
+
+
+def build_cache(store: Store, time: VirtualTime) -> VersionedCache[str]:
+    """Return a cache that reads the version every 10 seconds and is usable for 60 seconds without the store."""
+    return VersionedCache(store.read_version, store.load, max_age=10, max_stale=60, runtime=time.runtime)
+
+
+async def test_a_change_is_seen_after_the_maximum_age() -> None:
+    """A recent value is returned without a read; an older one is loaded again only if its version has changed."""
+    store, time = Store(), VirtualTime()
+    cache = build_cache(store, time)
+    assert await cache.current() == "value 1"
+    store.version = 2
+    time.advance(9)
+    assert await cache.current() == "value 1"
+    time.advance(2)
+    assert await cache.current() == "value 2"
+    time.advance(11)
+    assert await cache.current() == "value 2"
+    assert store.loads == 2
+
+
+async def test_an_invalidated_value_is_read_again() -> None:
+    """After an invalidation the next call reads the version, whatever the age of the value."""
+    store = Store()
+    cache = build_cache(store, VirtualTime())
+    await cache.current()
+    store.version = 2
+    cache.invalidate()
+    assert await cache.current() == "value 2"
+
+
+async def test_a_failing_store_is_tolerated_for_a_time() -> None:
+    """While the store fails, the cached value is returned until it is too old; then the error is raised."""
+    store, time = Store(), VirtualTime()
+    cache = build_cache(store, time)
+    await cache.current()
+    store.is_down = True
+    time.advance(59)
+    assert await cache.current() == "value 1"
+    time.advance(11)
+    with pytest.raises(OSError, match="down"):
+        await cache.current()
+
+
+async def test_a_failing_store_without_a_cached_value_is_an_error() -> None:
+    """The first read raises the error of the store."""
+    store = Store()
+    store.is_down = True
+    with pytest.raises(OSError, match="down"):
+        await build_cache(store, VirtualTime()).current()

@@ -1,0 +1,79 @@
+"""Tests of the rules for redirect URIs."""
+
+import pytest
+
+from shared.validation.redirect_uris import describe_redirect_host, find_redirect_fault, is_redirect_allowed
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://app.example",
+        "https://app.example:8443/cb?x=1",
+        "http://127.0.0.1/cb",
+        "http://[::1]:1/",
+        "http://localhost:3000/cb",
+        "com.example.app:/callback",
+    ],
+)
+def test_valid_uris_are_accepted(uri: str) -> None:
+    """https, http of this machine, and schemes of apps are valid."""
+    assert find_redirect_fault(uri) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("", "/cb", "http://app.example/cb", "https:///cb", "https:app.example", "https://u@app.example/"),
+        *("https://app.example/#x", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "app:/cb"),
+        *("http://127.0.0.1@evil.example/", "http://127.0.0.1.evil.example/", "http://localhost.evil.example/"),
+        *("https://app.example/a b", "https://app.example\\@evil.example", "https://[x]/", "HTTPS://app.example"),
+        *("https://app.example/" + "x" * 2048, "http://127.0.0.1:999999/", "https://ä.example/"),
+    ],
+)
+def test_other_uris_are_rejected(uri: str) -> None:
+    """Other schemes, user names, fragments, remote http and unusual spellings are rejected with a rule."""
+    fault = find_redirect_fault(uri)
+    assert fault is not None
+    assert fault.startswith("must")
+
+
+@pytest.mark.parametrize(
+    ("requested", "declared"),
+    [
+        ("https://app.example/cb", "https://app.example/cb"),
+        ("http://127.0.0.1:4711/cb", "http://127.0.0.1/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:80/cb"),
+        ("http://[::1]:4711/cb?x=1", "http://[::1]:1/cb?x=1"),
+        ("http://localhost:4711", "http://localhost:1"),
+    ],
+)
+def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str) -> None:
+    """A URI must be equal to the declared one; only the port of a loopback address may differ."""
+    assert is_redirect_allowed(requested, declared)
+
+
+@pytest.mark.parametrize(
+    ("requested", "declared"),
+    [
+        ("https://app.example/cb/", "https://app.example/cb"),
+        ("https://app.example:8443/cb", "https://app.example/cb"),
+        ("https://app.example/cb?x=1", "https://app.example/cb"),
+        ("https://APP.example/cb", "https://app.example/cb"),
+        ("http://127.0.0.1:4711/other", "http://127.0.0.1/cb"),
+        ("http://localhost:4711/cb", "http://127.0.0.1/cb"),
+        ("http://127.0.0.1:4711@evil.example/cb", "http://127.0.0.1/cb"),
+        ("http://127.0.0.1:4711/cb#x", "http://127.0.0.1/cb#x"),
+        ("https://127.0.0.1:4711/cb", "http://127.0.0.1/cb"),
+        ("http://127.0.0.1:99999/cb x", "http://127.0.0.1/cb x"),
+    ],
+)
+def test_other_uris_are_not_allowed(requested: str, declared: str) -> None:
+    """No part but the port of a loopback address may differ."""
+    assert not is_redirect_allowed(requested, declared)
+
+
+def test_the_destination_is_named() -> None:
+    """A person sees host and port, or the scheme of an app."""
+    assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
+    assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"

@@ -1,0 +1,58 @@
+"""Tests of the messages about invalid values."""
+
+import pytest
+
+from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_pydantic_error
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "rule"),
+    [
+        ("missing", "Field required", "is required"),
+        ("model_type", "Input should be a valid dictionary or instance of X", "must be an object"),
+        ("too_short", "List should have at least 1 item after validation, not 0", "must have at least 1 item"),
+        ("too_long", "Tuple should have at most 5 items after validation, not 6", "must have at most 5 items"),
+        ("list_type", "Input should be a valid list", "should be a valid array"),
+        (
+            "int_parsing",
+            "Input should be a valid integer, unable to parse it",
+            "must be a whole number",
+        ),
+        ("int_type", "Input should be a valid integer", "must be a whole number"),
+        (
+            "float_parsing",
+            "Input should be a valid number, unable to parse it",
+            "should be a valid number",
+        ),
+        (
+            "string_pattern_mismatch",
+            f"String should match pattern '{JSON_POINTER_PATTERN}'",
+            "must be a JSON pointer such as /ts",
+        ),
+        ("value_error", "Value error, must be a date", "must be a date"),
+        ("string_too_short", "String should have at least 1 character", "should have at least 1 character"),
+    ],
+)
+def test_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
+    """The message states the broken rule in the wording of the API."""
+    assert reword_pydantic_error(kind, message) == rule
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("workspace.catalog.reed", "is not an access right; did you mean Workspace.Catalog.Read?"),
+        ("everything", "is not an access right"),
+        (7, "is not an access right"),
+    ],
+)
+def test_an_unknown_right_names_the_nearest_one(value: object, rule: str) -> None:
+    """The message about an unknown access right names the nearest right instead of all rights."""
+    message = "Input should be 'Workspace.Catalog.Read' or 'Workspace.Team.Read'"
+    assert reword_pydantic_error("enum", message, value) == rule
+
+
+def test_the_length_of_a_text_counts_characters() -> None:
+    """The message about a text with a wrong length counts characters, not items."""
+    message = "Value should have at most 64 items after validation, not 65"
+    assert reword_pydantic_error("too_long", message, "x" * 65) == "must have at most 64 characters"

@@ -1,0 +1,93 @@
+"""Tests of the range of time to which a query is limited."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import WorkspaceError
+from shared.warm_queries.time_ranges import (
+    TimeInterval,
+    build_time_condition,
+    build_time_parameters,
+    is_fixed_time_range,
+    name_time_parameter,
+    parse_time,
+    select_time_range,
+)
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize("value", ["2026-03-01T00:00:00Z", "2026-03-01T01:00:00+01:00", "1772323200000", 1772323200000])
+def test_a_time_is_rfc_3339_or_milliseconds(value: Any) -> None:
+    """RFC 3339 text, digits and a number of milliseconds since 1970 are the same time."""
+    assert parse_time(value) == NOW
+
+
+@given(st.integers(0, 253_402_300_799_999))
+def test_milliseconds_are_exact(milliseconds: int) -> None:
+    """Every millisecond up to the year 9999 is exact, as text, integer and float."""
+    expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    assert parse_time(milliseconds) == parse_time(str(milliseconds)) == parse_time(float(milliseconds)) == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
+)
+def test_other_values_are_no_time(value: Any) -> None:
+    """The error names both forms."""
+    with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
+        parse_time(value)
+
+
+def list_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
+    """Return the fields of the error of a selection."""
+    with pytest.raises(WorkspaceError) as caught:
+        select_time_range(duration, start, end, NOW)
+    return [error["field"] for error in caught.value.members["errors"]]  # type: ignore[attr-defined]
+
+
+def test_selections() -> None:
+    """A selection is a duration, a range, an open range, or nothing; at most 366 days."""
+    year = timedelta(days=366)
+    assert select_time_range(None, None, None, NOW) is None
+    assert select_time_range(HOUR, None, None, NOW) == HOUR
+    assert select_time_range(None, NOW - year, None, NOW) == TimeInterval(NOW - year)
+    assert select_time_range(None, NOW, NOW + year, NOW) == TimeInterval(NOW, NOW + year)
+
+
+def test_contradictions_are_rejected() -> None:
+    """``timeRange`` excludes the others, ``to`` requires an earlier ``from``, and 366 days are the maximum."""
+    assert list_fields(HOUR, NOW, None) == ["timeRange"]
+    assert list_fields(HOUR, None, NOW) == ["timeRange", "to"]
+    assert list_fields(None, None, NOW) == ["to"]
+    assert list_fields(None, NOW, NOW) == ["to"]
+    assert list_fields(None, NOW, NOW - HOUR) == ["to"]
+    late = timedelta(days=366, milliseconds=1)
+    assert list_fields(None, NOW - late, None) == ["from"]
+    assert list_fields(None, NOW, NOW + late) == ["from"]
+
+
+def test_conditions() -> None:
+    """A duration includes both ends; a range includes its start and excludes its end."""
+    assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
+    assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
+    assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"
+    start, end = "datetime(2026-03-01T00:00:00.000000Z)", "datetime(2026-03-01T01:00:00.000000Z)"
+    assert build_time_parameters(TimeInterval(NOW, NOW + HOUR), NOW) == {"_oi_from": start, "_oi_to": end}
+    assert build_time_parameters(HOUR, NOW + HOUR) == {"_oi_from": start, "_oi_to": end}
+    assert build_time_parameters(TimeInterval(NOW), NOW) == {"_oi_from": start}
+
+
+def test_fixed_ranges_can_be_cached() -> None:
+    """A duration moves with the clock; a range does not. Errors name the member that the caller sent."""
+    assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
+        True,
+        True,
+        False,
+    )
+    assert (name_time_parameter(TimeInterval(NOW)), name_time_parameter(HOUR)) == ("from", "timeRange")

@@ -1,0 +1,164 @@
+"""Webhooks over a SQLite file, with a scripted HTTP client and a clock that tests move."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.webhooks import SCHEMA, SqliteWebhookStore
+from shared.outbound.addresses import AddressRefusedError, OutboundUrl
+from shared.outbound.ports import OutboundReply, OutboundRequest
+from shared.provenance.ports import Target
+from shared.webhooks.delivery_log import DeliveryLog
+from shared.webhooks.events import WebhookEvent, WebhookEventType
+from shared.webhooks.models import Delivery, WebhookEndpoint
+from shared.webhooks.outbox import DeliveryOutbox
+from shared.webhooks.registry import EndpointRegistry
+from shared.webhooks.secrets import SecretVault
+from shared.webhooks.sender import DeliverySender
+from shared.webhooks.service import EndpointDefinition, WebhookService
+from shared.webhooks.worker import DeliveryWorker
+from tests.virtual_time import VirtualTime
+
+URL = "https://hooks.example/path-with-secret"
+TEST = WebhookEventType.WEBHOOK_TEST
+DOWNLOAD = WebhookEventType.DOWNLOAD_COMPLETED
+
+type Answer = Callable[[OutboundRequest], Awaitable[OutboundReply]]
+
+
+def reply(status: int, body: bytes = b"") -> OutboundReply:
+    """Return a reply of an endpoint."""
+    return OutboundReply(status, {}, body)
+
+
+class ScriptedHttp:
+    """HTTP client that records requests; ``answer`` returns the replies, and hosts in ``refused`` are refused."""
+
+    def __init__(self) -> None:
+        self.requests: list[OutboundRequest] = []
+        self.refused: set[str] = set()
+        self.answer: Answer = self.accept
+
+    async def accept(self, request: OutboundRequest) -> OutboundReply:
+        """Accept a request."""
+        del request
+        return reply(204)
+
+    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+        """Refuse the listed hosts."""
+        del https_only
+        if url.host in self.refused:
+            raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        """Record a request and return the scripted reply."""
+        await self.check(request.url)
+        self.requests.append(request)
+        return await self.answer(request)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class RecordingLog:
+    """Audit log that records events."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    async def append(
+        self, target: Target, user_id: str, event: Any, *, append_id: str, scope_key: str = ""
+    ) -> dict[str, Any]:
+        """Record an event with its target and user."""
+        self.events.append({"target": target, "user": user_id, "append": append_id, "scope": scope_key, **event})
+        return {}
+
+
+class WebhookParts:
+    """All parts of webhooks in one process.
+
+    Args:
+        path: the SQLite file.
+        time: the clock; processes over the same file share it.
+    """
+
+    def __init__(self, path: Path, time: VirtualTime) -> None:
+        self.time = time
+        self.runtime = replace(time.runtime, uniform=lambda low, high: (low + high) / 2)
+        self.database = SqliteDatabase(path, SCHEMA)
+        self.store = SqliteWebhookStore(self.database)
+        self.http = ScriptedHttp()
+        self.log = RecordingLog()
+        self.is_audited = True
+        self.registry = EndpointRegistry(self.store)
+        self.vault = SecretVault(self._load_key, runtime=self.runtime)
+        sender = DeliverySender(self.http, self.vault, "https://plant.example", runtime=self.runtime)
+        self.worker = DeliveryWorker(self.store, self.registry, sender, runtime=self.runtime)
+        self.outbox = DeliveryOutbox(self.store, self.registry, lambda: None, runtime=self.runtime)
+        self.service = WebhookService(
+            self.registry, self.vault, self.http, self.outbox, self.log, self._read_audited, runtime=self.runtime
+        )
+        self.deliveries = DeliveryLog(self.store, self.service, lambda: None, runtime=self.runtime)
+
+    async def _load_key(self) -> bytes:
+        return b"k" * 32
+
+    async def _read_audited(self) -> bool:
+        return self.is_audited
+
+    async def create(self, *types: WebhookEventType, **changes: Any) -> WebhookEndpoint:
+        """Create an endpoint for event types."""
+        made = await self.service.create("admin@t", EndpointDefinition(URL, types or (TEST, DOWNLOAD), **changes))
+        return made.endpoint
+
+    async def publish(self, key: str = "k1", **changes: Any) -> None:
+        """Publish the event of a download."""
+        event = WebhookEvent(key, DOWNLOAD, self.time.now, {"downloadId": key, "status": "completed"})
+        await self.outbox.publish([replace(event, **changes)])
+
+    async def work(self) -> None:
+        """Send everything that is due; retries within seconds are not waited for."""
+        self.worker.wake()
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+            if self.worker.is_idle:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("the worker did not end")
+
+    async def wait_until(self, probe: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a probe returns True."""
+        for _ in range(2_000):
+            if await probe():
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("the probe never returned True")
+
+    async def work_after(self, **span: float) -> None:
+        """Move the clock and send everything that is due."""
+        self.time.advance(timedelta(**span).total_seconds())
+        await self.work()
+
+    async def list_all(self, endpoint: WebhookEndpoint) -> list[Delivery]:
+        """Return the deliveries of an endpoint, newest first."""
+        return list(await self.store.list_deliveries(endpoint.id, None, None, 1_000))
+
+    async def close(self) -> None:
+        """Stop the worker and close the file."""
+        await self.worker.close()
+        await self.database.close()
+
+
+@asynccontextmanager
+async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookParts]:
+    """Open webhooks over a file."""
+    parts = WebhookParts(path, time or VirtualTime())
+    try:
+        yield parts
+    finally:
+        await parts.close()

@@ -1,0 +1,207 @@
+"""Processes that are killed at random, and endpoints that fail in every way: no event is lost or has a second id."""
+
+import asyncio
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from shared.alerts.models import Alert
+from shared.alerts.ports import AlertFilter
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.models import Delivery, DeliveryStatus, WebhookEndpoint, build_delivery_id
+from shared.webhooks.service import EndpointDefinition
+from tests.unit.shared.webhooks.storm_process import ATTEMPTS, StormParts, open_parts
+
+ROOT = Path(__file__).parents[4]
+SCRIPT = Path(__file__).with_name("storm_process.py")
+FIRING, RESOLVED = WebhookEventType.ALERT_FIRING, WebhookEventType.ALERT_RESOLVED
+DRAIN_SECONDS = 180
+LEAST_KILLS = 1
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+ENDLESS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"400\r\n" + b"x" * 1_024 + b"\r\n"
+FAULTS = (
+    b"HTTP/1.1 500 Broken\r\nContent-Length: 2\r\n\r\nno",
+    b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/internal\r\nContent-Length: 0\r\n\r\n",
+    b"",  # closes the connection
+    b"this is not HTTP\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nX-Huge: " + b"x" * 100_000 + b"\r\n\r\n",
+    b"HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\nshorter than announced",
+    b"HTTP/1.1 200",  # stops within the status line, and then waits
+)
+GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
+BROKEN = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+
+
+class FailingEndpoints:
+    """Server of numbered endpoints, of which most fail, and a record of the messages.
+
+    Attributes:
+        number: number of endpoints; the last one always fails, and the last but one is gone after three messages.
+        attempts: number of requests by endpoint and id of the message.
+        accepted: endpoints and ids of messages that got a success.
+        ids: ids by endpoint, event type and alert.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.attempts: Counter[tuple[int, str]] = Counter()
+        self.accepted: set[tuple[int, str]] = set()
+        self.ids: dict[tuple[int, str, str], set[str]] = defaultdict(set)
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Receive one request and reply."""
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
+            event = json.loads(await reader.readexactly(int(headers["content-length"])))
+            endpoint, message = int(head[0].split()[1].removeprefix("/")), headers["webhook-id"]
+            self.ids[endpoint, event["type"], event["data"]["alertId"]].add(message)
+            self.attempts[endpoint, message] += 1
+            await self._reply(writer, endpoint, message)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the process was killed
+        finally:
+            writer.close()
+
+    async def _reply(self, writer: asyncio.StreamWriter, endpoint: int, message: str) -> None:
+        content = self._choose_reply(endpoint, message)
+        if content in (OK, ENDLESS):
+            self.accepted.add((endpoint, message))
+        writer.write(content)
+        await writer.drain()
+        if content == FAULTS[-1]:
+            await asyncio.sleep(1)
+
+    def _choose_reply(self, endpoint: int, message: str) -> bytes:
+        if endpoint == self.number - 1:
+            return BROKEN
+        if endpoint == self.number - 2 and len({one for number, one in self.attempts if number == endpoint}) > 3:
+            return GONE
+        if endpoint % 5 and self.attempts[endpoint, message] <= 1 + endpoint % 3:
+            return FAULTS[endpoint % len(FAULTS)]
+        return ENDLESS if endpoint % 5 == 1 else OK
+
+
+@dataclass(frozen=True)
+class Storm:
+    """Extent of a storm.
+
+    Attributes:
+        seconds: minimum duration; each process is killed at least once.
+        endpoints: number of endpoints.
+        devices: number of devices, each with an alert of its own.
+        period: seconds between two changes of a value.
+        life: maximum seconds of a process after its start.
+    """
+
+    seconds: float
+    endpoints: int
+    devices: int
+    period: float
+    life: float
+
+
+SHORT = Storm(seconds=1.0, endpoints=10, devices=2, period=0.3, life=1.0)
+LONG = Storm(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
+
+
+@asynccontextmanager
+async def serve(endpoints: FailingEndpoints) -> AsyncIterator[int]:
+    """Serve endpoints on a free port, and yield the port."""
+    server = await asyncio.start_server(endpoints.handle, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def start_process(folder: Path, devices: int, period: float, mode: str) -> asyncio.subprocess.Process:
+    """Start a process that evaluates and sends."""
+    arguments = [str(SCRIPT), str(folder), str(devices), str(period), mode]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"ready\n"
+    return process
+
+
+async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: random.Random) -> None:
+    """Run one process after another, each killed after a random time."""
+    kills = 0
+    while asyncio.get_running_loop().time() < ends_at or kills < LEAST_KILLS:
+        process = await start_process(folder, storm.devices, storm.period, "storm")
+        await asyncio.sleep(chance.uniform(0.1, storm.life))
+        assert process.returncode is None, "a process ended by itself"
+        process.kill()
+        await process.wait()
+        kills += 1
+
+
+async def drain(folder: Path, devices: int) -> None:
+    """Let one process send what is left."""
+    process = await start_process(folder, devices, 1.0, "drain")
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            assert await process.stdout.readline() == b"drained\n"
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def create_endpoints(parts: StormParts, number: int, port: int) -> list[WebhookEndpoint]:
+    """Create endpoints with the numbers as paths."""
+    types = (FIRING, RESOLVED)
+    definitions = [EndpointDefinition(f"http://127.0.0.1:{port}/{each}", types) for each in range(number)]
+    return [(await parts.service.create("admin@t", each)).endpoint for each in definitions]
+
+
+async def list_alerts(parts: StormParts) -> list[Alert]:
+    """Return all alerts; each has fired and was resolved."""
+    return list(await parts.alerts.list_alerts(AlertFilter(), None, 100_000))
+
+
+def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server: FailingEndpoints) -> None:
+    """Check that an endpoint has one delivery for each event, and that it has ended as the endpoint replied."""
+    assert {each.id for each in found} == wanted
+    assert len(found) == len(wanted)
+    for delivery in found:
+        if number == server.number - 1:
+            assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.FAILED, ATTEMPTS)
+        else:
+            assert delivery.status is DeliveryStatus.DELIVERED
+            assert (number, delivery.id) in server.accepted
+
+
+@pytest.mark.parametrize("storm", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
+async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
+    """Each transition of an alert is one delivery per endpoint, under one id, until the delivery has ended."""
+    seed = random.randrange(2**32)
+    print("seed", seed)  # noqa: T201  shown when it fails
+    chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)
+    async with serve(server) as port, open_parts(tmp_path) as parts:
+        endpoints = await create_endpoints(parts, storm.endpoints, port)
+        ends_at = asyncio.get_running_loop().time() + storm.seconds
+        await asyncio.gather(*(run_and_kill(storm, tmp_path, ends_at, chance) for _ in range(2)))
+        await drain(tmp_path, storm.devices)
+        alerts = await list_alerts(parts)
+        assert alerts
+        keys = {(kind.value, alert.id): f"{kind}/{alert.id}" for alert in alerts for kind in (FIRING, RESOLVED)}
+        for index, endpoint in enumerate(endpoints):
+            ids = {key: build_delivery_id(endpoint.id, text) for key, text in keys.items()}
+            arrived = {key[1:]: found for key, found in server.ids.items() if key[0] == index}
+            assert all(found == {ids[key]} for key, found in arrived.items())
+            if index != storm.endpoints - 2:
+                found = list(await parts.store.list_deliveries(endpoint.id, None, None, 100_000))
+                check_endpoint(index, found, set(ids.values()), server)
+    sent, different = sum(server.attempts.values()), len(server.attempts)
+    print(f"{len(alerts)} alerts, {different} messages, {sent} requests")  # noqa: T201  shown when it fails

@@ -1,0 +1,45 @@
+"""Bodies of deliveries."""
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.messages import TITLES, build_title, render_body
+from shared.webhooks.models import MessageFormat
+
+EVENT: dict[str, Any] = {
+    "type": "alert.firing",
+    "timestamp": "2026-03-01T12:00:00.000000Z",
+    "data": {"name": "<Hot> [x](y)", "value": 7.5, "runbookUrl": None, "note": "n" * 600},
+}
+
+
+def test_every_event_type_has_a_title() -> None:
+    """A title exists for each event type; data without its members falls back to the type."""
+    assert set(TITLES) == set(WebhookEventType)
+    assert build_title(EVENT) == "Alert: <Hot> [x](y)"
+    assert build_title({**EVENT, "data": {}}) == "alert.firing"
+
+
+def test_the_standard_body_is_the_event() -> None:
+    """The format standard sends the stored text unchanged."""
+    text = json.dumps(EVENT)
+    assert render_body(text, MessageFormat.STANDARD, "https://plant.example") == text.encode()
+
+
+@pytest.mark.parametrize("base_url", ["https://plant.example", ""])
+def test_cards_escape_markup_and_link_to_the_console(base_url: str) -> None:
+    """Chat messages have title, values and a link; markup in values is text, and long values are cut."""
+    teams = json.loads(render_body(json.dumps(EVENT), MessageFormat.TEAMS, base_url))
+    card = teams["attachments"][0]["content"]
+    assert card["body"][0]["text"] == "Alert: <Hot> \\[x\\](y)"
+    facts = {fact["title"]: fact["value"] for fact in card["body"][1]["facts"]}
+    assert (facts["value"], len(facts["note"]), "runbookUrl" in facts) == ("7.5", 503, False)
+    slack = json.loads(render_body(json.dumps(EVENT), MessageFormat.SLACK, base_url))
+    assert slack["text"] == "Alert: &lt;Hot&gt; [x](y)"
+    assert {block["text"]["type"] for block in slack["blocks"] if "text" in block} == {"plain_text"}
+    links = [action["url"] for action in card.get("actions", ())]
+    links += [each["url"] for block in slack["blocks"] for each in block.get("elements", ())]
+    assert links == ([f"{base_url}/console#/alerts"] * 2 if base_url else [])

@@ -1,0 +1,46 @@
+"""Tests of the outbox that stores the deliveries of events."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from shared.webhooks.events import WebhookEvent
+from shared.webhooks.models import Delivery
+from shared.webhooks.outbox import MAX_ADDED
+from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, open_webhooks
+
+
+async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of events block neither the event loop nor other writers; each has one delivery per endpoint."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
+        wanting = [await parts.create(DOWNLOAD) for _ in range(3)]
+        other = await parts.create(TEST)
+        sizes: list[int] = []
+        add = parts.store.add
+
+        async def count(deliveries: Sequence[Delivery]) -> None:
+            sizes.append(len(deliveries))
+            await add(deliveries)
+
+        monkeypatch.setattr(parts.store, "add", count)
+        number = 2 * MAX_ADDED
+        events = [WebhookEvent(f"k{each}", DOWNLOAD, parts.time.now, {"downloadId": each}) for each in range(number)]
+        await parts.outbox.publish(events)
+        assert (max(sizes) <= MAX_ADDED, sum(sizes)) == (True, 3 * number)
+        assert [len(await parts.list_all(each)) for each in (*wanting, other)] == [number, number, number, 0]
+        await parts.outbox.publish(events)
+        assert [len(await parts.list_all(each)) for each in wanting] == [number, number, number]
+
+
+async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that no enabled endpoint wants are dropped without a write."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
+        await parts.create(TEST)
+        await parts.create(DOWNLOAD, enabled=False)
+
+        async def fail(deliveries: Sequence[Delivery]) -> None:
+            raise AssertionError(deliveries)
+
+        monkeypatch.setattr(parts.store, "add", fail)
+        await parts.publish()

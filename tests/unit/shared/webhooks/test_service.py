@@ -1,0 +1,200 @@
+"""Tests of the management of endpoints."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from shared.conditional_requests import condition_from_headers
+from shared.errors import WorkspaceError
+from shared.outbound.ports import OutboundRequest
+from shared.timestamps import now
+from shared.webhooks.models import MAX_ENDPOINTS, EventFilter
+from shared.webhooks.service import OVERLAP, EndpointDefinition
+from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookParts, open_webhooks
+from tests.virtual_time import VirtualTime
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
+    """Webhooks over an empty file."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
+        yield opened
+
+
+async def get_code(work: object) -> str:
+    """Return the code of the error that a coroutine raises."""
+    with pytest.raises(WorkspaceError) as failure:
+        await work  # type: ignore[misc]  # any awaitable
+    return failure.value.code
+
+
+async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None:
+    """The secret is returned, and neither the store nor the audit event contains it."""
+    made = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
+    assert made.secret.startswith("whsec_")
+    assert made.secret.removeprefix("whsec_") not in str(await parts.store.read_document("endpoints"))
+    [event] = parts.log.events
+    assert event["ActionType"] == "Webhook.Created"
+    assert event["AfterState"]["urlOrigin"] == "https://hooks.example:443"
+    assert len(event["AfterState"]["urlSha256"]) == 64
+    assert made.secret not in str(event)
+    assert "path-with-secret" not in str(event)
+
+
+async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
+    """A message has a valid signature; a changed body, and the secret of another endpoint, are invalid."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite", VirtualTime(now())) as parts:
+        made = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
+        other = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,)))
+        await parts.publish()
+        await parts.work()
+        [request] = parts.http.requests
+        event = Webhook(made.secret).verify(request.body, dict(request.headers))
+        assert event["type"] == "download.completed"
+        for secret, body in ((made.secret, request.body + b" "), (other.secret, request.body)):
+            with pytest.raises(WebhookVerificationError):
+                Webhook(secret).verify(body, dict(request.headers))
+
+
+def is_signed_by(secret: str, request: OutboundRequest) -> bool:
+    """Return whether one of the signatures of a request was made with a secret, whatever the age of the request."""
+    at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), tz=UTC)
+    expected = Webhook(secret).sign(request.headers["webhook-id"], at, request.body.decode())
+    return expected in request.headers["webhook-signature"].split()
+
+
+async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
+    """For 24 hours the new and the previous secret sign, then only the new one; at most two secrets sign."""
+    first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
+    second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
+    await parts.publish("k1")
+    await parts.work()
+    request = parts.http.requests[-1]
+    assert is_signed_by(first.secret, request)
+    assert is_signed_by(second.secret, request)
+    third = await parts.service.rotate_secret("admin@t", first.endpoint.id)
+    await parts.publish("k2")
+    await parts.work()
+    assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 2
+    assert not is_signed_by(first.secret, parts.http.requests[-1])
+    parts.time.advance(OVERLAP.total_seconds())
+    await parts.publish("k3")
+    await parts.work()
+    assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 1
+    assert is_signed_by(third.secret, parts.http.requests[-1])
+    assert [event["ActionType"] for event in parts.log.events][1:] == ["Webhook.SecretRotated"] * 2
+    assert second.secret not in str(parts.log.events)
+
+
+async def test_a_repeated_request_returns_the_same_secret(parts: WebhookParts) -> None:
+    """Creation and rotation under the same append id happen once."""
+    definition = EndpointDefinition(URL, (TEST,))
+    made = [await parts.service.create("admin@t", definition, append_id="a1") for _ in range(2)]
+    assert made[0] == made[1]
+    rotated = [await parts.service.rotate_secret("admin@t", made[0].endpoint.id, append_id="a2") for _ in range(2)]
+    assert rotated[0] == rotated[1]
+    assert rotated[0].secret != made[0].secret
+    assert len(parts.log.events) == 2
+
+
+async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
+    """The 51st endpoint is rejected."""
+    for _ in range(MAX_ENDPOINTS):
+        await parts.create()
+    assert await get_code(parts.create()) == "TOO_MANY_WEBHOOKS"
+
+
+async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
+    """Creation and change check the URL; a change that keeps the URL does not."""
+    endpoint = await parts.create()
+    parts.http.refused = {"hooks.example", "evil.example"}
+    for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
+        definition = EndpointDefinition(url, (TEST,))
+        assert await get_code(parts.service.create("admin@t", definition)) == "WEBHOOK_URL_REFUSED"
+        assert await get_code(parts.service.replace("admin@t", endpoint.id, definition)) == "WEBHOOK_URL_REFUSED"
+    changed = await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (TEST,), description="x"))
+    assert changed.description == "x"
+
+
+async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
+    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state stays."""
+    endpoint = await parts.create(TEST, enabled=False)
+    definition = EndpointDefinition(URL, (TEST,), description="new")
+    wrong = condition_from_headers('"wrong"', None)
+    assert await get_code(parts.service.replace("admin@t", endpoint.id, definition, wrong)) == "PRECONDITION_FAILED"
+    right = condition_from_headers(endpoint.etag, None)
+    changed = await parts.service.replace("editor@t", endpoint.id, definition, right)
+    assert (changed.description, changed.enabled) == ("new", False)
+    await parts.service.replace("editor@t", endpoint.id, definition)
+    assert await get_code(parts.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    await parts.service.remove("admin@t", endpoint.id, condition_from_headers(changed.etag, None))
+    assert await get_code(parts.service.get(endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    assert await get_code(parts.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    assert await get_code(parts.service.remove("admin@t", endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    actions = [(event["ActionType"], event["user"]) for event in parts.log.events]
+    assert actions == [
+        ("Webhook.Created", "admin@t"),
+        ("Webhook.Updated", "editor@t"),
+        ("Webhook.Removed", "admin@t"),
+    ]
+
+
+async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
+    """An endpoint that is enabled again has no reason, and receives only events from then on."""
+    endpoint = await parts.create()
+    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
+    early = parts.time.now
+    parts.time.advance(1)
+    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=True))
+    await parts.publish("early", at=early)
+    await parts.publish("late")
+    assert [each.body for each in await parts.list_all(endpoint) if '"early"' in each.body] == []
+    assert len(await parts.list_all(endpoint)) == 1
+
+
+async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
+    """A test is sent to an endpoint of other types; a disabled endpoint gets none."""
+    endpoint = await parts.create(DOWNLOAD)
+    delivery = await parts.service.send_test("admin@t", endpoint.id)
+    await parts.work()
+    assert [each.headers["webhook-id"] for each in parts.http.requests] == [delivery.id]
+    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
+    assert await get_code(parts.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
+    assert await get_code(parts.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
+
+
+async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
+    """Filters compare each dimension; an event that lacks a filtered dimension does not pass."""
+    wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
+    endpoint = await parts.create(DOWNLOAD, filter=wanted)
+    await parts.publish("no dimension")
+    await parts.publish("other surface", surfaces=frozenset({"hall"}), severity="critical")
+    await parts.publish("no severity", surfaces=frozenset({"cooling"}))
+    await parts.publish("wanted", surfaces=frozenset({"cooling", "hall"}), severity="critical")
+    await parts.publish("wanted", surfaces=frozenset({"cooling"}), severity="critical")
+    assert ["wanted" in each.body for each in await parts.list_all(endpoint)] == [True]
+
+
+async def test_changes_without_provenance_are_not_audited(parts: WebhookParts) -> None:
+    """In a workspace without provenance a change succeeds, and its audit event is dropped."""
+    parts.is_audited = False
+    await parts.create()
+    assert parts.log.events == []
+    assert (await parts.registry.load()).audit == ()
+
+
+async def test_audit_events_of_a_crash_are_appended_later(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change whose event could not be appended is stored, and the event is appended by the next run."""
+
+    async def break_down(*_: object, **__: object) -> None:
+        raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind
+
+    append = parts.log.append
+    monkeypatch.setattr(parts.log, "append", break_down)
+    endpoint = await parts.create()
+    monkeypatch.setattr(parts.log, "append", append)
+    await parts.service.flush_audit()
+    assert [event["EntityID"] for event in parts.log.events] == [endpoint.id]

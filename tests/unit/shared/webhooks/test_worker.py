@@ -1,0 +1,293 @@
+"""Tests of the worker that sends deliveries."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.outbound_http import BODY_SECONDS
+from shared.errors import Kind, WorkspaceError
+from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
+from shared.webhooks.models import DeliveryStatus
+from shared.webhooks.retry_schedule import DISABLED_AFTER, RETRY_DELAYS
+from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
+from tests.unit.shared.webhooks.environment import URL, WebhookParts, open_webhooks, reply
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
+    """Webhooks over an empty file."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
+        yield opened
+
+
+async def fail(request: OutboundRequest) -> OutboundReply:
+    """Reply with a failure."""
+    del request
+    return reply(500, b"broken \x00\xff")
+
+
+async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
+    """A success ends the delivery; the log has the attempt and the start of the reply."""
+    endpoint = await parts.create()
+    await parts.publish()
+    await parts.work()
+    await parts.work_after(days=5)
+    [delivery] = await parts.list_all(endpoint)
+    assert delivery.status is DeliveryStatus.DELIVERED
+    assert [(each.http_status, each.error) for each in delivery.attempts] == [(204, None)]
+    [request] = parts.http.requests
+    assert (request.method, request.url.text, request.headers["webhook-id"]) == ("POST", URL, delivery.id)
+    assert request.headers["User-Agent"] == "oi-webhooks/1"
+
+
+async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts) -> None:
+    """Nine retries follow the first attempt under the same id; then the delivery has failed."""
+    endpoint = await parts.create()
+    await parts.publish()
+    parts.http.answer = fail
+    await parts.work()
+    for number, delay in enumerate(RETRY_DELAYS, 1):
+        await parts.work_after(seconds=delay.total_seconds() - 0.5)
+        assert len(parts.http.requests) == number
+        await parts.work_after(seconds=0.5)
+        assert len(parts.http.requests) == number + 1
+    [delivery] = await parts.list_all(endpoint)
+    assert (delivery.status, delivery.next_attempt_at) == (DeliveryStatus.FAILED, None)
+    assert {each.headers["webhook-id"] for each in parts.http.requests} == {delivery.id}
+    assert delivery.attempts[-1].error == "The endpoint replied with status 500."
+    assert delivery.attempts[-1].reply == "broken \ufffd\ufffd"
+
+
+async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
+    """The worker that failed waits for the retry after five seconds itself."""
+    await parts.create()
+    await parts.publish()
+    parts.http.answer = fail
+    await parts.work()
+    parts.time.advance(5)
+
+    async def is_repeated() -> bool:
+        return len(parts.http.requests) == 2
+
+    await parts.wait_until(is_repeated)
+
+
+async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> None:
+    """The reason of a failed or refused connection is in the log."""
+    endpoint = await parts.create()
+
+    async def time_out(request: OutboundRequest) -> OutboundReply:
+        raise OutboundFailedError(f"No complete reply within {request.seconds:g} seconds.")
+
+    parts.http.answer = time_out
+    await parts.publish()
+    await parts.work()
+    parts.http.refused = {"hooks.example"}
+    await parts.work_after(seconds=5)
+    [delivery] = await parts.list_all(endpoint)
+    assert [each.error for each in delivery.attempts] == [
+        "No complete reply within 15 seconds.",
+        "The host `hooks.example` resolves to an address that is not public.",
+    ]
+    assert {each.http_status for each in delivery.attempts} == {None}
+
+
+async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: WebhookParts) -> None:
+    """A reply after 14.9 seconds counts, and the worker still owns the delivery when it stores the result."""
+    endpoint = await parts.create()
+
+    async def hesitate(request: OutboundRequest) -> OutboundReply:
+        assert request.seconds == 15
+        parts.time.advance(14.9)
+        return reply(200)
+
+    parts.http.answer = hesitate
+    await parts.publish()
+    await parts.work()
+    [delivery] = await parts.list_all(endpoint)
+    assert (delivery.status, delivery.attempts[0].duration_ms) == (DeliveryStatus.DELIVERED, 14_900)
+    assert timedelta(seconds=15 + BODY_SECONDS) < LEASE
+    await parts.work_after(seconds=LEASE.total_seconds())
+    assert len(parts.http.requests) == 1
+
+
+async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
+    """A redirect is not followed."""
+
+    async def redirect(request: OutboundRequest) -> OutboundReply:
+        del request
+        return OutboundReply(302, {"location": "https://hooks.example/other"}, b"")
+
+    endpoint = await parts.create()
+    parts.http.answer = redirect
+    await parts.publish()
+    await parts.work()
+    [delivery] = await parts.list_all(endpoint)
+    assert (delivery.status, delivery.attempts[0].http_status) == (DeliveryStatus.PENDING, 302)
+
+
+async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
+    """The delivery has failed, later events are dropped, and the change is audited without the URL."""
+
+    async def refuse(request: OutboundRequest) -> OutboundReply:
+        del request
+        return reply(410)
+
+    endpoint = await parts.create()
+    parts.http.answer = refuse
+    await parts.publish("k1")
+    await parts.work()
+    await parts.publish("k2")
+    await parts.work()
+    disabled = await parts.service.get(endpoint.id)
+    assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
+    assert [each.status for each in await parts.list_all(endpoint)] == [DeliveryStatus.FAILED]
+    await parts.service.flush_audit()
+    event = parts.log.events[-1]
+    assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
+    assert "path-with-secret" not in str(parts.log.events)
+
+
+async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
+    """After five days without a success, the next failed attempt disables the endpoint; a success starts anew."""
+    endpoint = await parts.create()
+    parts.http.answer = fail
+    await parts.publish("k1")
+    await parts.work()
+    parts.http.answer = parts.http.accept
+    await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 10)
+    assert (await parts.service.get(endpoint.id)).failing_since is None
+    parts.http.answer = fail
+    await parts.publish("k2")
+    await parts.work()
+    await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 1)
+    assert (await parts.service.get(endpoint.id)).enabled
+    await parts.publish("k3")
+    await parts.work_after(seconds=1)
+    disabled = await parts.service.get(endpoint.id)
+    assert not disabled.enabled
+    assert "failed since" in str(disabled.disabled_reason)
+
+
+async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: WebhookParts) -> None:
+    """A delivery that is due while its endpoint is disabled or removed has failed with this reason."""
+    first, second = await parts.create(), await parts.create()
+    await parts.publish()
+    await parts.registry.change(
+        lambda listed: listed.model_copy(update={"endpoints": {first.id: first.model_copy(update={"enabled": False})}})
+    )
+    await parts.work()
+    assert parts.http.requests == []
+    for endpoint, reason in ((first, "disabled"), (second, "removed")):
+        [delivery] = await parts.list_all(endpoint)
+        assert delivery.attempts[0].error == f"Not sent, because the endpoint is {reason}."
+
+
+async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
+    """While one endpoint answers nothing, all deliveries of another one are sent."""
+    slow = await parts.create(description="slow")
+    released = asyncio.Event()
+
+    async def stay_silent(request: OutboundRequest) -> OutboundReply:
+        del request
+        await released.wait()
+        return reply(200)
+
+    for number in range(MAX_PER_ENDPOINT * 3):
+        await parts.publish(f"k{number}")
+    parts.http.answer = stay_silent
+    parts.worker.wake()
+
+    async def is_full() -> bool:
+        return len(parts.http.requests) == MAX_PER_ENDPOINT
+
+    await parts.wait_until(is_full)
+    fast = await parts.create(description="fast")
+    parts.http.answer = parts.http.accept
+    await parts.outbox.add([each.model_copy(update={"endpoint": fast.id}) for each in await parts.list_all(slow)])
+    parts.worker.wake()
+
+    async def is_delivered() -> bool:
+        return all(each.status is DeliveryStatus.DELIVERED for each in await parts.list_all(fast))
+
+    await parts.wait_until(is_delivered)
+    assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.PENDING}
+    released.set()
+    await parts.work()
+    assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.DELIVERED}
+
+
+async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
+    """A process that ends between sending and recording leaves a claim; after it, another sends the same id again."""
+    path = tmp_path / "webhooks.sqlite"
+    async with open_webhooks(path) as dead:
+        await dead.create()
+        await dead.publish()
+        sent = asyncio.Event()
+
+        async def hang(request: OutboundRequest) -> OutboundReply:
+            del request
+            sent.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        dead.http.answer = hang
+        dead.worker.wake()
+        await sent.wait()
+        lost = dead.http.requests[0].headers["webhook-id"]
+    async with open_webhooks(path, dead.time) as other:
+        await other.work()
+        assert other.http.requests == []
+        await other.work_after(seconds=LEASE.total_seconds())
+        assert [each.headers["webhook-id"] for each in other.http.requests] == [lost]
+
+
+async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a result cannot be stored, the delivery is sent again after its claim."""
+    endpoint = await parts.create()
+    await parts.publish()
+    save = parts.store.save
+
+    async def break_down(*_: object) -> bool:
+        raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
+
+    monkeypatch.setattr(parts.store, "save", break_down)
+    await parts.work()
+    monkeypatch.setattr(parts.store, "save", save)
+    await parts.work_after(seconds=LEASE.total_seconds())
+    [delivery] = await parts.list_all(endpoint)
+    assert (delivery.status, len(parts.http.requests)) == (DeliveryStatus.DELIVERED, 2)
+
+
+async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
+    """Workers of two processes share the deliveries."""
+    path = tmp_path / "webhooks.sqlite"
+    async with open_webhooks(path) as first, open_webhooks(path, first.time) as second:
+        await first.create()
+        for number in range(20):
+            await first.publish(f"k{number}")
+        await asyncio.gather(first.work(), second.work())
+        ids = [each.headers["webhook-id"] for each in (*first.http.requests, *second.http.requests)]
+        assert len(ids) == len(set(ids)) == 20
+
+
+async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
+    """A failed retry of an ended delivery is not repeated; a pending delivery is due at once."""
+    endpoint = await parts.create()
+    await parts.publish()
+    await parts.work()
+    [delivery] = await parts.list_all(endpoint)
+    parts.http.answer = fail
+    await parts.deliveries.retry(endpoint.id, delivery.id)
+    await parts.work()
+    await parts.work_after(days=1)
+    [ended] = await parts.list_all(endpoint)
+    assert (ended.status, len(ended.attempts)) == (DeliveryStatus.FAILED, 2)
+    await parts.publish("k2")
+    await parts.work()
+    waiting = (await parts.list_all(endpoint))[0]
+    assert waiting.next_attempt_at == parts.time.now + timedelta(seconds=5)
+    assert (await parts.deliveries.retry(endpoint.id, waiting.id)).next_attempt_at == parts.time.now

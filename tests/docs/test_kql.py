@@ -1,4 +1,4 @@
-"""docs/kql.md matches the engine's behaviour."""
+"""docs/reference/kql.md matches the engine's behaviour."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from scripts.kql_reference import TARGET, build_families, update_document
+from scripts.kql_reference import TARGET, build_function_group_table, update_document
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service
 
@@ -46,4 +46,4 @@ def test_every_family_is_listed() -> None:
     """The page lists all function families of the engine."""
     document = TARGET.read_text(encoding="utf-8")
     assert update_document(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
-    assert build_families().count("\n") > 5
+    assert build_function_group_table().count("\n") > 5

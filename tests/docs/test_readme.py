@@ -5,30 +5,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from shared.auth.rights import ROLE_RIGHTS, Role
 from shared.catalog.document import load_document
-from tests.service.local_service import ROOT, Service, wait_until
+from tests.service.local_service import ROOT, Service
 
 README = ROOT / "README.md"
-STARTS = ("make run", "make test")
+STARTS = ("make run", "make test", "pip install ./client")
 ADDRESS, DATA_DIR = "URL=http://127.0.0.1:7071", "export DATA_DIR=.data"
-
-
-@pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the sample plant, running, with its simulators' first readings in the table."""
-    # The tour must work with a space in the path of the data folder, and on any port.
-    running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
-    viewer = running.caller("viewer@plant-a.example")
-    address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
-    wait_until(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
-    yield running
-    running.stop()
 
 
 def steps() -> list[tuple[str, str]]:
@@ -51,13 +36,25 @@ def _line(shown: str) -> str:
     return ".*".join(map(re.escape, shown.split("…")))
 
 
+def install_command(folder: Path) -> Path:
+    """Write the command `oi` into a folder, as an installation of the client does, and return the folder."""
+    command = folder / "bin" / "oi"
+    command.parent.mkdir()
+    source = shlex.quote(str(ROOT / "client" / "src"))
+    python = shlex.quote(sys.executable)
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={source} exec {python} -m oi "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return command.parent
+
+
 def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
     """Run from top to bottom in one shell, every command gives the output that stands below it."""
     tour = [(command, output) for command, output in steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
     script = "\n".join(f"{_here(command, plant)}\necho '{mark}'" for command, _ in tour)
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    path = f"{install_command(tmp_path)}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": path, "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(
         ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
     )

@@ -1,0 +1,60 @@
+"""docs/reference/kql-language.md and the names of KQL match the engine and the language service."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scripts.kql_exclusions import EXCLUSIONS, OPERATORS
+from scripts.kql_known_differences import DIFFERENCES
+from scripts.kql_language import (
+    EDITOR,
+    LANGUAGE,
+    ROOT,
+    TARGET,
+    build_editor_names,
+    format_language,
+    read_language,
+    request_language,
+)
+from tests.node import find_node
+from tests.node_suites.running import missing
+
+_MAX_DIFFERENCES = 40
+
+
+def test_the_page_matches_the_engine() -> None:
+    """The page lists exactly what the engine supports."""
+    # A process of its own, because the engine changes the translator library.
+    code = "from scripts.kql_language import *; install_engine(); print(build_page(read_language()), end='')"
+    page = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert page == TARGET.read_text(encoding="utf-8"), "run: .venv/bin/python -m scripts.kql_language"
+
+
+def test_the_editor_has_the_names() -> None:
+    """The console's editor highlights and completes the names of the language service."""
+    assert build_editor_names(read_language()) == EDITOR.read_text(encoding="utf-8"), (
+        "run: .venv/bin/python -m scripts.kql_language"
+    )
+
+
+def test_the_names_are_those_of_the_language_service() -> None:
+    """The file of names has the functions, aggregates, plugins and operators of the language service."""
+    if reason := missing("@kusto/language-service-next"):
+        pytest.skip(reason)
+    language = request_language(find_node() or "node")
+    assert format_language(language) == LANGUAGE.read_text(encoding="utf-8")
+
+
+def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
+    """An exclusion or example of a name that KQL does not have is an error."""
+    language = read_language()
+    names = {symbol["name"] for kind in ("functions", "aggregates", "plugins") for symbol in language[kind]}
+    assert set(EXCLUSIONS) <= names | set(language["operators"])
+    assert set(OPERATORS) <= set(language["operators"])
+
+
+def test_the_known_differences_are_few_and_have_reasons() -> None:
+    """The table has at most 40 rows, and each states a reason."""
+    assert len(DIFFERENCES) <= _MAX_DIFFERENCES
+    assert all(len(reason) > 20 for reason in DIFFERENCES.values())

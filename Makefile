@@ -4,8 +4,10 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
+# Tests start about a hundred processes of the service; without byte code each of them compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test soak package package-test check check-infra check-commands check-dependencies check-console bench services assets format clean
+.PHONY: help run test soak validation package package-test check check-code check-python check-infra check-commands check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,11 +15,15 @@ help: ## Say what there is
 run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
 	@exec $(PYTHON) -m local
 
-test: $(VENV)/dev.installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
-	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak and not package" $(ARGS)
+test: $(VENV)/dev.installed .venv-clients/installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
+	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak and not package" $(ARGS)
 
-soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms
+soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms, many random examples
 	$(PYTHON) -m pytest -m soak $(ARGS)
+	$(PYTHON) -m pytest -m "hypothesis and not soak and not package" --hypothesis-profile soak $(ARGS)
+
+validation: $(VENV)/dev.installed assets ## Run the tests of docs/explanation/regulated-plants.md and write a dated report; ARGS="--by 'Ann Example'"
+	$(PYTHON) -m scripts.validation --workers $(PYTEST_WORKERS) $(ARGS)
 
 package: $(VENV)/local.installed assets ## Build dist/app.zip, the file that every way of deploying deploys
 	@$(PYTHON) -m scripts.package
@@ -26,16 +32,18 @@ package-test: package $(VENV)/dev.installed tests/azurite/node_modules/installed
 	@$(PYTHON) -m scripts.package_size dist/app.zip
 	$(PYTHON) -m pytest -m package tests/package $(ARGS)
 
-check: $(VENV)/dev.installed ## Format, lint, types, import rules
+check: check-code $(VENV)/dev.installed ## check-code, and the tests of documentation and templates
+	$(PYTHON) -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile tests/docs tests/infra
+
+check-code: $(VENV)/dev.installed ## Everything that runs no test, two parts at a time
+	@$(MAKE) --no-print-directory -j 2 check-commands check-python check-infra check-dependencies check-console
+
+check-python: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m pytest -q tests/docs tests/infra
-	$(MAKE) --no-print-directory check-infra
-	$(MAKE) --no-print-directory check-commands
-	$(MAKE) --no-print-directory check-dependencies
-	$(MAKE) --no-print-directory check-console
+	@$(PYTHON) -m scripts.modules_without_tests --at-least 51 >/dev/null
 
 check-dependencies: .venv-audit/installed ## Look the pinned packages up in the advisories; ADVISORIES=--required fails where none are reached
 	@.venv-audit/bin/python scripts/dependency_advisories.py $(ADVISORIES)
@@ -58,7 +66,7 @@ services: $(VENV)/local.installed ## Start what the local host otherwise carries
 	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m emulators.web_pubsub --port 8089 --anonymous --events connect connected \
 		--upstream http://127.0.0.1:7071/oi-api/live-stream/events & trap "kill $$!" EXIT; \
 		else echo "without WEB_PUBSUB_ACCESS_KEY there is no live stream" >&2; fi; \
-	$(PYTHON) -m emulators.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
+	$(PYTHON) -m emulators.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite --retention-days $${TELEMETRY_RETENTION_DAYS:-366}
 
 assets: ## Build the browser pages into static/, with npm; where npm is missing the pages say so and the API works
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/built static/console/built \
@@ -122,6 +130,12 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 .venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt
 	@./scripts/make-venv .venv-audit
 	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/audit.txt
+	@touch $@
+
+# A generator of clients and further programs that read the API.
+.venv-clients/installed: requirements/clients.txt requirements/constraints-clients.txt
+	@./scripts/make-venv .venv-clients
+	@.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/clients.txt
 	@touch $@
 
 .venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt

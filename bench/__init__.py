@@ -1,1 +1,4 @@
-"""Benchmarks. Each prints one JSON object per line; bounds are ratios or differences within one run."""
+"""Benchmarks of the service. Each yields figures (measured values), printed as one JSON object per line.
+
+Most bounds are ratios or differences of two measurements in the same run, so that they hold on any machine.
+"""

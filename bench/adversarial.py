@@ -1,4 +1,4 @@
-"""The most expensive requests within the size limits, for benchmarks and for tests under load."""
+"""Attacks: the requests that cost the service most within its size limits, for benchmarks and load tests."""
 
 import json
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ _GRAPHQL: Final = "/v1/bench/graphql"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One request.
+    """Request, valid or invalid, that is as expensive for the service as possible.
 
     Attributes:
-        name: unique, in words with hyphens.
-        method: upper case.
-        path: path with query.
-        body: body of the request, or empty.
-        headers: headers besides authentication.
-        is_refused: whether only a 4xx reply is correct.
+        name: unique name of the attack, in words with hyphens.
+        method: HTTP method.
+        path: path and query of the URL.
+        body: body of the request; empty for a request without a body.
+        headers: request headers other than those for authentication and content type.
+        must_be_rejected: True if only a 4xx reply is correct.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Attack:
     path: str
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    is_refused: bool = False
+    must_be_rejected: bool = False
 
 
 def build_attacks() -> tuple[Attack, ...]:
-    """Return every attack on the workspace of the benchmarks, in the recommended order."""
+    """Build all attacks on the workspace in ``bench/workspace.yaml``."""
     return (
         *build_kql_attacks(),
         *build_nesting_attacks(),
@@ -51,7 +51,7 @@ def build_attacks() -> tuple[Attack, ...]:
 
 
 def build_hostile_kql() -> Mapping[str, str]:
-    """Return texts of the maximum length that are hard to scan, by name."""
+    """Return KQL texts of the maximum length that are slow to split into tokens, by name of the attack."""
     units = {
         "open-strings": '"\\',
         "open-single-strings": "'\\",
@@ -68,7 +68,7 @@ def build_hostile_kql() -> Mapping[str, str]:
 
 
 def build_kql_attacks() -> list[Attack]:
-    """Return hostile texts as ad-hoc queries, with a time range, as a warm query and through MCP."""
+    """Build requests with hostile KQL texts: ad-hoc, with a time range, as a saved query and through MCP."""
     found: list[Attack] = []
     for name, kql in build_hostile_kql().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
@@ -76,13 +76,13 @@ def build_kql_attacks() -> list[Attack]:
             Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json({"query": kql})),
             Attack(f"time-range-{name}", "POST", _AD_HOC, _to_json({"query": kql, "timeRange": "P1D"})),
             Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _to_json(put)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _tool_call("execute_ad_hoc", {"query": kql}), _MCP),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_tool_call("execute_ad_hoc", {"query": kql}), _MCP),
         ]
     return found
 
 
 def build_nesting_attacks() -> list[Attack]:
-    """Return values, expressions and documents with thousands of levels."""
+    """Build requests with JSON values, KQL expressions and GraphQL documents that nest thousands of levels."""
     deep = "[" * DEEP + "]" * DEEP
     texts = {
         "parse-json": f"print parse_json('{deep}')",
@@ -96,8 +96,8 @@ def build_nesting_attacks() -> list[Attack]:
     }
     found = [Attack(f"deep-{name}", "POST", _AD_HOC, _to_json({"query": kql})) for name, kql in texts.items()]
     found += [
-        Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), is_refused=True),
-        Attack("deep-mcp", "POST", "/oi-api/mcp", b'{"a":' * 100_000, _MCP, is_refused=True),
+        Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), must_be_rejected=True),
+        Attack("deep-mcp", "POST", "/oi-api/mcp", b'{"a":' * 100_000, _MCP, must_be_rejected=True),
         Attack("deep-graphql", "POST", _GRAPHQL, _to_json({"query": "{" + "workspace{" * 2_000})),
         Attack("deep-graphql-list", "POST", _GRAPHQL, _to_json({"query": "{a(b:" + "[" * 4_900})),
         Attack("deep-variables", "POST", _GRAPHQL, b'{"query":"{workspace{id}}","variables":{"a":%b}}' % deep.encode()),
@@ -106,7 +106,7 @@ def build_nesting_attacks() -> list[Attack]:
 
 
 def build_body_attacks() -> list[Attack]:
-    """Return bodies of the maximum size with the maximum number of values."""
+    """Build requests with bodies of the maximum size that contain the maximum number of values."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
     event = {
         "Target": "DomainEvents",
@@ -122,26 +122,26 @@ def build_body_attacks() -> list[Attack]:
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
             Attack(f"telemetry-array-{name}", "POST", "/oi-api/telemetry/line", whole.encode()),
-            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _document(twice)),
+            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _build_document(twice)),
             Attack(
                 f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
             ),
-            Attack(f"graphql-{name}", "POST", _GRAPHQL, _variables(whole)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _raw_tool_call(whole), _MCP),
+            Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_variables(whole)),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_raw_tool_call(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
     return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages))]
 
 
 def _repeat_value(unit: str, size: int) -> str:
-    """Return an array of a repeated value up to a size, or up to the limit of arrays and objects."""
+    """Build a JSON array that repeats a value up to ``size`` bytes or to the limit of arrays and objects in a body."""
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"
 
 
 def build_graphql_attacks() -> list[Attack]:
-    """Return documents of 5,000 tokens that are hard to parse, to validate or to execute."""
+    """Build GraphQL documents of 5,000 tokens that are slow to parse, to validate or to execute."""
     spreads = "".join(f"fragment f{n} on Workspace{{id ...f{n + 1}}}" for n in range(550))
     documents = {
         "fields": "{workspace{" + "id " * 4_900 + "}}",
@@ -158,7 +158,7 @@ def build_graphql_attacks() -> list[Attack]:
 
 
 def build_header_attacks() -> list[Attack]:
-    """Return request targets and headers of the maximum size."""
+    """Build requests with URLs and headers of the maximum size."""
     tags = ",".join('"x"' for _ in range(16_000))
     parameters = "&".join(f"p.a{n}={quote('é' * 20)}" for n in range(199))
     return [
@@ -173,7 +173,7 @@ def build_header_attacks() -> list[Attack]:
 
 
 def build_read_attacks() -> list[Attack]:
-    """Return reads with the largest possible replies."""
+    """Build requests with the largest possible replies."""
     wide = "range x from 1 to 10000 step 1 | extend a = strcat('{0}', tostring(x)), d = dynamic([1,2,3]), t = now()"
     rows, large = wide.format("x" * 20), wide.format("x" * 2_000)
     chain = "target=DomainEvents&scopeKey=line"
@@ -217,21 +217,21 @@ def _to_json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _tool_call(name: str, arguments: Mapping[str, object]) -> bytes:
+def _build_tool_call(name: str, arguments: Mapping[str, object]) -> bytes:
     parameters = {"name": name, "arguments": arguments}
     return _to_json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
 
 
-def _raw_tool_call(arguments: str) -> bytes:
+def _build_raw_tool_call(arguments: str) -> bytes:
     return (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":%b}}}'
         % arguments.encode()
     )
 
 
-def _document(values: str) -> bytes:
+def _build_document(values: str) -> bytes:
     return b'{"id":"big","line":"a","v":%b}' % values[: 2 * MIB].encode()
 
 
-def _variables(values: str) -> bytes:
+def _build_variables(values: str) -> bytes:
     return b'{"query":"{workspace{id}}","variables":{"a":%b}}' % values.encode()

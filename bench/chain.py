@@ -1,4 +1,4 @@
-"""Speed of the audit chain: appends against plain SQLite, verification against its lower bound, long chains."""
+"""Benchmark of the hash-chained audit log: appends compared with plain SQLite, verification with its lower bound."""
 
 import asyncio
 import hashlib
@@ -22,8 +22,8 @@ from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
 from shared.backends.embedded.sqlite import connect
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, Target, Tip
-from shared.provenance.queries import query
-from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.queries import query_records
+from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
 from shared.provenance.verifier import ChainVerifier
 from shared.timestamps import now, rfc3339
 
@@ -38,15 +38,15 @@ KIBIBYTE = 1024
 READ_BY_VERIFY = ", ".join(("sequence", "canonical", "hash", *(COLUMNS[name] for name in PROJECTED)))
 
 
-def chain() -> Iterator[Figure]:
-    """Append, verify and query chains in a file."""
+def measure_chain() -> Iterator[Figure]:
+    """Measure appends, verification and queries of audit chains in an SQLite file."""
     yield from _measure_appends()
     yield from measure_service()
-    yield from _measure_lengths()
+    yield from _measure_verification()
 
 
 def build_event(number: int) -> dict[str, Any]:
-    """Return an event with small states, about 400 bytes as a record."""
+    """Build an audit event whose record has about 400 bytes; ``number`` varies its content."""
     return {
         "ActionType": ("Create", "Update", "Delete")[number % 3],
         "EntityType": "Batch",
@@ -57,15 +57,15 @@ def build_event(number: int) -> dict[str, Any]:
 
 
 def _measure_appends() -> Iterator[Figure]:
-    """Run the variants in turn on the local host's event loop and compare the best of each.
+    """Compare appends by the audit log with appends by a single caller and with plain inserts, by the best runs.
 
-    Other processes of the machine then affect all variants.
+    The three measurements alternate, so that other processes on the machine affect all of them equally.
     """
     engine, raw, alone = [], [], []
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder = Path(temporary)
         for turn in range(TURNS):
-            engine.append(uvloop.run(_measure_engine(folder / f"engine-{turn}.sqlite")))
+            engine.append(uvloop.run(_measure_group_commit(folder / f"engine-{turn}.sqlite")))
             records = asyncio.run(_read_records(folder / f"engine-{turn}.sqlite"))
             raw.append(_measure_raw_inserts(folder / f"raw-{turn}.sqlite", records))
             alone.append(uvloop.run(_measure_single_caller(folder / f"alone-{turn}.sqlite")))
@@ -76,33 +76,33 @@ def _measure_appends() -> Iterator[Figure]:
     yield Figure("chain_append_vs_raw", max(engine) / max(raw), "ratio", at_least=0.3, detail=detail | more)
 
 
-async def _workspace() -> str:
+async def _get_workspace() -> str:
     return "bench"
 
 
-async def _measure_engine(file: Path) -> float:
-    log = EventLog(ChainLog(SqliteChainStore(file), _workspace))
+async def _measure_group_commit(file: Path) -> float:
+    log = EventLog(ChainLog(SqliteChainStore(file), _get_workspace))
     numbers = iter(range(APPENDS))
 
-    async def caller() -> None:
+    async def append_repeatedly() -> None:
         for number in numbers:
             await log.write(CHAIN, "editor@plant", build_event(number))
 
     await log.write(CHAIN, "editor@plant", build_event(0))
     started = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    await asyncio.gather(*(append_repeatedly() for _ in range(CALLERS)))
     seconds = time.perf_counter() - started
     await log.close()
     return APPENDS / seconds
 
 
 async def _measure_single_caller(file: Path) -> float:
-    """Append one record per commit from one caller: read the tip, seal, store."""
+    """Return the records per second of one caller that reads the chain head, and links and stores one record."""
     store = SqliteChainStore(file)
     started = time.perf_counter()
     for number in range(ALONE):
-        tip = await store.tip(CHAIN)
-        previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
+        tip = await store.read_tip(CHAIN)
+        previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
         draft = draft_event("editor@plant", build_event(number))
         await store.append(CHAIN, [seal_record(draft, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
     seconds = time.perf_counter() - started
@@ -118,7 +118,7 @@ async def _read_records(file: Path) -> list[ChainRecord]:
 
 
 def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
-    """Insert the same bytes in batches of the same size, without chain, indexes or engine."""
+    """Return the rows per second of plain SQLite inserts: same bytes and batch size, but no hashes and no indexes."""
     connection = connect(file)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
     connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
@@ -138,11 +138,11 @@ def _to_row(record: ChainRecord) -> tuple[Any, ...]:
     return (record.sequence, record.canonical, record.hash, record.append_id, *fields)
 
 
-def _measure_lengths() -> Iterator[Figure]:
+def _measure_verification() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         files = {length: Path(folder) / f"{length}.sqlite" for length in (BRIEF, SHORT, LONG)}
         for length, file in files.items():
-            asyncio.run(_fill(file, length))
+            asyncio.run(_fill_chain(file, length))
         turns = [
             {what: _measure_in_process(what, files[LONG]) for what in MEASUREMENTS} for _ in range(MEASUREMENT_TURNS)
         ]
@@ -169,14 +169,14 @@ def _measure_lengths() -> Iterator[Figure]:
         }
         yield Figure("chain_verify_memory", grown[LONG] / grown[SHORT], "ratio", at_most=1.3, detail=memory)
         yield from measure_busy_service(files[LONG], LONG)
-        times = {length: asyncio.run(_measure_query(file)) * 1000 for length, file in files.items()}
+        times = {length: asyncio.run(_measure_newest_query(file)) * 1000 for length, file in files.items()}
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
         yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
 
 
-async def _fill(file: Path, length: int) -> None:
+async def _fill_chain(file: Path, length: int) -> None:
     store = SqliteChainStore(file)
-    tip, previous, instant = Tip(), genesis_hash("bench", CHAIN.target, CHAIN.scope_key), rfc3339(now())
+    tip, previous, instant = Tip(), compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key), rfc3339(now())
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:
@@ -188,7 +188,7 @@ async def _fill(file: Path, length: int) -> None:
 
 
 def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
-    """Return the seconds of a measurement in its own process, and the growth of memory in megabytes."""
+    """Run the measurement ``what`` in a new process; return the seconds and the growth of peak memory in megabytes."""
     command = [sys.executable, "-m", "bench.chain", what, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
@@ -196,54 +196,57 @@ def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
 
 
 def _read_memory_mb(which: str) -> float:
-    """Return the resident size of this process (VmRSS) or its peak (VmHWM); getrusage would include the parent."""
+    """Return the resident memory of this process in megabytes: current (``VmRSS``) or peak (``VmHWM``).
+
+    The peak that the function getrusage returns would include the memory of the parent process.
+    """
     status = Path("/proc/self/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / KIBIBYTE
 
 
-async def _verify(file: Path) -> None:
-    log = SqliteAuditLog(file, _workspace)
-    verdict = await ChainVerifier(log.store, _workspace).verify(CHAIN)
+async def _verify_chain(file: Path) -> None:
+    log = SqliteAuditLog(file, _get_workspace)
+    verdict = await ChainVerifier(log.store, _get_workspace).verify(CHAIN)
     await log.close()
     if not verdict.chain_valid or verdict.empty:
         raise RuntimeError(verdict.reason)
 
 
-async def _floor(file: Path, columns: str = READ_BY_VERIFY) -> None:
-    """Read, parse and hash the same bytes."""
+async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
+    """Read, parse and hash all records of a chain without other checks: the lower bound of the verification time."""
     connection = sqlite3.connect(file)
     sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):
         orjson.loads(canonical)
         if hashlib.sha256(canonical).hexdigest() != stored:
-            raise RuntimeError("the floor found a wrong hash")
+            raise RuntimeError("the content of a stored audit record does not match the Hash of the record")
     connection.close()
 
 
-async def _packed_floor(file: Path) -> None:
-    await _floor(file, ROW_COLUMNS)
+async def _read_packed_and_hash(file: Path) -> None:
+    await _read_and_hash(file, ROW_COLUMNS)
 
 
-async def _least_floor(file: Path) -> None:
-    await _floor(file, "1, canonical, hash")
+async def _read_content_and_hash(file: Path) -> None:
+    await _read_and_hash(file, "1, canonical, hash")
 
 
-async def _measure_query(file: Path) -> float:
+async def _measure_newest_query(file: Path) -> float:
     store = SqliteChainStore(file)
     spent = []
     for _ in range(9):
         started = time.perf_counter()
-        await query(store, CHAIN, Filters(), limit=100)
+        await query_records(store, CHAIN, Filters(), limit=100)
         spent.append(time.perf_counter() - started)
     await store.close()
     return sorted(spent)[len(spent) // 2]
 
 
 MEASUREMENTS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {
-    "verify": _verify,
-    "floor": _floor,
-    "packed": _packed_floor,
-    "least": _least_floor,
+    "verify": _verify_chain,
+    "floor": _read_and_hash,
+    "packed": _read_packed_and_hash,
+    "least": _read_content_and_hash,
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The audit chain over HTTP: appends against a trivial request, and /healthz during work on a long chain."""
+"""Benchmark of the audit log over HTTP: appends compared with trivial requests, and /healthz during long requests."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.figures import Figure
-from bench.running import RunningService, call, post_all, run_service
+from bench.running import RunningService, call_service, post_all, run_service
 
 EVENTS = "/oi-api/provenance/events"
 REQUESTS = 1_500
@@ -23,7 +23,7 @@ TRIVIAL = "verify of a scope without records: identity, rights and body like an 
 
 
 def measure_service() -> Iterator[Figure]:
-    """Append and verify an empty chain in turn over the same connections."""
+    """Compare the rate of appends with that of a trivial request: the verification of an empty chain."""
     event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
     bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
     rates: dict[str, list[float]] = {path: [] for path in bodies}
@@ -40,7 +40,7 @@ def measure_service() -> Iterator[Figure]:
 
 
 def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
-    """Verify, export and query a long chain while a thread calls /healthz."""
+    """Verify, export and query a long chain; measure the response times of ``/healthz`` at the same time."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         shutil.copy(file, Path(made) / "provenance.sqlite")
         with run_service(folder=Path(made)) as running:
@@ -49,7 +49,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
             probe = threading.Thread(target=_probe_healthz, args=(running.url, ends, spent))
             probe.start()
             try:
-                seconds = {name: _measure_request(running, *work) for name, work in _requests(length).items()}
+                seconds = {name: _measure_request(running, *work) for name, work in _build_requests(length).items()}
             finally:
                 ends.set()
                 probe.join()
@@ -58,8 +58,8 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
     yield Figure("chain_busy_healthz_p99", spent[len(spent) * 99 // 100] * 1000, "ms", at_most=100, detail=detail)
 
 
-def _requests(length: int) -> dict[str, tuple[str, object, int]]:
-    """Return path, body and minimum number of reply bytes of each request."""
+def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
+    """Return path, body and minimum size of the reply in bytes of each long request, by name."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
     verify = f"{EVENTS}/verify?target=DomainEvents"
@@ -73,9 +73,9 @@ def _requests(length: int) -> dict[str, tuple[str, object, int]]:
 
 def _measure_request(running: RunningService, path: str, body: object, least: int) -> float:
     started = time.perf_counter()
-    reply: Any = call(running, path, body)
+    reply: Any = call_service(running, path, body)
     if len(json.dumps(reply)) < least or ("verify" in path and not reply["ChainValid"]):
-        raise RuntimeError(f"unexpected reply of {path}: {str(reply)[:200]}")
+        raise RuntimeError(f"unexpected reply to {path}: {str(reply)[:200]}")
     return round(time.perf_counter() - started, 2)
 
 

@@ -1,4 +1,4 @@
-"""Time of a new instance until its first reply: import and first request together."""
+"""Benchmark: time from the start of a new instance until its first reply, including the import of the app."""
 
 import json
 import os
@@ -17,8 +17,11 @@ RUNS = 7
 FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
 
 
-def cold_start() -> Iterator[Figure]:
-    """Request one path each from new processes over the same stores and engine, in turn; without a bound."""
+def measure_cold_start() -> Iterator[Figure]:
+    """Measure the time until a new process sends its first reply, alternately for each URL path; yield no bounds.
+
+    All processes use the same stores and the same query engine.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         with run_service(folder=Path(folder)) as running:
             token = running.token
@@ -37,13 +40,13 @@ def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str,
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)
     if times["status"] != 200:
-        raise RuntimeError(f"{path} returned {times['status']}: {done.stderr}")
+        raise RuntimeError(f"{path} returned status {times['status']} instead of 200: {done.stderr}")
     return times
 
 
 @contextmanager
 def _run_engine(folder: Path) -> Iterator[str]:
-    """Run the query engine over the data of a stopped service."""
+    """Context manager: run the query engine over the data of a stopped service; yield the URL of the engine."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

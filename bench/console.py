@@ -1,4 +1,4 @@
-"""The web console in a browser: Lighthouse on its pages, its size, and scrolling a long table."""
+"""Benchmark of the web console in a browser: its size, Lighthouse scores, and the speed of scrolling a long table."""
 
 import gzip
 import json
@@ -37,11 +37,11 @@ _SCROLL = """frames => new Promise((done) => {
 })"""
 
 
-def console() -> Iterator[Figure]:
-    """Measure the built console: its size, then its pages with Lighthouse in Chromium.
+def measure_console() -> Iterator[Figure]:
+    """Measure the size of the built web console, its pages with Lighthouse, and scrolling in Chromium.
 
     Raises:
-        ToolMissingError: if the console is not built, or (after the size) Chromium or Lighthouse is missing.
+        ToolMissingError: the console is not built, or (after its size is measured) Chromium or Lighthouse is missing.
     """
     if not (BUILT / "index.html").is_file():
         raise ToolMissingError("the console is not built: run make assets, which requires npm")
@@ -57,21 +57,21 @@ def console() -> Iterator[Figure]:
 
 
 def _measure_pages(running: RunningService) -> Iterator[Figure]:
-    """Yield the worse of the sign-in page and the first page after it, each the median of some runs."""
+    """Run Lighthouse several times on the sign-in page and on the overview; yield the worse of both medians."""
     runs = {
         "signIn": [_run_lighthouse(f"{running.url}/console/") for _ in range(RUNS)],
         "overview": [_run_lighthouse(_create_sign_in_link(running)) for _ in range(RUNS)],
     }
 
-    def medians(figure: str) -> dict[str, float]:
+    def compute_medians(figure: str) -> dict[str, float]:
         return {name: statistics.median(run[figure] for run in each) for name, each in runs.items()}
 
     failing = {name: each[-1]["failing"] for name, each in runs.items()}
     for name in ("performance", "accessibility"):
-        detail = {**medians(name), "failing": failing, "runs": RUNS}
-        yield Figure(f"console_{name}", min(medians(name).values()), "points", at_least=95, detail=detail)
-    paint = medians("firstPaintSeconds")
-    more = {"largestPaintSeconds": medians("largestPaintSeconds"), "blockedMs": medians("blockedMs")}
+        detail = {**compute_medians(name), "failing": failing, "runs": RUNS}
+        yield Figure(f"console_{name}", min(compute_medians(name).values()), "points", at_least=95, detail=detail)
+    paint = compute_medians("firstPaintSeconds")
+    more = {"largestPaintSeconds": compute_medians("largestPaintSeconds"), "blockedMs": compute_medians("blockedMs")}
     yield Figure("console_first_paint", max(paint.values()), "s", at_most=1, detail={**paint, **more})
 
 
@@ -86,16 +86,16 @@ def _run_lighthouse(address: str) -> dict[str, Any]:
 
 
 def _create_sign_in_link(running: RunningService) -> str:
-    """Return a one-time sign-in link."""
+    """Create a one-time sign-in link for the console of the running service and return the link."""
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(running.folder), "--as", MEMBER]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _measure_table(running: RunningService) -> Iterator[Figure]:
-    """Yield the time of frames while a table of many rows, from a simulated reply, is scrolled.
+    """Yield the time between frames and the CPU time per frame while a table of many simulated rows is scrolled.
 
-    The time between frames depends on the machine's load and has no bound. The work for each frame is CPU time of the
-    page's thread, which must fit into a frame at 60 Hz.
+    The time between frames depends on the machine's load and has no bound. The CPU time of the page's thread per frame
+    must be shorter than a frame at 60 Hz.
     """
     with sync_playwright() as playwright:
         # A container lacks the rights that Chromium's sandbox requires.
@@ -112,7 +112,7 @@ def _measure_table(running: RunningService) -> Iterator[Figure]:
 
 
 def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float], float]:
-    """Return the sorted milliseconds between frames, and the CPU milliseconds of each frame."""
+    """Scroll the table; return the sorted milliseconds between frames, and the CPU milliseconds per frame."""
     page.goto(_create_sign_in_link(running))
     page.get_by_role("button", name="Sign out").wait_for()
     page.goto(f"{running.url}/console/#/keys/keys")
@@ -125,7 +125,7 @@ def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float]
 
 
 def _read_busy_seconds(session: CDPSession) -> float:
-    """Return the seconds of tasks on the page's thread."""
+    """Return the CPU seconds that the main thread of the page has used so far."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 

@@ -1,4 +1,4 @@
-"""Throughput of the console's live chart, and the load of its browser."""
+"""Benchmark: share of telemetry that the console's live chart shows, and processor load of the browser."""
 
 import asyncio
 import re
@@ -23,11 +23,11 @@ _BUILT = Path(__file__).parents[1] / "static" / "console" / "index.html"
 _PATIENCE_MS = 120_000
 
 
-def console_live() -> Iterator[Figure]:
-    """Show telemetry at an even pace in a real browser, with twelve series in the chart.
+def measure_console_live() -> Iterator[Figure]:
+    """Send telemetry at an even rate while a real browser shows twelve series in the live chart.
 
     Raises:
-        ToolMissingError: if the console is not built, or Chromium is missing.
+        ToolMissingError: the console is not built, or Chromium is missing.
     """
     if CHROMIUM is None:
         raise ToolMissingError(NO_CHROMIUM)
@@ -38,26 +38,26 @@ def console_live() -> Iterator[Figure]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 1400})
-            yield from _measure(page, running)
+            yield from _measure_live_chart(page, running)
         finally:
             browser.close()
 
 
-def _measure(page: Page, running: RunningService) -> Iterator[Figure]:
+def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]:
     _open_chart(page, running)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
 
-    def busy() -> float:
+    def read_busy_seconds() -> float:
         metrics = session.send("Performance.getMetrics")["metrics"]
         return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
-    before, started = busy(), time.perf_counter()
+    before, started = read_busy_seconds(), time.perf_counter()
     sending = threading.Thread(target=asyncio.run, args=(_send_events(running),))
     sending.start()
     page.get_by_text("123,456").first.wait_for(timeout=_PATIENCE_MS)
     took = time.perf_counter() - started
-    share = (busy() - before) / took
+    share = (read_busy_seconds() - before) / took
     sending.join()
     taken = int(re.sub(r"\D", "", page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()))
     detail = {"eventsPerSecond": EVENTS_PER_SECOND, "series": DEVICES * 3, "seconds": round(took, 1)}
@@ -67,7 +67,7 @@ def _measure(page: Page, running: RunningService) -> Iterator[Figure]:
 
 
 def _open_chart(page: Page, running: RunningService) -> None:
-    """Open the chart with all series selected, and wait until it receives the live stream."""
+    """Open the live chart with all series selected, and wait until the page shows the state "live"."""
     names = [f"{_CONNECTION}/d{device}/{field}" for device in range(DEVICES) for field in ("pressure", "flow", "rpm")]
     fields = ",".join(name.replace("/", "%2F") for name in names)
     page.goto(f"{running.url}/console/#/overview?connection={_CONNECTION}&window=60&fields={fields}")
@@ -77,7 +77,7 @@ def _open_chart(page: Page, running: RunningService) -> None:
 
 
 async def _send_events(running: RunningService) -> None:
-    """Send events at an even pace, and a final one that marks the end."""
+    """Send telemetry at an even rate; the last event has a unique value, which marks the end of the measurement."""
     size = EVENTS_PER_SECOND // POSTS_PER_SECOND
     url = f"{running.url}/oi-api/telemetry/{_CONNECTION}"
     async with aiohttp.ClientSession(headers=running.headers) as session:

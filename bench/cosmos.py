@@ -1,4 +1,4 @@
-"""Speed of the audit chain on Cosmos DB, approximated by a test server with latency."""
+"""Benchmark of appends to the audit log on Cosmos DB, measured with a test server that delays each reply."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Tip, TipMovedError
-from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
 from shared.timestamps import now, rfc3339
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
@@ -22,60 +22,64 @@ APPENDS: Final = 10_000
 SWAPS: Final = 200
 
 
-def cosmos() -> Iterator[Figure]:
-    """Append with the engine, and with a compare-and-swap per record, to a server with 10 ms latency."""
+def measure_cosmos() -> Iterator[Figure]:
+    """Compare the audit log, which appends records in groups, with one conditional write per record."""
     with CosmosServer(latency=LATENCY_SECONDS) as server:
-        engine, swaps = asyncio.run(_measure_rates(server))
+        engine, swaps = asyncio.run(_measure_append_rates(server))
     by_callers = {callers: round(rate) for callers, rate in swaps.items()}
     detail = {"appendsPerSecond": round(engine), "callers": CALLERS, "swapsPerSecondByCallers": by_callers}
     yield Figure("cosmos_append_vs_swap", engine / max(swaps.values()), "ratio", at_least=20, detail=detail)
 
 
-async def _workspace() -> str:
+async def _get_workspace() -> str:
     return "bench"
 
 
-async def _measure_rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
+async def _measure_append_rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
     await create_database(server)
     store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
     await store.provision(CHAIN)
-    swaps = {callers: await _measure_swaps(store, callers) for callers in (1, 8)}
-    log = EventLog(ChainLog(store, _workspace))
-    engine = await _measure_engine(log)
+    swaps = {callers: await _measure_single_appends(store, callers) for callers in (1, 8)}
+    log = EventLog(ChainLog(store, _get_workspace))
+    engine = await _measure_group_commit(log)
     await log.close()
     return engine, swaps
 
 
-async def _measure_engine(log: EventLog) -> float:
+async def _measure_group_commit(log: EventLog) -> float:
     numbers = iter(range(APPENDS))
 
-    async def caller() -> None:
+    async def append_repeatedly() -> None:
         for number in numbers:
             await log.write(CHAIN, "editor@plant", build_event(number))
 
     started = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    await asyncio.gather(*(append_repeatedly() for _ in range(CALLERS)))
     return APPENDS / (time.perf_counter() - started)
 
 
-async def _measure_swaps(store: CosmosChainStore, callers: int) -> float:
-    """Run callers that each seal one record and swap the head; a caller that fails reads the tip again."""
+async def _measure_single_appends(store: CosmosChainStore, callers: int) -> float:
+    """Return the records per second of callers without group commit.
+
+    Each caller writes one record on condition that the head of the chain is unchanged. After a conflict, the caller
+    reads the head again.
+    """
     numbers = iter(range(SWAPS))
 
-    async def caller() -> None:
-        tip = await store.tip(CHAIN)
+    async def append_repeatedly() -> None:
+        tip = await store.read_tip(CHAIN)
         for number in numbers:
-            while (swapped := await _try_swap(store, tip, f"swap-{callers}-{number}")) is None:
-                tip = await store.tip(CHAIN)
+            while (swapped := await _append_if_unchanged(store, tip, f"swap-{callers}-{number}")) is None:
+                tip = await store.read_tip(CHAIN)
             tip = swapped
 
     started = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(callers)))
+    await asyncio.gather(*(append_repeatedly() for _ in range(callers)))
     return SWAPS / (time.perf_counter() - started)
 
 
-async def _try_swap(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
-    previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
+async def _append_if_unchanged(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
+    previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
     record = seal_record(draft_event("editor@plant", build_event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
     try:
         return await store.append(CHAIN, [record], tip)

@@ -1,4 +1,4 @@
-"""Cost of documents: point reads and creations against the trivial authenticated route, and a long list."""
+"""Benchmark: compare document reads and creations with a trivial authenticated request; measure a long list."""
 
 import asyncio
 import itertools
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from bench.figures import Figure
-from bench.running import RunningService, measure_request_rate, run_service
+from bench.running import RunningService, measure_reply_rate, run_service
 from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 
@@ -27,21 +27,21 @@ PLACE = Table(DatabasePlace("mes", "orders"), AccountContainer("workorders", "/l
 _NUMBERS = itertools.count()
 
 
-def documents() -> Iterator[Figure]:
-    """Load the trivial route, reads and creations in turn, several times; then request lists one by one."""
+def measure_documents() -> Iterator[Figure]:
+    """Alternately measure the rates of trivial requests, reads and creations; then the overhead of a list request."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}
         with run_service(folder=Path(folder)) as running:
-            asyncio.run(_fill(running))
+            asyncio.run(_fill_container(running))
             for _ in range(ROUNDS):
                 for name, run in (
-                    ("whoami", _measure_whoami),
-                    ("read", _measure_reads),
+                    ("whoami", _measure_trivial_rate),
+                    ("read", _measure_read_rate),
                     ("create", _measure_creation_rate),
                 ):
                     rates[name].append(run(running))
-            whole = statistics.median(_measure_list(running) for _ in range(LISTS))
-        own = asyncio.run(_measure_store(Path(folder)))
+            whole = statistics.median(_measure_list_request(running) for _ in range(LISTS))
+        own = asyncio.run(_measure_list_in_store(Path(folder)))
     median = {name: statistics.median(values) for name, values in rates.items()}
     detail = {f"{name}PerSecond": round(rate) for name, rate in median.items()} | {"connections": CONNECTIONS}
     yield Figure("document_read_to_trivial", median["read"] / median["whoami"], "ratio", at_least=0.5, detail=detail)
@@ -56,21 +56,21 @@ def _build_document(line: str) -> dict[str, object]:
     return {"id": f"d{next(_NUMBERS)}", "line": line, "state": "open", "quantity": 500, "note": "x" * 100}
 
 
-async def _fill(running: RunningService) -> None:
+async def _fill_container(running: RunningService) -> None:
     async with aiohttp.ClientSession(headers=running.headers) as session:
         for _ in range(LISTED):
             async with session.post(running.url + TABLE, json=_build_document("listed")) as reply:
                 reply.raise_for_status()
 
 
-def _measure_whoami(running: RunningService) -> float:
+def _measure_trivial_rate(running: RunningService) -> float:
     url = f"{running.url}/workspace/api/keys/whoami"
-    return measure_request_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_reply_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
 
 
-def _measure_reads(running: RunningService) -> float:
+def _measure_read_rate(running: RunningService) -> float:
     url = f"{running.url}{TABLE}/d7?partitionKey=listed"
-    return measure_request_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_reply_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
 
 
 def _measure_creation_rate(running: RunningService) -> float:
@@ -80,7 +80,7 @@ def _measure_creation_rate(running: RunningService) -> float:
 async def _measure_creations(running: RunningService) -> float:
     ends_at = time.perf_counter() + SECONDS
 
-    async def work(session: aiohttp.ClientSession) -> int:
+    async def create_documents(session: aiohttp.ClientSession) -> int:
         count = 0
         while time.perf_counter() < ends_at:
             async with session.post(running.url + TABLE, json=_build_document("made")) as reply:
@@ -91,23 +91,23 @@ async def _measure_creations(running: RunningService) -> float:
 
     async with aiohttp.ClientSession(headers=running.headers) as session:
         started = time.perf_counter()
-        counts = await asyncio.gather(*(work(session) for _ in range(CONNECTIONS)))
+        counts = await asyncio.gather(*(create_documents(session) for _ in range(CONNECTIONS)))
         return sum(counts) / (time.perf_counter() - started)
 
 
-def _measure_list(running: RunningService) -> float:
+def _measure_list_request(running: RunningService) -> float:
     url = f"{running.url}{TABLE}?partitionKey=listed&limit={LISTED}"
     request = urllib.request.Request(url, headers=running.headers)  # noqa: S310  our own
     started = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310  our own
         body = reply.read()
     elapsed = (time.perf_counter() - started) * 1000
-    if json.loads(body)["count"] != LISTED:
-        raise RuntimeError("the list is incomplete")
+    if (count := json.loads(body)["count"]) != LISTED:
+        raise RuntimeError(f"the list has {count} of {LISTED} documents")
     return elapsed
 
 
-async def _measure_store(folder: Path) -> float:
+async def _measure_list_in_store(folder: Path) -> float:
     file = DocumentFile(folder)
     store = SqliteDocumentStore(file)
     times = []

@@ -1,4 +1,4 @@
-"""Speed of downloads against DuckDB's COPY of the same rows, and their cost for the service."""
+"""Benchmark: downloads of archived telemetry compared with DuckDB's COPY, and their effect on the service."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 
 from bench.figures import Figure
-from bench.memory import resident_mb
-from bench.running import RunningService, call, run_service
+from bench.memory import read_resident_mb
+from bench.running import RunningService, call_service, run_service
 from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
 from shared.cold_data.tables import BlobSummary
 
@@ -43,14 +43,17 @@ COPIES = {
 OPTIONS = {"parquet": "FORMAT parquet, COMPRESSION zstd", "csv": "FORMAT csv, HEADER"}
 
 
-def downloads() -> Iterator[Figure]:
-    """Create an archive, copy it with DuckDB, then download it from a service, in one run."""
+def measure_downloads() -> Iterator[Figure]:
+    """Create an archive; compare its download from the service with a copy of the same rows by DuckDB.
+
+    Memory and response times of the service during the download are also measured.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         archive = folder / "data" / "blobs" / "cold"
         fill_archive(archive)
         with run_service(folder=folder / "data") as running:
-            idle = resident_mb(running.pid)
+            idle = read_resident_mb(running.pid)
             for form in COPIES:
                 copied = measure_copy(archive, folder / "copied", form)
                 probe = LoadMonitor(running)
@@ -65,7 +68,7 @@ def downloads() -> Iterator[Figure]:
 
 
 def fill_archive(archive: Path) -> None:
-    """Write the archive's blobs, one per hour, with rows computed from their number."""
+    """Write one archive blob (a Parquet file) for each hour; the content of a row is computed from its number."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     an_hour = ROWS // HOURS
@@ -88,7 +91,7 @@ def fill_archive(archive: Path) -> None:
 
 
 def measure_copy(archive: Path, target: Path, form: str) -> float:
-    """Return the seconds of DuckDB's COPY."""
+    """Return the seconds in which DuckDB's COPY writes all rows of the archive to a file in the given format."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     source = f"read_parquet('{archive}/**/*.parquet')"
@@ -101,20 +104,20 @@ def measure_copy(archive: Path, target: Path, form: str) -> float:
 
 
 def measure_download(running: RunningService, form: str, hours: int) -> float:
-    """Download some hours and return the seconds until the job was completed.
+    """Download the first hours of the archive and return the seconds until the download job is completed.
 
     Raises:
-        RuntimeError: if the job failed, or rows are missing.
+        RuntimeError: the job failed, or rows are missing.
     """
     body = {
         "format": form,
         "dateRange": {"start": START.isoformat(), "end": (START + timedelta(hours=hours)).isoformat()},
     }
     started = time.perf_counter()
-    job: Any = call(running, f"/oi-api/downloads/data-connections/{CONNECTION}", body)
+    job: Any = call_service(running, f"/oi-api/downloads/data-connections/{CONNECTION}", body)
     while job["status"] in {"pending", "running"}:
         time.sleep(0.05)
-        job = call(running, job["statusUrl"])
+        job = call_service(running, job["statusUrl"])
     seconds = time.perf_counter() - started
     if job["status"] != "completed" or job["progress"]["rows"] != ROWS // HOURS * hours:
         raise RuntimeError(f"the download failed or lacks rows: {json.dumps(job)[:500]}")
@@ -122,12 +125,12 @@ def measure_download(running: RunningService, form: str, hours: int) -> float:
 
 
 class LoadMonitor:
-    """Measures response times and memory of a service during a block."""
+    """Context manager that measures a service while a block runs: memory, and response times of ``/healthz``."""
 
     def __init__(self, running: RunningService) -> None:
         self._running = running
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._poll_until_end)
         self._spent: list[float] = []
         self.peak_mb = 0.0
 
@@ -140,13 +143,13 @@ class LoadMonitor:
 
     @property
     def p99_ms(self) -> float:
-        """99th percentile of the response times."""
+        """99th percentile of the response times of ``/healthz`` in milliseconds."""
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 
-    def _run(self) -> None:
+    def _poll_until_end(self) -> None:
         while not self._ends.wait(PROBE_SECONDS):
             started = time.perf_counter()
             with urllib.request.urlopen(f"{self._running.url}/healthz", timeout=60) as reply:  # noqa: S310  our own
                 reply.read()
             self._spent.append(time.perf_counter() - started)
-            self.peak_mb = max(self.peak_mb, resident_mb(self._running.pid))
+            self.peak_mb = max(self.peak_mb, read_resident_mb(self._running.pid))

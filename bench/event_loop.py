@@ -1,4 +1,4 @@
-"""Longest time for which one legal request blocks the replies to others."""
+"""Benchmark: longest time for which a single request blocks the event loop, and so all other replies."""
 
 import os
 import subprocess
@@ -17,28 +17,28 @@ from bench.running import RunningService, run_service
 
 MOST_MILLISECONDS: Final = 50
 _PATIENCE_SECONDS: Final = 240
-_REPEATS: Final = 5
+_REPEATS: Final = 3
 _QUIET_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
 class HealthzProbe:
-    """A process that calls ``/healthz`` without a pause.
+    """Process that calls ``/healthz`` without pauses; a slow reply means that the event loop was blocked.
 
     Attributes:
-        replies: start and duration of each call so far, seconds of ``time.monotonic``.
+        replies: start and duration of each call so far, in seconds of ``time.monotonic``.
     """
 
     process: subprocess.Popen[str]
     replies: list[tuple[float, float]] = field(default_factory=list)
 
-    def longest_call(self, since: float, until: float) -> float:
-        """Return the longest call in milliseconds that overlaps an interval."""
-        self._read(until)
+    def find_longest_call(self, since: float, until: float) -> float:
+        """Return the duration in milliseconds of the longest call that overlaps a time interval."""
+        self._read_calls(until)
         spans = [seconds for begun, seconds in self.replies if begun + seconds >= since and begun <= until]
         return max(spans, default=0.0) * 1000
 
-    def _read(self, until: float) -> None:
+    def _read_calls(self, until: float) -> None:
         assert self.process.stdout is not None  # noqa: S101  it is a pipe
         while not self.replies or self.replies[-1][0] <= until:
             begun, seconds = self.process.stdout.readline().split()
@@ -47,7 +47,7 @@ class HealthzProbe:
 
 @contextmanager
 def run_probe(url: str) -> Iterator[HealthzProbe]:
-    """Call ``/healthz`` of a service from another process while the block runs."""
+    """Context manager: repeatedly call ``/healthz`` from another process while the block runs; yield the probe."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -56,18 +56,18 @@ def run_probe(url: str) -> Iterator[HealthzProbe]:
             process.terminate()
 
 
-def event_loop() -> Iterator[Figure]:
-    """Send every attack in turn while another process calls ``/healthz``."""
+def measure_event_loop() -> Iterator[Figure]:
+    """Send the expensive requests one by one; measure how long ``/healthz`` does not reply meanwhile."""
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
     with run_service() as running, run_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
-        quiet = probe.longest_call(time.monotonic() - _QUIET_SECONDS, time.monotonic())
+        quiet = probe.find_longest_call(time.monotonic() - _QUIET_SECONDS, time.monotonic())
         longest: dict[str, float] = {}
         failures: dict[str, int] = {}
         for attack in build_attacks():
             if any(part in attack.name for part in chosen.split(",")):
                 longest[attack.name], status = _measure_blocking(running, probe, attack)
-                if status >= 500 or (attack.is_refused and status < 400):
+                if status >= 500 or (attack.must_be_rejected and status < 400):
                     failures[attack.name] = status
     slowest = sorted(longest, key=lambda name: longest[name], reverse=True)[:20]
     detail = {"quiet": round(quiet, 1), "longest": {name: round(longest[name], 1) for name in slowest}}
@@ -76,20 +76,23 @@ def event_loop() -> Iterator[Figure]:
 
 
 def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
-    """Return the shortest of some attempts, to reduce the effect of other processes, and the status."""
+    """Return for how many milliseconds an attack blocked the event loop, and the HTTP status of its reply.
+
+    Repeat an attack that exceeds the bound and return the shortest time, which other processes affect least.
+    """
     longest = float("inf")
     status = 0
     for _ in range(_REPEATS):
         since = time.monotonic()
         status = send_attack(running, attack)
-        longest = min(longest, probe.longest_call(since, time.monotonic()))
+        longest = min(longest, probe.find_longest_call(since, time.monotonic()))
         if longest <= MOST_MILLISECONDS:
             break
     return longest, status
 
 
 def send_attack(running: RunningService, attack: Attack) -> int:
-    """Send an attack and return the status of its reply."""
+    """Send an attack and return the HTTP status of the reply."""
     headers = {"Content-Type": "application/json", **running.headers, **attack.headers}
     url = running.url + attack.path
     request = urllib.request.Request(url, attack.body or None, headers, method=attack.method)  # noqa: S310  our own

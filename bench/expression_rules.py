@@ -1,4 +1,4 @@
-"""Rules that guarantee linear time of a regular expression, checked on its parsed form.
+"""Static check of regular expressions: rules that guarantee that an expression takes linear time.
 
 Three forms take quadratic or exponential time on some text: a repetition inside a repetition, two adjacent repetitions
 that accept the same characters, and a search that restarts inside text which an earlier attempt has already read.
@@ -27,12 +27,12 @@ type Items = Sequence[Item]
 
 
 def find_faults(expression: Expression) -> list[str]:
-    """Return the rules that an expression breaks, as sentences."""
-    tree = expression.tree()
+    """Return a sentence for each rule of linear time that a regular expression breaks."""
+    tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
-    found = list(rules.check_sequence(_flatten(tree)))
+    found = list(rules.check_sequence(_flatten_groups(tree)))
     if not expression.is_anchored:
-        found += rules.check_search(_flatten(tree))
+        found += rules.check_search(_flatten_groups(tree))
     return list(dict.fromkeys(found))
 
 
@@ -44,52 +44,54 @@ class _RuleChecker:
     def check_sequence(self, items: Items) -> Iterator[str]:
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
-                if self._repeats_ambiguously(item):
+                if self._is_ambiguous_repetition(item):
                     yield "a repetition inside a repetition accepts the same characters"
-                if self._meets_repetition(self.accepted_characters([item]), items[index + 1 :])[0]:
+                if self._find_next_repetition(self.find_accepted_characters([item]), items[index + 1 :])[0]:
                     yield "two adjacent repetitions accept the same characters"
-            for part in _parts(item):
+            for part in _list_nested_sequences(item):
                 yield from self.check_sequence(part)
 
     def check_search(self, items: Items) -> Iterator[str]:
         for way in _list_alternatives(items):
             for index, item in enumerate(way):
-                is_last = all(_may_be_empty(later) for later in way[index + 1 :])
+                is_last = all(_can_be_empty(later) for later in way[index + 1 :])
                 if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
                     continue
-                run = self.accepted_characters([item])
-                if not any(self._separates(before, run) for before in way[:index]):
+                run = self.find_accepted_characters([item])
+                if not any(self._is_separator(before, run) for before in way[:index]):
                     yield "a search may restart at each character of a repetition"
 
-    def accepted_characters(self, items: Items) -> frozenset[str]:
-        """Return the characters of the sample that items accept anywhere."""
-        return frozenset().union(*(self._item_characters(item) for item in items))
+    def find_accepted_characters(self, items: Items) -> frozenset[str]:
+        """Return the characters, out of a fixed sample, that these items of an expression can match at any position."""
+        return frozenset().union(*(self._find_item_characters(item) for item in items))
 
-    def sample(self, items: Items) -> str:
-        """Return a short text that items match, judged by single characters."""
+    def build_sample(self, items: Items) -> str:
+        """Build a short text that matches a sequence of items; lookaheads and lookbehinds are ignored."""
         text = ""
         for item in items:
             operation, value = item
-            parts = _parts(item)
+            parts = _list_nested_sequences(item)
             if operation in _REPEATS:
-                text += self.sample(parts[0]) * max(value[0], 1)
+                text += self.build_sample(parts[0]) * max(value[0], 1)
             elif operation is _constants.BRANCH:
-                text += self.sample(parts[-1])
+                text += self.build_sample(parts[-1])
             elif not parts:
-                text += min(self._item_characters(item), key=lambda each: (not each.isprintable(), each), default="")
+                text += min(
+                    self._find_item_characters(item), key=lambda each: (not each.isprintable(), each), default=""
+                )
         return text
 
-    def _item_characters(self, item: Item) -> frozenset[str]:
-        parts = _parts(item)
+    def _find_item_characters(self, item: Item) -> frozenset[str]:
+        parts = _list_nested_sequences(item)
         if parts:
             if item[0] in _LOOKS:
                 return frozenset()
-            return frozenset().union(*map(self.accepted_characters, parts))
+            return frozenset().union(*map(self.find_accepted_characters, parts))
         if item[0] in (_constants.AT, _constants.GROUPREF):
             return frozenset()
-        return self._characters(item)
+        return self._find_matching_characters(item)
 
-    def _characters(self, item: Item) -> frozenset[str]:
+    def _find_matching_characters(self, item: Item) -> frozenset[str]:
         state = _parser.State()
         state.flags = self._flags
         state.str = b"" if self._is_bytes else ""
@@ -103,121 +105,132 @@ class _RuleChecker:
             each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
         )
 
-    def _separates(self, item: Item, run: frozenset[str]) -> bool:
-        """Return whether an item cannot match within a run, because it accepts other characters or needs a boundary."""
+    def _is_separator(self, item: Item, run: frozenset[str]) -> bool:
+        """Return whether an item cannot match inside a text of the characters ``run``, but only after its end."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
             return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
         if operation is _constants.BRANCH:
-            return all(any(self._separates(each, run) for each in way) for way in _parts(item))
-        if _may_be_empty(item):
+            return all(any(self._is_separator(each, run) for each in way) for way in _list_nested_sequences(item))
+        if _can_be_empty(item):
             return False
-        parts = _parts(item)
+        parts = _list_nested_sequences(item)
         if parts:
-            return any(self._separates(each, run) for each in parts[0])
-        return not self._item_characters(item) & run
+            return any(self._is_separator(each, run) for each in parts[0])
+        return not self._find_item_characters(item) & run
 
-    def _repeats_ambiguously(self, item: Item) -> bool:
-        (body,) = _parts(item)
+    def _is_ambiguous_repetition(self, item: Item) -> bool:
+        (body,) = _list_nested_sequences(item)
         for each in body:
             if each[0] is _constants.BRANCH:
-                firsts = [self._first(way) for way in _parts(each)]
+                firsts = [self._find_first_characters(way) for way in _list_nested_sequences(each)]
                 if any(one & other for index, one in enumerate(firsts) for other in firsts[index + 1 :]):
                     return True
-        inner = [each for each in _descendants(body) if _is_unbounded(each)]
-        return any(not any(self._separates(each, self.accepted_characters([one])) for each in body) for one in inner)
+        inner = [each for each in _iterate_descendants(body) if _is_unbounded(each)]
+        return any(
+            not any(self._is_separator(each, self.find_accepted_characters([one])) for each in body) for one in inner
+        )
 
-    def _first(self, items: Items) -> frozenset[str]:
+    def _find_first_characters(self, items: Items) -> frozenset[str]:
         found: frozenset[str] = frozenset()
         for item in items:
-            parts = _parts(item)
-            found |= frozenset().union(*map(self._first, parts)) if parts else self._item_characters(item)
-            if not _may_be_empty(item):
+            parts = _list_nested_sequences(item)
+            found |= (
+                frozenset().union(*map(self._find_first_characters, parts))
+                if parts
+                else self._find_item_characters(item)
+            )
+            if not _can_be_empty(item):
                 break
         return found
 
-    def _meets_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
-        """Return whether a repetition of a run's characters follows, and whether a separator precedes it."""
+    def _find_next_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
+        """Find the next repetition of characters in ``run``.
+
+        Return two flags: a repetition of these characters follows; an item that cannot match them comes first. Both
+        flags are False if the items contain neither.
+        """
         for item in items:
-            if _is_unbounded(item) and self._first([item]) & run:
+            if _is_unbounded(item) and self._find_first_characters([item]) & run:
                 return True, False
-            ways = [self._meets_repetition(run, part) for part in _parts(item)]
+            ways = [self._find_next_repetition(run, part) for part in _list_nested_sequences(item)]
             if any(meets for meets, _ in ways):
                 return True, False
-            if self._separates(item, run):
+            if self._is_separator(item, run):
                 return False, True
         return False, False
 
 
-def _flatten(items: Any) -> Items:
-    """Return a sequence with the content of plain groups inlined."""
+def _flatten_groups(items: Any) -> Items:
+    """Return the items of a parsed expression; each plain group is replaced by its content."""
     found: list[Item] = []
     for item in items:
         if item[0] is _constants.SUBPATTERN:
-            found += _flatten(item[1][3])
+            found += _flatten_groups(item[1][3])
         else:
             found.append(item)
     return found
 
 
 def _list_alternatives(items: Items) -> Iterator[Items]:
-    """Yield the sequences that a search can take, one for each alternative."""
+    """Yield one sequence of items for each combination of alternatives (``a|b``)."""
     for index, item in enumerate(items):
         if item[0] is _constants.BRANCH:
-            for part in _parts(item):
+            for part in _list_nested_sequences(item):
                 yield from _list_alternatives([*items[:index], *part, *items[index + 1 :]])
             return
     yield items
 
 
-def _parts(item: Item) -> list[Items]:
+def _list_nested_sequences(item: Item) -> list[Items]:
     operation, value = item
     if operation in _REPEATS:
-        return [_flatten(value[2])]
+        return [_flatten_groups(value[2])]
     if operation is _constants.BRANCH:
-        return [_flatten(each) for each in value[1]]
+        return [_flatten_groups(each) for each in value[1]]
     if operation in _LOOKS:
-        return [_flatten(value[1])]
+        return [_flatten_groups(value[1])]
     if operation is _constants.ATOMIC_GROUP:
-        return [_flatten(value)]
+        return [_flatten_groups(value)]
     return []
 
 
-def _descendants(items: Items) -> Iterator[Item]:
+def _iterate_descendants(items: Items) -> Iterator[Item]:
     for item in items:
         yield item
-        for part in _parts(item):
-            yield from _descendants(part)
+        for part in _list_nested_sequences(item):
+            yield from _iterate_descendants(part)
 
 
 def _is_unbounded(item: Item) -> bool:
     return item[0] in _REPEATS and item[1][1] > _UNBOUNDED
 
 
-def _may_be_empty(item: Item) -> bool:
+def _can_be_empty(item: Item) -> bool:
     operation, value = item
     if operation in _REPEATS:
-        return value[0] == 0 or all(map(_may_be_empty, _flatten(value[2])))
+        return value[0] == 0 or all(map(_can_be_empty, _flatten_groups(value[2])))
     if operation is _constants.BRANCH:
-        return any(all(map(_may_be_empty, way)) for way in _parts(item))
+        return any(all(map(_can_be_empty, way)) for way in _list_nested_sequences(item))
     if operation is _constants.ATOMIC_GROUP:
-        return all(map(_may_be_empty, _flatten(value)))
+        return all(map(_can_be_empty, _flatten_groups(value)))
     return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)
 
 
 def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
-    """Return the slowest texts for an expression, as a beginning and a part that is repeated without an end.
+    """Return pairs (beginning, part to repeat) from which the slowest texts for an expression are built.
 
-    The parts are the texts of each of its repetitions, alone and with the text before it, and of a whole match.
+    The parts to repeat are a match of each repetition in the expression, alone or with the text before it, and a match
+    of the whole expression.
     """
-    tree = expression.tree()
+    tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found: dict[tuple[str, str], None] = {}
-    for way in _list_alternatives(_flatten(tree)):
-        found["", rules.sample(way)] = None
+    for way in _list_alternatives(_flatten_groups(tree)):
+        found["", rules.build_sample(way)] = None
         for index, item in enumerate(way):
-            if any(map(_is_unbounded, _descendants([item]))):
-                before, body = rules.sample(way[:index]), rules.sample([item])
+            if any(map(_is_unbounded, _iterate_descendants([item]))):
+                before, body = rules.build_sample(way[:index]), rules.build_sample([item])
                 found.update(dict.fromkeys([(before, body), (before, before + body), ("", body)]))
     return [(begin, unit) for begin, unit in found if unit]

@@ -1,4 +1,4 @@
-"""Time of every regular expression on its slowest texts, at 64 KiB and at 128 KiB."""
+"""Benchmark: time of each regular expression in the source code on its slowest texts of 64 KiB and 128 KiB."""
 
 import re
 import time
@@ -42,11 +42,15 @@ _KQL_UNITS: Final = (
 )
 
 
-def expression_times() -> Iterator[Figure]:
-    """Measure the growth from 64 KiB to 128 KiB, and the longest step at 64 KiB."""
+def measure_expression_times() -> Iterator[Figure]:
+    """Measure the regular expressions of the service on texts that are hard for them.
+
+    Yield two figures: the factor by which the time grows from 64 KiB to 128 KiB of text (about 2 if linear), and at
+    64 KiB the longest time for which one match stops all other threads.
+    """
     ratios: dict[str, float] = {}
     longest: dict[str, float] = {}
-    for name, work, make in _cases():
+    for name, work, make in _iterate_cases():
         ratios[name] = max(ratios.get(name, 0), _measure_growth(work, make))
         longest[name] = max(longest.get(name, 0), _measure_longest_step(work, make(LENGTH)) * 1000)
     worst = max(ratios, key=lambda name: ratios[name], default="")
@@ -57,10 +61,10 @@ def expression_times() -> Iterator[Figure]:
 
 
 def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
-    """Return the ratio of the times at twice the length and at the length.
+    """Return the factor by which the time of an expression grows when the text is twice as long.
 
-    Both texts are measured in turn, so that a change of the processor's speed affects both. A large ratio is measured
-    again: quadratic time remains, the effect of other processes does not.
+    Both texts are measured alternately, so that a change of the processor's speed affects both. A large ratio is
+    measured again: it stays large if the time is quadratic, but not if another process caused it.
     """
     short_text, long_text = make(LENGTH), make(2 * LENGTH)
     ratio = float("inf")
@@ -73,7 +77,7 @@ def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
 
 
 def _measure_longest_step(work: _Work, text: Any) -> float:
-    """Return the seconds of the longest step, which blocks other threads, as the shortest of some runs."""
+    """Return the longest CPU time between two matches, during which other threads cannot run; best of several runs."""
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
@@ -84,24 +88,24 @@ def _measure_longest_step(work: _Work, text: Any) -> float:
     return best
 
 
-def _cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
+def _iterate_cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
     for expression in find_expressions():
         if expression.pattern is not None:
-            yield from _expression_cases(expression)
+            yield from _iterate_expression_cases(expression)
     for unit in _KQL_UNITS:
-        # Only the growth of `blank` matters: it is Python code, so other threads can run.
+        # Only the growth of `blank` is checked: it is Python code, which lets other threads run.
         yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_text, "", unit)
         yield "tokens", tokenize, partial(_build_text, "", unit)
 
 
-def _expression_cases(expression: Expression) -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
+def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
-    work: _Work = partial(_match, pattern) if expression.is_anchored else pattern.finditer
+    work: _Work = partial(_match_whole_text, pattern) if expression.is_anchored else pattern.finditer
     for begin, unit in build_hard_texts(expression):
         yield expression.place, work, partial(_build_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes))
 
 
-def _match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
+def _match_whole_text(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
     yield pattern.fullmatch(text)
 
 
@@ -111,7 +115,7 @@ def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -
 
 
 def _measure_seconds(work: _Work, text: Any) -> float:
-    """Return the shortest of some runs in processor time, which reduces the effect of other processes."""
+    """Return the CPU time of the fastest of several runs, which other processes affect least."""
     best = float("inf")
     for _ in range(_REPEATS):
         started = time.thread_time()

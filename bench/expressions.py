@@ -1,4 +1,4 @@
-"""Search for every regular expression in the source of the service."""
+"""Search for all regular expressions in the source code of the service, for checks of their speed."""
 
 import ast
 import importlib
@@ -18,13 +18,13 @@ _parser: Any = importlib.import_module("re._parser")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One regular expression.
+    """Regular expression in the source code.
 
     Attributes:
-        place: file and line.
-        pattern: text of the pattern, str or bytes; None if the source builds it at run time.
+        place: file and line of the expression, as ``file:line``.
+        pattern: text of the expression; None if the code builds the text at run time.
         flags: flags of the module ``re``.
-        is_anchored: whether it is only applied at one position of a text, without a search.
+        is_anchored: True if the expression is matched at one position only, not searched in the text.
     """
 
     place: str
@@ -32,13 +32,16 @@ class Expression:
     flags: int
     is_anchored: bool
 
-    def tree(self) -> Any:
-        """Return the parsed expression."""
+    def parse(self) -> Any:
+        """Return the parse tree of the expression, from the parser of the module ``re``."""
         return _parser.parse(self.pattern, self.flags & ~re.DEBUG)
 
 
 def find_expressions() -> Iterator[Expression]:
-    """Yield every expression in the source of the service; modules are imported for the values of constants."""
+    """Yield every regular expression in the source code.
+
+    Modules are imported, because a pattern may refer to constants of its module.
+    """
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
@@ -48,17 +51,17 @@ def find_expressions() -> Iterator[Expression]:
 
 def _find_in_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    found = [(node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _patterns(node)]
+    found = [(node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _find_patterns(node)]
     if not found:
         return
     values = vars(importlib.import_module(name))
     for call, function, pattern in found:
         place = f"{path.relative_to(ROOT)}:{call.lineno}"
-        flags = _evaluate(_flags(call), values) if function != "pattern" else 0
-        yield Expression(place, _evaluate(pattern, values), flags or 0, _is_anchored(tree, call, function))
+        flags = _evaluate_constant(_find_flags(call), values) if function != "pattern" else 0
+        yield Expression(place, _evaluate_constant(pattern, values), flags or 0, _is_anchored(tree, call, function))
 
 
-def _patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+def _find_patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     match call.func:
         case ast.Attribute(value=ast.Name(id="re"), attr=attribute) if attribute in _CALLS:
             yield attribute, call.args[0]
@@ -66,7 +69,7 @@ def _patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
             yield from (("pattern", keyword.value) for keyword in call.keywords if keyword.arg == "pattern")
 
 
-def _flags(call: ast.Call) -> ast.expr:
+def _find_flags(call: ast.Call) -> ast.expr:
     for keyword in call.keywords:
         if keyword.arg == "flags":
             return keyword.value
@@ -75,8 +78,8 @@ def _flags(call: ast.Call) -> ast.expr:
     return last if is_flags and len(call.args) > 1 else ast.Constant(0)
 
 
-def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """Return the value of an expression of constants and module names, otherwise None."""
+def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """Evaluate an expression that contains only constants and names of a module; return None for any other."""
     if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
         return None
     source = compile(ast.fix_missing_locations(ast.Expression(body=node)), "<pattern>", "eval")

@@ -1,6 +1,7 @@
-"""Server that sends messages to all its clients once they have connected: the Web PubSub stand-in or websockets.
+"""WebSocket server that sends messages to all its clients as soon as all of them have connected.
 
-``python -m bench.fan_out_server (stand-in|bare) CLIENTS MESSAGES`` prints its port.
+``python -m bench.fan_out_server (emulator|websockets) CLIENTS MESSAGES`` serves the Web PubSub emulator or, for
+comparison, the library websockets, and prints the port.
 """
 
 import asyncio
@@ -20,16 +21,16 @@ _KEY = "a key of the benchmark, never checked"
 _HUB = "live"
 
 
-async def run_stand_in(clients: int, messages: int) -> None:
-    """Serve the stand-in and publish to a hub in this process."""
+async def run_emulator(clients: int, messages: int) -> None:
+    """Serve the Web PubSub emulator, wait for all clients, and send each message to all of them."""
     service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
-    hub = service.hub(_HUB)
+    hub = service.get_or_create_hub(_HUB)
     with _open_listener() as listener:
         server = Server(service, 1, web_sockets=True)
         task = asyncio.create_task(server.serve([listener]))
         await _wait_until(lambda: len(hub.connections) == clients)
         for connection in hub.connections.values():
-            hub.join(connection, "all")
+            hub.join_group(connection, "all")
         for _ in range(messages):
             await hub.publish("all", MESSAGE)
         await _wait_until(lambda: not hub.connections)
@@ -37,17 +38,17 @@ async def run_stand_in(clients: int, messages: int) -> None:
         await task
 
 
-async def run_bare_server(clients: int, messages: int) -> None:
-    """Serve with the websockets library and broadcast with it."""
+async def run_websockets_server(clients: int, messages: int) -> None:
+    """Serve with the library websockets alone, wait for all clients, and send each message to all of them."""
     connected: set[ServerConnection] = set()
 
-    async def handle(connection: ServerConnection) -> None:
+    async def hold_connection(connection: ServerConnection) -> None:
         connected.add(connection)
         await connection.wait_closed()
         connected.discard(connection)
 
     with _open_listener() as listener:
-        async with serve(handle, sock=listener, compression=None):
+        async with serve(hold_connection, sock=listener, compression=None):
             await _wait_until(lambda: len(connected) == clients)
             text = MESSAGE.decode()
             for _ in range(messages):
@@ -71,6 +72,8 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
 
 if __name__ == "__main__":
     asyncio.run(
-        {"stand-in": run_stand_in, "bare": run_bare_server}[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3])),
+        {"emulator": run_emulator, "websockets": run_websockets_server}[sys.argv[1]](
+            int(sys.argv[2]), int(sys.argv[3])
+        ),
         loop_factory=uvloop.new_event_loop,
     )

@@ -1,7 +1,8 @@
-"""Time of one start of the app: ``python -m bench.first_reply PATH`` prints the seconds until import and reply.
+"""Command that measures one start of the app: ``python -m bench.first_reply PATH``.
 
-The request pipeline is called without the worker, whose start is up to the platform. ``BENCH_TOKEN`` is the caller's
-token.
+It prints the seconds until the app is imported and until the first reply. The request pipeline is called directly: the
+start of the Functions worker is not measured, because Azure controls it. The variable ``BENCH_TOKEN`` contains the
+caller's token.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import time
 STARTED = time.perf_counter()
 
 
-async def _send_request(path: str) -> int:
+async def _call_pipeline(path: str) -> int:
     from functions.http_blueprint import get_pipeline  # noqa: PLC0415  its import is timed
     from shared.http.messages import Request  # noqa: PLC0415  the same
 
@@ -22,11 +23,11 @@ async def _send_request(path: str) -> int:
 
 
 def main(path: str) -> None:
-    """Import the app, send one request, and print the two times and the reply's status."""
+    """Import the app, call its pipeline with one request, and print the result as a JSON object."""
     import function_app  # noqa: F401, PLC0415  its import is timed
 
     imported = time.perf_counter()
-    status = asyncio.run(_send_request(path))
+    status = asyncio.run(_call_pipeline(path))
     print(json.dumps({"import": imported - STARTED, "reply": time.perf_counter() - STARTED, "status": status}))
 
 

@@ -1,4 +1,4 @@
-"""List of 1,000 connections with surfaces and queries over GraphQL, against plain Ariadne over the same schema."""
+"""Benchmark: list 1,000 connections with their groups and queries over GraphQL, compared with plain Ariadne."""
 
 import asyncio
 import json
@@ -18,6 +18,7 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.graphql_api import limits, paging
 from shared.graphql_api.service import GraphQLService
 from shared.http.messages import Request
+from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionState
 
 CONNECTIONS, SURFACES, ROUNDS = 1_000, 50, 5
@@ -29,17 +30,17 @@ CALLER = Principal("viewer@t", "viewer@t", "Viewer", frozenset(AccessRight), Cre
 _AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def graphql_list() -> Iterator[Figure]:
-    """Execute the same request with both in turn, several times, and compare medians."""
+def measure_graphql_list() -> Iterator[Figure]:
+    """Alternately execute a GraphQL request with the service and with plain Ariadne (its library); compare medians."""
     with lift_limits():
-        ours, stock = asyncio.run(_measure())
+        ours, stock = asyncio.run(_measure_service_and_ariadne())
     ratio = statistics.median(stock) / statistics.median(ours)
     detail = {"seconds": round(statistics.median(ours), 4), "ariadneSeconds": round(statistics.median(stock), 4)}
     yield Figure("graphql_list", ratio, "ratio", at_least=1, detail={**detail, "connections": CONNECTIONS})
 
 
 def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
-    """Return a workspace in which each connection has a surface, and each surface two queries."""
+    """Build a workspace catalog: each connection belongs to a surface (group of connections) with two queries."""
     sources = [
         Connection(lookup=f"c-{number}", name=f"Connection {number}", type=ConnectionType.CLOUD_EVENT_HUB)
         for number in range(connections)
@@ -65,31 +66,33 @@ def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> C
 
 
 class CountingStores:
-    """Stores of a request that count its reads."""
+    """Stores for the GraphQL resolvers that count how often they are read."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.count = 0
         self._catalog = catalog
 
     async def current(self) -> Catalog:
-        """Return the workspace."""
+        """Return the catalog of the workspace, and count the read."""
         self.count += 1
         return self._catalog
 
-    async def states(self) -> dict[str, ConnectionState]:
-        """Return the state of every connection."""
+    async def load_states(self) -> dict[str, ConnectionState]:
+        """Return the same state, connected, for every connection, and count the read."""
         self.count += 1
         return {lookup: ConnectionState("CONNECTED", 7, _AT) for lookup in self._catalog.connections}
 
 
 def build_service(reads: CountingStores) -> GraphQLService:
-    """Return the GraphQL service over these stores, without an engine."""
-    return GraphQLService(reads.current, cast("Any", reads), cast("Any", None), cast("Any", None))
+    """Build a GraphQL service that reads these stores; without a query engine, the service cannot run KQL queries."""
+    return GraphQLService(
+        reads.current, cast("Any", reads), ConnectionStatuses(()), cast("Any", None), cast("Any", None)
+    )
 
 
 @contextmanager
 def lift_limits() -> Iterator[None]:
-    """Allow pages of any size and cost while the block runs."""
+    """Context manager: allow GraphQL requests for all connections at once, at any cost."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
         _set_limits(CONNECTIONS, CONNECTIONS, 10**9)
@@ -102,23 +105,23 @@ def _set_limits(page: int, weighed: int, cost: int) -> None:
     vars(paging)["MAX_SIZE"], vars(limits)["MAX_SIZE"], vars(limits)["MAX_COST"] = page, weighed, cost
 
 
-async def _measure() -> tuple[list[float], list[float]]:
+async def _measure_service_and_ariadne() -> tuple[list[float], list[float]]:
     reads = CountingStores(build_catalog())
     service = build_service(reads)
     body = json.dumps({"query": QUERY}).encode()
     request = Request("POST", "/v1/plant-t/graphql", "", {"content-type": "application/json"}, body)
 
-    async def ours() -> bytes:
+    async def call_service() -> bytes:
         wanted = await read_parameters(request)
         outcome = await service.run(CALLER, wanted.query, wanted.variables, wanted.operation_name)
         return build_graphql_reply(request, outcome.body, executed=outcome.executed).body
 
     stock = await _build_ariadne_call(service, body)
-    if json.loads(await ours()) != json.loads(await stock()):
-        raise RuntimeError("the replies differ")
+    if json.loads(await call_service()) != json.loads(await stock()):
+        raise RuntimeError("the service and Ariadne return different replies")
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
-        for taken, call in zip(times, (ours, stock), strict=True):
+        for taken, call in zip(times, (call_service, stock), strict=True):
             started = time.perf_counter()
             await call()
             taken.append(time.perf_counter() - started)
@@ -126,7 +129,7 @@ async def _measure() -> tuple[list[float], list[float]]:
 
 
 async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[[], Awaitable[bytes]]:
-    """Return the same request through Ariadne's ASGI application, with the same resolvers and context."""
+    """Return a function that sends the request to Ariadne's ASGI application with the schema of the service."""
     from ariadne.asgi import GraphQL  # noqa: PLC0415  the service imports it lazily, too
 
     context = await service.build_context(CALLER, states=True)
@@ -140,7 +143,7 @@ async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[
         "headers": [(b"content-type", b"application/json")],
     }
 
-    async def call() -> bytes:
+    async def call_ariadne() -> bytes:
         sent = bytearray()
 
         async def receive() -> dict[str, Any]:
@@ -152,4 +155,4 @@ async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[
         await application(scope, receive, send)
         return bytes(sent)
 
-    return call
+    return call_ariadne

@@ -1,4 +1,7 @@
-"""``python -m bench.healthz_probe URL``: call ``/healthz`` repeatedly; print start and duration of each call."""
+"""Command that calls ``/healthz`` repeatedly: ``python -m bench.healthz_probe URL``.
+
+It prints one line for each call: start (``time.monotonic``) and duration, both in seconds.
+"""
 
 import http.client
 import sys
@@ -9,7 +12,7 @@ PAUSE_SECONDS = 0.002
 
 
 def main(url: str) -> None:
-    """Call until the process is terminated."""
+    """Call ``/healthz`` without pauses until the process is terminated."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port)
     while True:

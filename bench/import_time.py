@@ -1,4 +1,4 @@
-"""Import time of the app relative to the packages that any such app imports."""
+"""Benchmark: time to import the app, compared with the third-party packages that every app of this kind imports."""
 
 import statistics
 import subprocess
@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 FLOOR = "azure.functions, azure.durable_functions, pydantic"
 
 
-def import_time() -> Iterator[Figure]:
-    """Import function_app and the reference packages in turn, each in its own process."""
+def measure_import_time() -> Iterator[Figure]:
+    """Alternately import ``function_app`` and the packages for comparison, each time in a new process."""
     floor, app = [], []
     for _ in range(RUNS):
         floor.append(_measure_import(FLOOR))

@@ -1,4 +1,4 @@
-"""Speed of ingestion over HTTP: until the acknowledgement, and until the rows are in the table."""
+"""Benchmark of telemetry over HTTP: rate of acknowledged messages, and rate at which their rows arrive in the table."""
 
 import json
 import time
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.figures import Figure
-from bench.running import RunningService, call, post_all, run_service
+from bench.running import RunningService, call_service, post_all, run_service
 
 EVENTS = 50_000
 BATCH = 500
 CONNECTIONS = 4
 WAIT_SECONDS = 120
 LEAST_PER_SECOND = 2_000
-"""Far below the measured rate; a lower rate is a defect, not a slow machine."""
+"""Lower bound, far below the usual rate: a lower rate is a defect of the service, not a slow machine."""
 
 
-def ingest() -> Iterator[Figure]:
-    """Post batches over a few connections, then wait for the last row."""
+def measure_ingest() -> Iterator[Figure]:
+    """Post batches of telemetry over several connections, then wait until all rows are in the table."""
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service() as running:
         started = time.perf_counter()
@@ -30,20 +30,20 @@ def ingest() -> Iterator[Figure]:
 
 
 def build_messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield batches of messages of about 150 bytes."""
+    """Yield ``count`` telemetry messages of about 150 bytes each, in lists of ``batch`` messages."""
     for first in range(0, count, batch):
         yield [_build_message(number) for number in range(first, min(first + batch, count))]
 
 
 def wait_for_rows(running: RunningService, rows: int) -> None:
-    """Wait until the table has a number of rows.
+    """Wait until the telemetry table has at least a number of rows.
 
     Raises:
-        TimeoutError: if the rows are missing after the time limit.
+        TimeoutError: rows are missing after the time limit.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
-        reply: Any = call(running, "/oi-api/warm-queries", {"query": "Telemetry | count"})
+        reply: Any = call_service(running, "/oi-api/warm-queries", {"query": "Telemetry | count"})
         if reply["results"][0]["Count"] >= rows:
             return
         time.sleep(0.05)

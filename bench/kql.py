@@ -1,4 +1,4 @@
-"""Cost of the operators that the endpoint adds to its translator, against hand-written SQL."""
+"""Benchmark: KQL operators that the query emulator adds to its translator library, compared with hand-written SQL."""
 
 import statistics
 import tempfile
@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from bench.figures import Figure
 from bench.kql_cases import CASES
 from bench.kql_row_cases import ROW_CASES
-from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.query_checks import limit_expansion
+from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
+from emulators.kusto.query_checks import limit_sql_length
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.tables import create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translate import translate
@@ -29,31 +29,35 @@ MOST_TIMES = 3
 MEMORY_BYTES = 1_000_000_000
 
 
-def kql() -> Iterator[Figure]:
-    """Run each query in both languages, in turn, and compare the medians."""
+def measure_kql() -> Iterator[Figure]:
+    """Alternately run each query as translated KQL and as hand-written SQL; compare the median times."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, open_database(None) as connection:
         _write_rows(Path(folder) / "Telemetry.parquet")
-        schema, types = _prepare(connection, Path(folder))
+        schema, types = _prepare_translator(connection, Path(folder))
         for case in (*CASES, *ROW_CASES):
-            translated = _translate(connection, case.kql, schema, types)
-            ours, theirs = _measure_medians(connection, translated, case.sql)
+            translated = _translate_to_sql(connection, case.kql, schema, types)
+            ours, theirs = _measure_median_times(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
             yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=MOST_TIMES, detail=detail)
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
-    """Start the translator like the endpoint; return the schema and the columns' types."""
+def _prepare_translator(
+    connection: duckdb.DuckDBPyConnection, folder: Path
+) -> tuple[dict[str, list[str]], Mapping[str, str]]:
+    """Load the tables and install the extensions as the query emulator does.
+
+    Return the columns of each table, and the DuckDB types of the columns.
+    """
     load_tables(connection, create_views(connection, folder), MEMORY_BYTES)
-    limit_expansion()
+    limit_sql_length()
     for extension in EXTENSIONS:
         extension.install()
-        for macro in extension.macros:
-            connection.execute(macro)
+    create_sql_objects(connection)
     schema = {table: list(columns) for table, columns in read_table_columns(connection, ["Telemetry"]).items()}
     return schema, read_column_types(connection, ["Telemetry"])
 
 
-def _translate(
+def _translate_to_sql(
     connection: duckdb.DuckDBPyConnection, text: str, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]
 ) -> str:
     found: list[list[tuple[Any, ...]]] = []
@@ -62,7 +66,7 @@ def _translate(
     return translation.sql
 
 
-def _measure_medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:
+def _measure_median_times(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:
     times: dict[str, list[float]] = {ours: [], theirs: []}
     answers: dict[str, int] = {}
     for _ in range(RUNS):
@@ -71,12 +75,12 @@ def _measure_medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: s
             answers[sql] = len(connection.execute(sql).fetchall())
             measured.append((time.perf_counter() - started) * 1000)
     if answers[ours] != answers[theirs]:
-        raise RuntimeError(f"{answers[ours]} rows instead of the {answers[theirs]} rows of the SQL: {ours}")
+        raise RuntimeError(f"the KQL returned {answers[ours]} rows, the hand-written SQL {answers[theirs]}: {ours}")
     return statistics.median(times[ours]), statistics.median(times[theirs])
 
 
 def _write_rows(path: Path) -> None:
-    """Write a million rows: one from each device each minute."""
+    """Write a Parquet file of a million telemetry rows, with one row for each device and minute."""
     row = pa.array(range(ROWS), pa.int64())
     device: Any = pc.subtract(row, pc.multiply(pc.divide(row, DEVICES), DEVICES))
     number: Any = pc.divide(row, DEVICES)

@@ -1,15 +1,15 @@
-"""Queries over sets of rows, in KQL and SQL."""
+"""Queries without window functions for the KQL benchmark, each in KQL and in hand-written SQL."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query in both languages with the same number of result rows.
+    """Query of the KQL benchmark in KQL and in SQL; both return the same number of rows.
 
     Attributes:
-        name: unique, snake_case.
-        kql: the query.
+        name: unique name of the query in snake_case.
+        kql: the query in KQL.
         sql: hand-written SQL with the same result.
     """
 

@@ -1,4 +1,4 @@
-"""Queries with window functions, in KQL and SQL."""
+"""Queries with window functions for the KQL benchmark, each in KQL and in hand-written SQL."""
 
 from bench.kql_cases import Case
 

@@ -1,4 +1,4 @@
-"""Messages per second to live clients, against the websockets library's broadcast."""
+"""Benchmark: messages per second that the Web PubSub emulator sends to its clients, compared with plain websockets."""
 
 import asyncio
 import base64
@@ -23,12 +23,12 @@ _FRAME_BYTES = len(MESSAGE) + 4
 """A frame of 126 to 65535 bytes has four bytes before its data (RFC 6455 section 5.2)."""
 
 
-def live_fan_out() -> Iterator[Figure]:
-    """Yield the ratio of deliveries per second, stand-in to bare broadcast, as medians of alternating runs."""
-    rates: dict[str, list[float]] = {"stand-in": [], "bare": []}
+def measure_live_fan_out() -> Iterator[Figure]:
+    """Compare the median message rate of the emulator with that of the library websockets, in alternating runs."""
+    rates: dict[str, list[float]] = {"emulator": [], "websockets": []}
     for _ in range(_ROUNDS):
         for server, measured in rates.items():
-            measured.append(_measure_rate(server))
+            measured.append(_measure_delivery_rate(server))
     ours, bare = (statistics.median(measured) for measured in rates.values())
     detail = {
         "clients": _CLIENTS,
@@ -41,7 +41,7 @@ def live_fan_out() -> Iterator[Figure]:
     yield Figure("live_deliveries", ours, "deliveries/s", at_least=20_000, detail=detail)
 
 
-def _measure_rate(server: str) -> float:
+def _measure_delivery_rate(server: str) -> float:
     command = [sys.executable, "-m", "bench.fan_out_server", server, str(_CLIENTS), str(_MESSAGES)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -54,7 +54,7 @@ def _measure_rate(server: str) -> float:
 
 
 async def _measure_deliveries(port: int) -> float:
-    """Connect all clients and return the seconds from the first received byte to the last one."""
+    """Connect all clients; return the seconds from the first to the last byte that any client receives."""
     loop = asyncio.get_running_loop()
     clients = [_ByteCountingClient(port, loop.create_future()) for _ in range(_CLIENTS)]
     for client in clients:
@@ -68,7 +68,7 @@ async def _measure_deliveries(port: int) -> float:
 
 
 class _ByteCountingClient(asyncio.Protocol):
-    """A client that only counts bytes, so that its cost does not affect the measurement."""
+    """WebSocket client that only counts the received bytes, so that its cost does not affect the measurement."""
 
     def __init__(self, port: int, done: asyncio.Future[None]) -> None:
         self.began = 0.0

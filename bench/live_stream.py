@@ -1,4 +1,4 @@
-"""Latency of the live stream, and its cost for ingestion."""
+"""Benchmark of the live stream of telemetry: its latency, and how much it slows down ingestion."""
 
 import asyncio
 import json
@@ -26,22 +26,22 @@ _DISABLED = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("live", "archi
 _LATEST_SECONDS = 60.0
 
 
-def ingest_with_live() -> Iterator[Figure]:
-    """Compare ingestion during the live stream, with and without a listener, to ingestion alone."""
+def measure_ingest_with_live() -> Iterator[Figure]:
+    """Measure the ingestion rate in three cases: no live stream, live stream without a listener, with a listener."""
     modes = {"alone": (_DISABLED, False), "unheard": ({}, False), "beside": ({}, True)}
     rates: dict[str, list[float]] = {name: [] for name in modes}
     for _ in range(2):
-        for name, (settings, listening) in modes.items():
-            rates[name].append(_measure_ingestion(settings, listening=listening))
+        for name, (settings, with_listener) in modes.items():
+            rates[name].append(_measure_ingestion_rate(settings, with_listener=with_listener))
     best = {name: max(measured) for name, measured in rates.items()}
     detail = {"events": EVENTS, **{f"{name}PerSecond": round(rate) for name, rate in best.items()}}
     yield Figure("ingest_with_live_unheard", best["unheard"] / best["alone"], "ratio", at_least=0.5, detail=detail)
     yield Figure("ingest_with_live", best["beside"] / best["alone"], "ratio", at_least=0.5, detail=detail)
 
 
-def live_stream() -> Iterator[Figure]:
-    """Send telemetry of ten machines at an even pace to two hundred listeners of one machine each."""
-    heard = uvloop.run(_run())
+def measure_live_stream() -> Iterator[Figure]:
+    """Send telemetry of ten machines at an even rate; measure the delays until 200 listeners receive the events."""
+    heard = uvloop.run(_run_with_service())
     delays = sorted(delay for listener in heard for delay in listener.delays)
     due = LISTENERS // SOURCES * EVENTS_PER_SECOND * SECONDS
     wrong = sum(listener.numbers != list(range(len(listener.numbers))) for listener in heard)
@@ -57,13 +57,13 @@ def live_stream() -> Iterator[Figure]:
     yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=3_000, detail=detail)
 
 
-def _measure_ingestion(settings: dict[str, str], *, listening: bool) -> float:
+def _measure_ingestion_rate(settings: dict[str, str], *, with_listener: bool) -> float:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service(settings) as running:
-        return asyncio.run(_ingest_with_listener(running, bodies)) if listening else _ingest(running, bodies)
+        return asyncio.run(_ingest_with_listener(running, bodies)) if with_listener else _ingest_alone(running, bodies)
 
 
-def _ingest(running: RunningService, bodies: list[bytes]) -> float:
+def _ingest_alone(running: RunningService, bodies: list[bytes]) -> float:
     started = time.perf_counter()
     post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
     wait_for_rows(running, EVENTS)
@@ -75,7 +75,7 @@ async def _ingest_with_listener(running: RunningService, bodies: list[bytes]) ->
     async with aiohttp.ClientSession(headers=running.headers) as session:
         listening = asyncio.create_task(listener.listen(session, running.url, EVENTS))
         await listener.ready.wait()
-        rate = await asyncio.to_thread(_ingest, running, bodies)
+        rate = await asyncio.to_thread(_ingest_alone, running, bodies)
         listening.cancel()
         await asyncio.wait((listening,))
     return rate
@@ -83,13 +83,13 @@ async def _ingest_with_listener(running: RunningService, bodies: list[bytes]) ->
 
 @dataclass
 class LiveStreamListener:
-    """A listener of one machine.
+    """Listener to the live stream of one machine.
 
     Attributes:
-        source: connection of the machine.
-        numbers: numbers of the received impulses, in order.
-        delays: seconds from the sending of each impulse to its arrival.
-        ready: set when the listener is connected.
+        source: id of the machine's data connection in URLs.
+        numbers: sequence numbers of the received telemetry events, in order of arrival.
+        delays: seconds from the sending of each telemetry event to its arrival.
+        ready: event that is set when the listener is connected.
     """
 
     source: str
@@ -98,7 +98,7 @@ class LiveStreamListener:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
-        """Receive ``count`` impulses."""
+        """Receive ``count`` telemetry events and record their sequence numbers and delays."""
         async with session.ws_connect(f"{url}/oi-api/live-stream?connection={self.source}", max_msg_size=0) as socket:
             self.ready.set()
             async for message in socket:
@@ -111,16 +111,16 @@ class LiveStreamListener:
                     return
 
 
-async def _run() -> list[LiveStreamListener]:
+async def _run_with_service() -> list[LiveStreamListener]:
     with run_service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
-        return await measure(running, SECONDS)
+        return await run_listeners(running, SECONDS)
 
 
-async def measure(running: RunningService, seconds: int) -> list[LiveStreamListener]:
-    """Return two hundred listeners after they received telemetry at an even pace.
+async def run_listeners(running: RunningService, seconds: int) -> list[LiveStreamListener]:
+    """Send telemetry at an even rate while 200 clients listen; return the listeners when they have received all events.
 
     Raises:
-        TimeoutError: if impulses are missing after the time limit.
+        TimeoutError: events are missing after the time limit.
     """
     listeners = [LiveStreamListener(f"machine-{number % SOURCES}") for number in range(LISTENERS)]
     each = EVENTS_PER_SECOND // SOURCES * seconds
@@ -135,7 +135,7 @@ async def measure(running: RunningService, seconds: int) -> list[LiveStreamListe
 
 
 async def _send_telemetry(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
-    """Send a machine's telemetry in batches of a tenth of a second."""
+    """Send ``count`` messages of one machine in batches; each batch contains the messages of a tenth of a second."""
     batch = EVENTS_PER_SECOND // SOURCES // POSTS_PER_SECOND
     started = asyncio.get_running_loop().time() + source / SOURCES / POSTS_PER_SECOND
     for turn, first in enumerate(range(0, count, batch)):

@@ -1,10 +1,10 @@
-"""Memory of a process."""
+"""Measurement of the memory that a process uses."""
 
 from pathlib import Path
 
 
-def resident_mb(pid: int) -> float:
-    """Return the resident memory of a process in MB, as reported by Linux."""
+def read_resident_mb(pid: int) -> float:
+    """Return the resident memory of a process in MB, as Linux reports it."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024

@@ -1,6 +1,7 @@
-"""Load generator with a fixed request rate. Latencies count from the time at which each request was due.
+"""Load generator that sends requests at a fixed rate, whether or not the service replies in time.
 
-A caller that waits for each reply slows down together with the service, and so never measures an overload.
+The response time of a request counts from the time at which the request was due. A caller that waits for each reply
+would slow down together with the service and never overload it.
 """
 
 import asyncio
@@ -20,14 +21,14 @@ PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """Result of one request.
+    """Status and response time of one request of the load generator.
 
     Attributes:
-        due: time at which it should be sent, seconds of ``time.perf_counter``.
-        seconds: from that time to the end of its reply.
-        status: status of the reply; 0 without a reply.
-        retry_after: whether the reply has a Retry-After header.
-        late: delay of this process in sending it, which is included in ``seconds``.
+        due: time at which the request was due, in seconds of ``time.perf_counter``.
+        seconds: time from ``due`` to the end of the reply.
+        status: HTTP status of the reply; 0 if there was no reply.
+        retry_after: True if the reply has a Retry-After header.
+        late: seconds by which the load generator itself was late; they are part of ``seconds``.
     """
 
     due: float
@@ -38,14 +39,14 @@ class RequestOutcome:
 
     @property
     def accepted(self) -> bool:
-        """Whether the service executed the request."""
+        """True if the reply has a 2xx status."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 def build_raw_request(
     method: str, path: str, token: str = "", body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return a request in the format of HTTP/1.1."""
+    """Return the bytes of an HTTP/1.1 request, so that the load generator need not build them under load."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
     lines += [f"Authorization: Bearer {token}"] if token else []
     lines += [f"Content-Length: {len(body)}"] if body else []
@@ -53,29 +54,29 @@ def build_raw_request(
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def offer(
+def send_at_rate(
     url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900
 ) -> list[RequestOutcome]:
-    """Send requests in turn at a rate, and return their outcomes in the order of the replies.
+    """Send the requests cyclically at a fixed rate; return their outcomes in the order of the replies.
 
     Args:
         url: address of the service.
-        requests: requests in the format of HTTP/1.1.
-        rate: requests per second.
-        seconds: duration.
-        connections: maximum number of open connections; a request waits for a free one while its time runs.
+        requests: requests as HTTP/1.1 bytes; the first follows the last.
+        rate: number of requests per second.
+        seconds: duration of the load.
+        connections: maximum number of open connections; waiting for a free connection counts as response time.
     """
-    return uvloop.run(_offer(ConnectionPool(url, connections), requests, rate, seconds))
+    return uvloop.run(_send_at_rate(ConnectionPool(url, connections), requests, rate, seconds))
 
 
-def saturate(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
-    """Return the completed requests per second of callers that each wait for their reply."""
-    outcomes = uvloop.run(_saturate(ConnectionPool(url, connections), requests, seconds, connections))
+def measure_capacity(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
+    """Return the accepted requests per second if each of ``connections`` callers waits for its reply."""
+    outcomes = uvloop.run(_measure_capacity(ConnectionPool(url, connections), requests, seconds, connections))
     return sum(outcome.accepted for outcome in outcomes) / seconds
 
 
 class ConnectionPool:
-    """A limited number of connections, and a queue of requests.
+    """Pool of HTTP connections with a queue of requests that wait for a free connection.
 
     Args:
         url: address of the service.
@@ -94,49 +95,49 @@ class ConnectionPool:
         self.sent = 0
         self.outcomes: list[RequestOutcome] = []
 
-    def send(self, request: bytes, due: float) -> None:
-        """Send a request as soon as a connection is free."""
+    def queue_request(self, request: bytes, due: float) -> None:
+        """Queue a request that is due at ``due``; it is sent as soon as a connection is free."""
         self.sent += 1
         self._waiting.append((due, time.perf_counter() - due, request))
-        self._dispatch()
+        self._dispatch_requests()
 
     async def wait_for_replies(self) -> list[RequestOutcome]:
-        """Wait for the replies; requests without a reply at the time limit count as failed."""
+        """Wait for all replies and return the outcomes; a request without a reply in time has the status 0."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
         while len(self.outcomes) < self.sent and time.perf_counter() < deadline:  # noqa: ASYNC110  polled, not signalled
             await asyncio.sleep(TICK_SECONDS)
-        await self._close()
+        await self._close_connections()
         self.outcomes += [RequestOutcome(time.perf_counter(), PATIENCE_SECONDS, 0, retry_after=False)] * (
             self.sent - len(self.outcomes)
         )
         return self.outcomes
 
-    def finish(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
-        """Record an outcome and reuse the connection."""
+    def record_outcome(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
+        """Record the outcome of a request; reuse its connection if ``alive``."""
         self.outcomes.append(outcome)
         if alive:
             self._free.append(connection)
         else:
             self._open -= 1
-        self._dispatch()
+        self._dispatch_requests()
 
-    def remove(self, connection: "_Connection") -> None:
-        """Remove a closed connection."""
+    def remove_connection(self, connection: "_Connection") -> None:
+        """Remove a closed connection from the pool."""
         self._connections.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
             self._open -= 1
 
-    def _dispatch(self) -> None:
+    def _dispatch_requests(self) -> None:
         while self._waiting and self._free:
-            self._free.pop().send(*self._waiting.popleft())
+            self._free.pop().send_request(*self._waiting.popleft())
         while len(self._waiting) > len(self._opening) and self._open < self._max_connections:
             self._open += 1
-            task = asyncio.ensure_future(self._connect())
+            task = asyncio.ensure_future(self._open_connection())
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
 
-    async def _connect(self) -> None:
+    async def _open_connection(self) -> None:
         try:
             loop = asyncio.get_running_loop()
             _, connection = await loop.create_connection(lambda: _Connection(self), *self._address)
@@ -148,9 +149,9 @@ class ConnectionPool:
             return
         self._connections.add(connection)
         self._free.append(connection)
-        self._dispatch()
+        self._dispatch_requests()
 
-    async def _close(self) -> None:
+    async def _close_connections(self) -> None:
         for connection in self._connections.copy():
             connection.close()
         while self._connections:  # noqa: ASYNC110  as above
@@ -158,7 +159,7 @@ class ConnectionPool:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, which reads replies with a Content-Length."""
+    """HTTP/1.1 connection that supports only replies with a Content-Length, so that the load generator is fast."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
@@ -170,7 +171,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def send(self, due: float, late: float, request: bytes) -> None:
+    def send_request(self, due: float, late: float, request: bytes) -> None:
         self._due, self._late = due, late
         if self._transport is not None:
             self._transport.write(request)
@@ -188,40 +189,42 @@ class _Connection(asyncio.Protocol):
         if len(self._read) - len(head) - len(found) >= int(fields.get(b"content-length", b"0")):
             self._read.clear()
             closes = fields.get(b"connection") == b"close"
-            self._end(int(head[9:12]), retry_after=b"retry-after" in fields, alive=not closes)
+            self._end_request(int(head[9:12]), retry_after=b"retry-after" in fields, alive=not closes)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         if self._due is not None:
-            self._end(0, retry_after=False, alive=False)
-        self._pool.remove(self)
+            self._end_request(0, retry_after=False, alive=False)
+        self._pool.remove_connection(self)
 
-    def _end(self, status: int, *, retry_after: bool, alive: bool) -> None:
+    def _end_request(self, status: int, *, retry_after: bool, alive: bool) -> None:
         if self._due is None:
             return
         due, self._due = self._due, None
         if not alive and self._transport is not None:
             self._transport.close()
-        self._pool.finish(
+        self._pool.record_outcome(
             self, RequestOutcome(due, time.perf_counter() - due, status, retry_after, self._late), alive=alive
         )
 
 
-async def _offer(pool: ConnectionPool, requests: Sequence[bytes], rate: float, seconds: float) -> list[RequestOutcome]:
+async def _send_at_rate(
+    pool: ConnectionPool, requests: Sequence[bytes], rate: float, seconds: float
+) -> list[RequestOutcome]:
     started = time.perf_counter()
     for number in range(int(rate * seconds)):
         due = started + number / rate
         if due > time.perf_counter():
             await asyncio.sleep(max(TICK_SECONDS, due - time.perf_counter()))
-        pool.send(requests[number % len(requests)], due)
+        pool.queue_request(requests[number % len(requests)], due)
     return await pool.wait_for_replies()
 
 
-async def _saturate(
+async def _measure_capacity(
     pool: ConnectionPool, requests: Sequence[bytes], seconds: float, connections: int
 ) -> list[RequestOutcome]:
     ends_at = time.perf_counter() + seconds
     while time.perf_counter() < ends_at:
         while pool.sent - len(pool.outcomes) < connections:
-            pool.send(requests[pool.sent % len(requests)], time.perf_counter())
+            pool.queue_request(requests[pool.sent % len(requests)], time.perf_counter())
         await asyncio.sleep(TICK_SECONDS)
     return await pool.wait_for_replies()

@@ -1,4 +1,4 @@
-"""Twice the requests of the service's capacity: latency and number of accepted ones, and time to recover."""
+"""Benchmark of an overload: twice as many requests as the service can process, then the time until it recovers."""
 
 import os
 import statistics
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench.figures import Figure
-from bench.offered_load import RequestOutcome, build_raw_request, offer, saturate
+from bench.offered_load import RequestOutcome, build_raw_request, measure_capacity, send_at_rate
 from bench.running import RunningService, run_service
 
 LEAD_SECONDS = 5.0
@@ -19,14 +19,14 @@ CALM_SECONDS = 10.0
 VALID_STATUSES = frozenset({200, 201, 202, 429, 503})
 
 
-def overload() -> Iterator[Figure]:
-    """Measure the capacity of the service, offer twice as much, and then a little."""
+def measure_overload() -> Iterator[Figure]:
+    """Measure the capacity of the service, send twice as many requests per second, then measure the recovery."""
     with run_service() as running:
         requests = build_mixed_requests(running)
-        saturate(running.url, requests, 3, connections=CALLERS)
-        capacity = saturate(running.url, requests, 5, connections=CALLERS)
+        measure_capacity(running.url, requests, 3, connections=CALLERS)
+        capacity = measure_capacity(running.url, requests, 5, connections=CALLERS)
         begun = time.perf_counter()
-        everything = offer(running.url, requests, OVERLOAD_FACTOR * capacity, LEAD_SECONDS + SECONDS)
+        everything = send_at_rate(running.url, requests, OVERLOAD_FACTOR * capacity, LEAD_SECONDS + SECONDS)
         recovery = measure_recovery(running, requests, capacity)
     outcomes = [outcome for outcome in everything if outcome.due >= begun + LEAD_SECONDS]
     times = [outcome.seconds * 1000 for outcome in outcomes if outcome.accepted]
@@ -36,18 +36,18 @@ def overload() -> Iterator[Figure]:
         "leadSeconds": LEAD_SECONDS,
         "offered": len(outcomes),
         "statuses": dict(sorted(statuses.items())),
-        "p99WithLead": round(percentile([each.seconds * 1000 for each in everything if each.accepted], 99)),
-        "p50": round(percentile(times, 50)),
-        "callersLateP99": round(percentile([outcome.late * 1000 for outcome in outcomes], 99), 1),
+        "p99WithLead": round(compute_percentile([each.seconds * 1000 for each in everything if each.accepted], 99)),
+        "p50": round(compute_percentile(times, 50)),
+        "callersLateP99": round(compute_percentile([outcome.late * 1000 for outcome in outcomes], 99), 1),
     }
-    yield Figure("overload_p99", percentile(times, 99), "ms", at_most=500, detail=detail)
+    yield Figure("overload_p99", compute_percentile(times, 99), "ms", at_most=500, detail=detail)
     yield Figure("overload_dishonest", count_invalid_replies(everything), "requests", at_most=0, detail=detail)
     yield Figure("overload_goodput", len(times) / SECONDS / capacity, "ratio", at_least=0.5, detail=detail)
     yield Figure("overload_recovery", recovery, "s", at_most=10, detail=detail)
 
 
 def build_mixed_requests(running: RunningService) -> Sequence[bytes]:
-    """Return requests of several kinds: reads, queries, telemetry and audit events."""
+    """Build five requests for the load: lists, a KQL query, a telemetry message and an audit event."""
     event = b'{"Target":"DomainEvents","ScopeKey":"line","EntityType":"Pump","EntityID":"p1","ActionType":"Update"}'
     return (
         build_raw_request("GET", "/oi-api/warm-queries", running.token),
@@ -59,7 +59,7 @@ def build_mixed_requests(running: RunningService) -> Sequence[bytes]:
 
 
 def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
-    """Return the number of requests with no reply, a failure, or a rejection without a Retry-After header."""
+    """Count incorrect replies: no reply, an unexpected status, or a 429 or 503 without a Retry-After header."""
     refusals = (429, 503)
     return sum(
         each.status not in VALID_STATUSES or (each.status in refusals and not each.retry_after) for each in outcomes
@@ -67,15 +67,15 @@ def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
 
 
 def measure_recovery(running: RunningService, requests: Sequence[bytes], capacity: float) -> float:
-    """Return the seconds until all requests of a light load are accepted for one second."""
+    """Return the seconds after an overload until the service accepts a light load for one second without rejection."""
     started = time.perf_counter()
     while time.perf_counter() - started < 2 * CALM_SECONDS:
         begun = time.perf_counter() - started
-        if all(outcome.accepted for outcome in offer(running.url, requests, capacity / 4, 1)):
+        if all(outcome.accepted for outcome in send_at_rate(running.url, requests, capacity / 4, 1)):
             return begun
     return 2 * CALM_SECONDS
 
 
-def percentile(values: Sequence[float], part: int) -> float:
-    """Return a percentile, 1 to 99."""
+def compute_percentile(values: Sequence[float], part: int) -> float:
+    """Return a percentile of the values; ``part`` is its number from 1 to 99."""
     return statistics.quantiles(values, n=100, method="inclusive")[part - 1]

@@ -1,4 +1,4 @@
-"""Requests per second for 100 rows out of 200,000, against datasette and roapi over the same rows."""
+"""Benchmark: requests per second for 100 of 200,000 rows, compared with the tools datasette and roapi."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bench.figures import Figure, ToolMissingError
-from bench.running import ROOT, RunningService, measure_request_rate, run_service
+from bench.running import ROOT, RunningService, measure_reply_rate, run_service
 
 STORED, ROWS = 200_000, 100
 CONNECTIONS, SECONDS, ROUNDS = 16, 3.0, 3
@@ -28,11 +28,11 @@ DATASETTE_PORT, ROAPI_PORT = 8391, 8392
 SQL = "SELECT Timestamp, DeviceId, Payload FROM Telemetry WHERE DeviceId = 'd-03' ORDER BY Timestamp DESC LIMIT 100"
 
 
-def peers() -> Iterator[Figure]:
-    """Load the four in turn, several times, and compare medians of the rounds.
+def measure_peers() -> Iterator[Figure]:
+    """Alternately measure the request rates of the service, datasette and roapi over equal rows; compare the medians.
 
     Raises:
-        ToolMissingError: if datasette or roapi is missing.
+        ToolMissingError: datasette or roapi is not installed.
     """
     for name in ("datasette", "roapi"):
         if not (PEERS / name).is_file():
@@ -48,7 +48,7 @@ def peers() -> Iterator[Figure]:
         for _ in range(ROUNDS):
             for name, url in urls.items():
                 headers = running.headers if url.startswith(running.url) else {}
-                rates[name].append(measure_request_rate(url, headers, connections=CONNECTIONS, seconds=SECONDS))
+                rates[name].append(measure_reply_rate(url, headers, connections=CONNECTIONS, seconds=SECONDS))
     middle = {name: sorted(values)[len(values) // 2] for name, values in rates.items()}
     detail = {name: round(value) for name, value in middle.items()}
     yield Figure("uncached_to_datasette", middle["service"] / middle["datasette"], "ratio", at_least=1, detail=detail)

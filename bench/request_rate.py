@@ -1,28 +1,26 @@
-"""Cost of authentication and the request pipeline: an authenticated trivial route against /healthz."""
+"""Benchmark of authentication and request pipeline: a trivial authenticated request compared with ``/healthz``."""
 
 import statistics
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.running import measure_request_rate, run_service
+from bench.running import measure_reply_rate, run_service
 
 ROUNDS = 5
 SECONDS = 2.0
 CONNECTIONS = 16
 
 
-def request_rate() -> Iterator[Figure]:
-    """Load both routes in turn, several times."""
+def measure_request_rate() -> Iterator[Figure]:
+    """Alternately measure the rates of ``/healthz`` and ``whoami``; compare the medians."""
     open_rates: list[float] = []
     authenticated: list[float] = []
     with run_service() as running:
         for path in ("/healthz", "/workspace/api/keys/whoami"):
-            measure_request_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
+            measure_reply_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
         for _ in range(ROUNDS):
             for path, rates in (("/healthz", open_rates), ("/workspace/api/keys/whoami", authenticated)):
-                rate = measure_request_rate(
-                    running.url + path, running.headers, connections=CONNECTIONS, seconds=SECONDS
-                )
+                rate = measure_reply_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=SECONDS)
                 rates.append(rate)
     ratio = statistics.median(authenticated) / statistics.median(open_rates)
     detail = {

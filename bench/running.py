@@ -1,4 +1,4 @@
-"""A local service for benchmarks, and load generators."""
+"""Local service for benchmarks, and functions that send load to it."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ MEMBER = "editor@bench"
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """A running service.
+    """Service process that was started for a benchmark.
 
     Attributes:
-        url: address of the service.
-        token: token of a member with the rights to query and to send telemetry.
-        pid: process id of the host.
-        folder: data directory.
+        url: base URL of the service.
+        token: access token of a team member who may query and send telemetry.
+        pid: process id of the service.
+        folder: data directory of the service.
     """
 
     url: str
@@ -38,15 +38,20 @@ class RunningService:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of an authenticated request."""
+        """Request headers that authenticate the team member, by name."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 @contextmanager
 def run_service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[RunningService]:
-    """Run a service over a new or a given data directory, with additional settings."""
+    """Context manager: run the service locally; yield its address and a token.
+
+    Args:
+        settings: environment variables to add.
+        folder: data directory; None for a new directory, which is deleted at the end.
+    """
     with ExitStack() as stack:
-        directory = str(folder) if folder else stack.enter_context(_temporary_directory())
+        directory = str(folder) if folder else stack.enter_context(_create_temporary_directory())
         environment = {
             **{name: value for name, value in os.environ.items() if name != "KUSTO_URI"},
             "DATA_DIR": directory,
@@ -60,17 +65,17 @@ def run_service(settings: Mapping[str, str] | None = None, folder: Path | None =
             try:
                 assert process.stdout is not None  # noqa: S101  it is a pipe
                 url = process.stdout.readline().removeprefix("ready ").strip()
-                yield RunningService(url, _request_token(url, Path(directory)), process.pid, Path(directory))
+                yield RunningService(url, request_token(url, Path(directory), MEMBER), process.pid, Path(directory))
             finally:
                 process.terminate()
 
 
-def _temporary_directory() -> AbstractContextManager[str]:
+def _create_temporary_directory() -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
-def measure_request_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
-    """Return the replies per second over a number of connections; any status but 200 is an error."""
+def measure_reply_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
+    """Send GET requests over several connections; return the replies per second. An error status raises an error."""
     return asyncio.run(_measure_load(url, headers, connections, seconds))
 
 
@@ -94,14 +99,14 @@ async def _repeat_requests(session: aiohttp.ClientSession, url: str, ends_at: fl
 
 
 def post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
-    """Post every body over a number of connections and return the seconds."""
+    """Send each body in a POST request, over several connections at a time; return the total seconds."""
     return asyncio.run(_post_all(url, headers, bodies, connections))
 
 
 async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
     waiting = iter(bodies)
 
-    async def work(session: aiohttp.ClientSession) -> None:
+    async def post_bodies(session: aiohttp.ClientSession) -> None:
         for body in waiting:
             async with session.post(url, data=body) as reply:
                 reply.raise_for_status()
@@ -109,12 +114,12 @@ async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], 
 
     async with aiohttp.ClientSession(headers=headers) as session:
         started = time.perf_counter()
-        await asyncio.gather(*(work(session) for _ in range(connections)))
+        await asyncio.gather(*(post_bodies(session) for _ in range(connections)))
         return time.perf_counter() - started
 
 
-def call(running: RunningService, path: str, body: object = None) -> dict[str, object]:
-    """Return the JSON reply to a GET, or to a POST if there is a body."""
+def call_service(running: RunningService, path: str, body: object = None) -> dict[str, object]:
+    """Send a GET request, or a POST request if there is a body; return the JSON of the reply."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(running.url + path, data=data, headers=running.headers)  # noqa: S310  our own
     with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310  our own
@@ -122,8 +127,9 @@ def call(running: RunningService, path: str, body: object = None) -> dict[str, o
     return value
 
 
-def _request_token(url: str, folder: Path) -> str:
-    key = json.loads((folder / "keys.json").read_text())[MEMBER]
+def request_token(url: str, folder: Path, member: str) -> str:
+    """Exchange the API key of a team member for an access token; the key is read from the data directory."""
+    key = json.loads((folder / "keys.json").read_text())[member]
     headers = {"Authorization": f"Bearer {key}"}
     request = urllib.request.Request(f"{url}/workspace/api/keys/jwt", headers=headers)  # noqa: S310  our own
     with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310  our own

@@ -1,1 +1,1 @@
-"""Stand-ins for Azure services that speak the services' wire protocols."""
+"""Local replacements for Azure services: Cosmos DB, Data Explorer, Durable Functions and Web PubSub."""

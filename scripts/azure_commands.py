@@ -1,8 +1,8 @@
-"""Check the commands in the operators' pages and scripts; see ``make check-commands``.
+"""Check that the ``az`` and ``azd`` commands in documentation and scripts are valid: ``make check-commands``.
 
-Run this script with the Python of ``.venv-azure-cli``. Each call of ``az`` is parsed by Azure CLI, which knows every
-command and option but calls nothing. Each call of ``azd`` is compared with ``scripts/azd_options.json``, because azd is
-not a Python package. The exit code is 1 if a command is invalid.
+Run this script with the Python of ``.venv-azure-cli``. The parser of Azure CLI checks each call of ``az`` and executes
+nothing. Each call of ``azd``, which is not a Python package, is compared with ``scripts/azd_options.json``. The exit
+code is 1 if a command is invalid.
 """
 
 import importlib
@@ -19,7 +19,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("azure*.md")), ROOT / "docs" / "operations.md"]
+AZURE_PAGES = [
+    ROOT / "docs" / page
+    for page in (
+        "tutorial/deploy-to-azure.md",
+        "how-to/deploy-from-github.md",
+        "how-to/networks-failover-restore.md",
+        "how-to/optional-parts-on-azure.md",
+        "how-to/upgrade-on-azure.md",
+        "reference/azure.md",
+    )
+]
+PAGES = [*AZURE_PAGES, ROOT / "docs" / "how-to" / "operate.md"]
 SCRIPTS = sorted(path for path in (ROOT / "scripts" / "azure").iterdir() if path.is_file())
 AZD_OPTIONS = ROOT / "scripts" / "azd_options.json"
 VALUE = "VALUE"
@@ -44,11 +55,11 @@ VARIABLE_COMMANDS = {"az deployment sub VALUE"}
 
 @dataclass(frozen=True)
 class Command:
-    """One call of a program, with every variable replaced by ``VALUE``.
+    """Call of ``az`` or ``azd`` in a page or script, in which every variable is replaced by ``VALUE``.
 
     Attributes:
-        place: file that contains it.
-        words: program and arguments.
+        place: name of the file that contains the call.
+        words: name of the program and its arguments.
     """
 
     place: str
@@ -56,7 +67,7 @@ class Command:
 
 
 def extract_shell_text(path: Path) -> Iterator[str]:
-    """Yield the shell code of a file: the whole script, or the ``sh`` blocks and inline commands of a page."""
+    """Yield the shell code in a file: a whole script, or the ``sh`` blocks and inline commands of a Markdown page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".md":
         yield re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
@@ -69,7 +80,7 @@ def extract_shell_text(path: Path) -> Iterator[str]:
 
 
 def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
-    """Yield each call of the programs in a file, including substitutions and calls after ``xargs``."""
+    """Yield each call of the programs in a file, including calls inside ``$(...)`` and after ``xargs``."""
     for text in extract_shell_text(path):
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
@@ -83,14 +94,14 @@ def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iter
 
 
 def _is_quoted(before: str) -> bool:
-    """Return whether a position is in a quoted text but not in a substitution."""
+    """Return whether the position after the shell text ``before`` is inside quotes, but not inside ``$(...)``."""
     line = before.rpartition("\n")[2]
     inside = line.rpartition("$(")[2]
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
 
 
 def _split_words(text: str) -> list[str]:
-    """Return the words of the first simple command of a text."""
+    """Split the first command of a shell text into words; the first pipe, semicolon or redirection ends the command."""
     words: list[str] = []
     word: str | None = None
     quote = ""
@@ -98,7 +109,7 @@ def _split_words(text: str) -> list[str]:
     while position < len(text):
         char = text[position]
         if quote != "'" and text.startswith("$(", position):
-            position = _find_closing(text, position + 2)
+            position = _find_closing_parenthesis(text, position + 2)
             word = (word or "") + VALUE
         elif quote:
             if char == quote:
@@ -125,7 +136,7 @@ def _split_words(text: str) -> list[str]:
     return [_replace_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
 
 
-def _find_closing(text: str, position: int) -> int:
+def _find_closing_parenthesis(text: str, position: int) -> int:
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -138,19 +149,22 @@ def _replace_variables(word: str) -> str:
 
 
 class AzureCli:
-    """The parser of Azure CLI, without a call of Azure."""
+    """Parser of Azure CLI, which checks commands without executing them."""
 
     def __init__(self) -> None:
-        """Load every command of the core with its options, which takes about a minute."""
-        # By name, because the tests and the type checker run in an environment without azure-cli.
+        """Load all commands of the core of Azure CLI with their options, which takes about a minute."""
+        # Imported by name, because the tests and the type checker run in an environment without azure-cli.
         cli: Any = importlib.import_module("azure.cli.core").get_default_cli()
         importlib.import_module("azure.cli.core.file_util").create_invoker_and_load_cmds_and_args(cli)
         self._parser = cli.invocation.parser
         commands = set(cli.invocation.commands_loader.command_table)
         self._names = commands | {name.rpartition(" ")[0] for name in commands}
 
-    def error(self, words: tuple[str, ...]) -> str:
-        """Return the error of a call, or an empty text. The name of a command or group alone need only exist."""
+    def find_error(self, words: tuple[str, ...]) -> str:
+        """Return the error message for a call of ``az``; an empty text if the call is valid.
+
+        A call that consists only of the name of a command or group is valid if that name exists.
+        """
         if " ".join(words[1:]) in self._names:
             return ""
         log = StringIO()
@@ -163,7 +177,7 @@ class AzureCli:
 
 
 def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
-    """Return the error of a call of azd by a table of its commands and options, or an empty text."""
+    """Return the error message for a call of ``azd``, whose commands and options ``table`` lists; empty if valid."""
     arguments = words[1:]
     count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
     if not count:
@@ -174,7 +188,7 @@ def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Check every command, print the invalid ones and return the exit code."""
+    """Check every command in the documentation and scripts, print the invalid ones, and return the exit code."""
     os.environ["AZURE_CORE_COLLECT_TELEMETRY"] = "false"
     table = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
     commands = [command for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
@@ -183,7 +197,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["AZURE_CONFIG_DIR"] = folder
         cli = AzureCli()
-        if not cli.error(KNOWN_BAD):
+        if not cli.find_error(KNOWN_BAD):
             found.append(f"{' '.join(KNOWN_BAD)} is not rejected: the parser of Azure CLI checks nothing")
         for command in commands:
             text = " ".join(command.words)
@@ -191,7 +205,7 @@ def main() -> int:
             if exception:
                 skipped.add(exception)
                 continue
-            error = find_azd_error(command.words, table) if command.words[0] == "azd" else cli.error(command.words)
+            error = find_azd_error(command.words, table) if command.words[0] == "azd" else cli.find_error(command.words)
             if error:
                 found.append(f"{command.place}: {text}\n  {error}")
     found += [f"scripts/azure_commands.py: no page contains {name}" for name in NOT_IN_THE_CORE - skipped]

@@ -1,7 +1,8 @@
-"""Compare the properties in the Bicep templates with Azure's definitions.
+"""Check that Azure defines every property that the Bicep templates set.
 
-Azure's management SDKs are generated from these definitions. So is pulumi-azure-native, which replaces missing SDKs.
-``python scripts/bicep_properties.py SITE_PACKAGES``: exit code 1 if a template uses an unknown name.
+The names are read from Azure's management SDKs, which are generated from Azure's API definitions; if an SDK is missing,
+from pulumi-azure-native. Run ``python scripts/bicep_properties.py SITE_PACKAGES``; the exit code is 1 if a template
+sets an unknown property.
 """
 
 import re
@@ -34,7 +35,7 @@ FOLDERS = {
 }
 """Folders with each provider's definitions; a missing provider is an error."""
 DIFFERENT_SPELLINGS = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
-"""Members with a capital or a dot in their Resource Manager name, which Pulumi spells differently."""
+"""Properties with a capital or a dot in their Resource Manager name, which Pulumi spells differently."""
 _NAMES = (
     re.compile(r'"key":\s*"([^"]+)"'),
     re.compile(r'rest_field\(\s*name="([^"]+)"'),
@@ -45,21 +46,21 @@ _NAMES = (
 
 
 def find_unknown_properties(packages: Path) -> Iterator[str]:
-    """Yield each name that a template uses and its provider does not define."""
+    """Yield a message for each property that a template sets and the resource provider does not define."""
     for template in Templates().all:
         for symbol, kind, body in template.resources():
-            known = _read_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
-            missing = set(template.member_names(_properties(body))) - known
+            known = _read_property_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
+            missing = set(template.member_names(_find_properties(body))) - known
             yield from (f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing))
 
 
-def _properties(body: Object) -> Object:
+def _find_properties(body: Object) -> Object:
     found = member(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
     return Object(((Literal("properties"), found),))
 
 
 @cache
-def _read_names(packages: Path, provider: str) -> frozenset[str]:
+def _read_property_names(packages: Path, provider: str) -> frozenset[str]:
     if provider not in FOLDERS:
         raise KeyError(f"the definitions of {provider} are unknown: add them to FOLDERS")
     paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]

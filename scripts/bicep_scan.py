@@ -1,8 +1,8 @@
-"""Scan the resources that the templates create with checkov.
+"""Scan the resources that the Bicep templates create with checkov, a tool that finds insecure settings.
 
-checkov's Bicep parser skips many constructs without an error. So it reads the evaluated resources of deployments that
-together create every resource of the templates. ``python scripts/bicep_scan.py CHECKOV``: exit code 1 if a check fails,
-or a resource was not read.
+checkov's parser of Bicep skips many constructs without an error. This script therefore evaluates the templates itself,
+for deployments that together create every resource, and passes the resources to checkov as JSON. Run ``python
+scripts/bicep_scan.py CHECKOV``; the exit code is 1 if a check fails, or if checkov did not read a resource.
 """
 
 import json
@@ -24,7 +24,7 @@ SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTempl
 
 
 def evaluate_deployments() -> dict[str, Deployment]:
-    """Return the deployments to scan, by name."""
+    """Evaluate the Bicep templates for each deployment that will be scanned; return the deployments by name."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
         "everything": evaluate("everything"),
@@ -34,13 +34,13 @@ def evaluate_deployments() -> dict[str, Deployment]:
 
 
 def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
-    """Return the declared resources that no deployment creates, as ``file.symbol``."""
+    """Return the resources in the templates that none of the deployments creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
 
 
-def to_arm(deployment: Deployment) -> dict[str, Any]:
-    """Return a deployment as a template of Resource Manager."""
+def to_arm_template(deployment: Deployment) -> dict[str, Any]:
+    """Convert the resources of a deployment to a template of Azure Resource Manager, which checkov can read."""
     return {"$schema": SCHEMA, "contentVersion": "1.0.0.0", "resources": list(_to_arm_resources(deployment))}
 
 
@@ -59,13 +59,13 @@ def _replace_unknowns(value: Any) -> Any:
     return [_replace_unknowns(each) for each in value] if isinstance(value, list) else value
 
 
-def scan(checkov: str) -> int:
-    """Scan all deployments, print the result and return the exit code."""
+def scan_deployments(checkov: str) -> int:
+    """Scan all deployments with the program ``checkov``, print the result and return the exit code."""
     created = evaluate_deployments()
     written = sum(len(each.resources) for each in created.values())
     with tempfile.TemporaryDirectory() as folder:
         for name, each in created.items():
-            (Path(folder) / f"{name}.json").write_text(json.dumps(to_arm(each), indent=1), encoding="utf-8")
+            (Path(folder) / f"{name}.json").write_text(json.dumps(to_arm_template(each), indent=1), encoding="utf-8")
         command = [checkov, "--config-file", str(ROOT / "infra" / ".checkov.yaml"), "--directory", folder]
         command += ["--output", "json"]
         reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
@@ -83,4 +83,4 @@ def scan(checkov: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(scan(sys.argv[1]))
+    sys.exit(scan_deployments(sys.argv[1]))

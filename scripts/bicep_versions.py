@@ -1,7 +1,7 @@
-"""Check the API version of each resource in the Bicep templates against Azure's published versions.
+"""Check that Azure has published the API version of each resource in the Bicep templates.
 
-Types and versions are from pulumi-azure-native, which is generated from Azure/azure-rest-api-specs. ``python
-scripts/bicep_versions.py SITE_PACKAGES``: exit code 1 if a type or version is unknown.
+The versions are read from pulumi-azure-native, which is generated from Azure/azure-rest-api-specs. Run ``python
+scripts/bicep_versions.py SITE_PACKAGES``; the exit code is 1 if a resource type or version is unknown.
 """
 
 import re
@@ -65,13 +65,13 @@ MODULES = {
     "Microsoft.Web/sites/basicPublishingCredentialsPolicies": "web/web_app_scm_allowed",
     "Microsoft.Web/sites/config": "web/web_app_application_settings",
 }
-"""Module of pulumi-azure-native for each type."""
+"""Module of pulumi-azure-native for each resource type."""
 
 _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 
 
 def find_unknown_versions(packages: Path) -> Iterator[str]:
-    """Yield each type and version in a template that Azure never published."""
+    """Yield a message for each resource in a template whose API version Azure never published."""
     for template in Templates().all:
         for each in template.file.of_kind("resource").values():
             kind, _, version = each.target.partition("@")
@@ -80,7 +80,7 @@ def find_unknown_versions(packages: Path) -> Iterator[str]:
 
 
 def read_versions(packages: Path, kind: str) -> set[str]:
-    """Return the API versions of a type; an empty set for a type that is not in ``MODULES``."""
+    """Return the published API versions of a resource type; an empty set for a type that is not in ``MODULES``."""
     if kind not in MODULES:
         return set()
     text = (packages / "pulumi_azure_native" / f"{MODULES[kind]}.py").read_text(encoding="utf-8")

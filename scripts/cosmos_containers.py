@@ -1,4 +1,7 @@
-"""Write infra/bicep/cosmos-containers.json from the adapters' definitions: ``python scripts/cosmos_containers.py``."""
+"""Write infra/bicep/cosmos-containers.json from the app's definitions of Cosmos DB containers.
+
+Run ``python scripts/cosmos_containers.py``. The Bicep templates then create the containers that the app expects.
+"""
 
 import json
 import sys
@@ -14,7 +17,7 @@ TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 
 def build_containers() -> list[dict[str, Any]]:
-    """Return the containers in the format of Resource Manager."""
+    """Return the definitions of all Cosmos DB containers of the app in the format of Azure Resource Manager."""
     return [_build_container(definition) for definition in CONTAINERS]
 
 
@@ -23,16 +26,16 @@ def _build_container(definition: ContainerDefinition) -> dict[str, Any]:
     return {
         "id": definition.name,
         "partitionKey": {"paths": [definition.partition_key_path], "kind": "Hash", "version": 2},
-        "indexingPolicy": definition.indexing_policy(),
+        "indexingPolicy": definition.build_indexing_policy(),
         **({"uniqueKeyPolicy": {"uniqueKeys": unique}} if unique else {}),
         **({} if definition.default_ttl is None else {"defaultTtl": definition.default_ttl}),
     }
 
 
-def build_text() -> str:
-    """Return the file's text."""
+def build_file_text() -> str:
+    """Return the text of the file cosmos-containers.json."""
     return json.dumps(build_containers(), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build_text(), encoding="utf-8")
+    TARGET.write_text(build_file_text(), encoding="utf-8")

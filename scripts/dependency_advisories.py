@@ -1,7 +1,7 @@
-"""Look up the pinned packages in the advisories of PyPI and npm; see ``make check-dependencies``.
+"""Look up security advisories about the pinned Python and npm packages: ``make check-dependencies``.
 
-The exit code is 1 if a pinned package has an advisory. If no source of advisories is reachable, nothing was checked and
-the last line says so; the exit code is then 0, since the machine may be offline, or 2 with ``--required``.
+The exit code is 1 if a pinned package has an advisory. If no source of advisories is reachable, the last line of the
+output says so; the exit code is then 0, because the machine may be offline, or 2 with ``--required``.
 """
 
 import json
@@ -26,12 +26,12 @@ SECONDS = 600
 
 @dataclass
 class AdvisoryReport:
-    """Advisories of one set of packages.
+    """Security advisories about one set of packages.
 
     Attributes:
-        name: name of the set.
-        reached: whether a source of advisories replied.
-        found: advisories, one line each.
+        name: name of the set: ``Python``, or the folder of a lock file of npm.
+        reached: True if a source of advisories replied; if False, nothing was checked.
+        found: one line for each advisory, with package and advisory.
     """
 
     name: str
@@ -40,9 +40,9 @@ class AdvisoryReport:
 
 
 def check_python_packages() -> AdvisoryReport:
-    """Return PyPI's advisories of the pins.
+    """Look up the pinned Python packages in the advisories of PyPI.
 
-    A known bad package is checked first, since some mirrors have no advisories.
+    A package with a known advisory is looked up first, because some mirrors of PyPI provide no advisories.
     """
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
@@ -53,9 +53,9 @@ def check_python_packages() -> AdvisoryReport:
 
 
 def find_advisories(pins: Path) -> list[str]:
-    """Return the advisories that pip-audit finds for a file of pins; an empty list without a reply."""
+    """Return the advisories that pip-audit finds for a file of pinned packages; an empty list if there is no reply."""
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
-    document = _parse_json(_run([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
+    document = _parse_json(_run_command([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
     found = []
     for package in document.get("dependencies", []):
         found += [f"{package['name']} {package['version']}: {one['id']}" for one in package.get("vulns", [])]
@@ -63,16 +63,16 @@ def find_advisories(pins: Path) -> list[str]:
 
 
 def check_node_packages(folder: str) -> AdvisoryReport:
-    """Return npm's advisories of a lock file."""
+    """Look up the packages of the lock file in ``folder`` in the advisories of npm."""
     npm = shutil.which("npm")
-    document = _parse_json(_run([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
+    document = _parse_json(_run_command([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
     if "vulnerabilities" not in document:
         return AdvisoryReport(folder, reached=False)
     found = [f"{name}: {one['severity']}" for name, one in document["vulnerabilities"].items()]
     return AdvisoryReport(folder, found=found)
 
 
-def _run(command: Sequence[str], folder: Path = ROOT) -> str:
+def _run_command(command: Sequence[str], folder: Path = ROOT) -> str:
     environment = os.environ | {"npm_config_update_notifier": "false"}
     try:
         done = subprocess.run(  # noqa: S603  the commands above
@@ -92,7 +92,7 @@ def _parse_json(text: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the advisories and return the exit code."""
+    """Look up all packages, print the advisories and return the exit code."""
     outcomes = [check_python_packages(), *(check_node_packages(folder) for folder in LOCKS)]
     for outcome in outcomes:
         result = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"

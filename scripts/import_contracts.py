@@ -1,7 +1,7 @@
-"""Import-linter contract for packages that share one top-level name.
+"""Import rule for the tool import-linter: which packages below a shared top-level name a module may import.
 
-Import-linter sees every package of ``azure`` as the one external module ``azure``. This contract reads the import
-statements, so that it can allow some of these packages and forbid the others.
+Import-linter treats all packages below ``azure`` as the single external module ``azure``. This contract reads the
+import statements themselves, so that it can allow ``azure.functions``, for example, and forbid all other packages.
 """
 
 import re
@@ -14,14 +14,14 @@ _IMPORT = re.compile(r"\s*(?:from|import)\s++(?P<module>[\w.]++)(?:\s++import\s+
 
 
 class AllowedSubpackages(Contract):
-    """Contract: the source packages import a top-level package only through the allowed subpackages."""
+    """Import-linter contract: of the packages below ``package``, the source modules import only the allowed ones."""
 
     source_modules = fields.ListField(subfield=fields.ModuleField())
     package = fields.StringField()
     allowed = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001  the library's signature
-        """Compare each import statement with the allowed subpackages."""
+        """Check each import statement of the source modules; the result contains the forbidden statements."""
         package, allowed = str(self.package), [str(name) for name in self.allowed]  # type: ignore[attr-defined]
         sources = [str(module) for module in self.source_modules]  # type: ignore[attr-defined]
         importers = graph.find_modules_that_directly_import(package) if package in graph.modules else frozenset()
@@ -30,18 +30,18 @@ class AllowedSubpackages(Contract):
             for importer in sorted(importers)
             if any(importer == source or importer.startswith(f"{source}.") for source in sources)
             for detail in graph.get_import_details(importer=importer, imported=package)
-            if not is_allowed(detail["line_contents"], allowed)
+            if not is_import_allowed(detail["line_contents"], allowed)
         ]
         return ContractCheck(kept=not wrong, metadata={"wrong": wrong})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Print the statements that break the contract."""
+        """Print the forbidden import statements."""
         metadata: dict[str, Any] = check.metadata
         for line in metadata["wrong"]:
             output.print_error(line)
 
 
-def is_allowed(statement: str, allowed: list[str]) -> bool:
+def is_import_allowed(statement: str, allowed: list[str]) -> bool:
     """Return whether an import statement imports an allowed package or one of its modules."""
     found = _IMPORT.match(statement)
     if found is None:

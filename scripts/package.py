@@ -1,4 +1,4 @@
-"""Build the deployment package: ``python -m scripts.package [FOLDER]``.
+"""Build the deployment package (a ZIP archive for Azure Functions): ``python -m scripts.package [FOLDER]``.
 
 The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. It is built
 from lists of names, and includes only those files of the app that git tracks, so that keys and data in the checkout are
@@ -19,7 +19,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
-"""Where the Python worker looks for an app's dependencies."""
+"""Folder in which the Python worker of Azure Functions looks for an app's dependencies."""
 
 FILES: Final = ("function_app.py", "host.json", "requirements.txt")
 FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,13 +33,13 @@ FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
 """Folders of the package, each with the patterns of included file names."""
 
 BUILT_FOLDER: Final = "static"
-"""The folder that the build of the browser pages writes, so git does not track it."""
+"""Folder that the build of the browser pages writes; git does not track it."""
 BUILT_PAGES: Final = ("static/built", "static/console/built")
-"""Marks that the browser pages are built."""
+"""Files that exist if the browser pages are built."""
 
 PYTHON: Final = (3, 13)
 PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-"""The platform is Debian 12, with glibc 2.36; wheels for older versions of glibc run there, too."""
+"""Platform tags of usable wheels: Azure Functions runs Debian 12 with glibc 2.36, and older glibc wheels run there."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _REGULAR_FILE: Final = 0o100644 << 16
@@ -48,11 +48,11 @@ _INSTALLED: Final = ("purelib", "platlib")
 
 
 class PackageError(Exception):
-    """The package cannot be built; the text says why and what to do."""
+    """The deployment package cannot be built; the message states the reason and the remedy."""
 
 
 def main(arguments: list[str]) -> int:
-    """Build the package that the command line names and return the exit code."""
+    """Build the package with the options of the command line and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.package", description="Build the deployment package.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist", help="where app.zip goes (dist)")
     folder: Path = parser.parse_args(arguments).folder
@@ -66,17 +66,17 @@ def main(arguments: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     write_archive(content, folder / "app.zip")
     (folder / "app.txt").write_text(format_listing(content), encoding="utf-8")
-    unpack(folder / "app.zip", folder / "app")
+    unpack_archive(folder / "app.zip", folder / "app")
     size = (folder / "app.zip").stat().st_size
     sys.stdout.write(f"{folder / 'app.zip'}: {len(content)} files, {size:,} bytes; app.txt lists them\n")
     return 0
 
 
 def collect_app_files(root: Path) -> dict[str, bytes]:
-    """Return the files of the app and of its browser pages by their path in the package.
+    """Return the content of the files of the app and of its browser pages, by path in the package.
 
     Args:
-        root: the checkout.
+        root: root folder of a checkout of the repository.
 
     Raises:
         PackageError: if a file is missing or a symbolic link, or the browser pages are not built.
@@ -87,7 +87,10 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
     unbuilt = [mark for mark in BUILT_PAGES if not (root / mark).is_file()]
     if unbuilt:
         raise PackageError(f"the browser pages are not built ({', '.join(unbuilt)} is missing); run make assets")
-    named = [*FILES, *(str(path) for folder, names in FOLDERS.items() for path in _matching(root, folder, names))]
+    named = [
+        *FILES,
+        *(str(path) for folder, names in FOLDERS.items() for path in _find_matching_files(root, folder, names)),
+    ]
     tracked = list_tracked_files(root)
     if tracked is None:
         sys.stderr.write(f"{root} is not a git repository: every file with a matching name is packed\n")
@@ -96,9 +99,9 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         named = [name for name in named if name not in untracked]
         if untracked:
             sys.stderr.write(f"excluded, because git does not track it: {', '.join(untracked)}\n")
-    links = {part for name in named for part in (name, *_parents(name)) if (root / part).is_symlink()}
+    links = {part for name in named for part in (name, *_list_parents(name)) if (root / part).is_symlink()}
     if links:
-        raise PackageError(f"{', '.join(sorted(links))}: a symbolic link; replace it by its target")
+        raise PackageError(f"symbolic links cannot be packed; replace by its target: {', '.join(sorted(links))}")
     files = {name: (root / name).read_bytes() for name in named}
     # The package holds the installed dependencies, so the constraints of their installation are not part of it.
     lines = files["requirements.txt"].splitlines(keepends=True)
@@ -107,7 +110,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
 
 
 def list_tracked_files(root: Path) -> set[str] | None:
-    """Return the paths below a folder that git tracks, or None if the folder is not the root of a repository."""
+    """Return the paths of the files that git tracks in a folder; None if the folder is not the root of a repository."""
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
         return None
@@ -119,10 +122,10 @@ def list_tracked_files(root: Path) -> set[str] | None:
 
 
 def download_wheels(requirements: Path, folder: Path) -> None:
-    """Download the wheels of the requirements for the platform into a folder.
+    """Download the wheels of the required packages for the platform of Azure Functions into a folder.
 
     Raises:
-        PackageError: if this is another version of Python, or a requirement has no wheel for the platform.
+        PackageError: if the running Python has another version, or a required package has no wheel for the platform.
     """
     # pip evaluates environment markers for the running interpreter, not for the requested version.
     if sys.version_info[:2] != PYTHON:
@@ -141,24 +144,24 @@ def download_wheels(requirements: Path, folder: Path) -> None:
 
 
 def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
-    """Return the files of all wheels in a folder by their path in the package.
+    """Return the content of all files in the wheels of a folder, by path in the package.
 
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
 
     Raises:
-        PackageError: if two wheels have different files of one name.
+        PackageError: if two wheels contain different files with the same path.
     """
     found: dict[str, bytes] = {}
     for wheel in sorted(wheels.glob("*.whl")):
-        for name, content in _wheel_files(wheel):
+        for name, content in _read_wheel_files(wheel):
             path = f"{SITE_PACKAGES}/{name}"
             if found.setdefault(path, content) != content:
-                raise PackageError(f"{wheel.name} and another wheel have different files {name}")
+                raise PackageError(f"{wheel.name} and another wheel contain different files with the path {name}")
     return found
 
 
 def write_archive(content: Mapping[str, bytes], target: Path) -> None:
-    """Write files into an archive, in order and with fixed times and modes."""
+    """Write files into a ZIP archive, sorted, with fixed times and modes, so that equal files give equal archives."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in sorted(content):
             entry = zipfile.ZipInfo(name, _EPOCH)
@@ -167,45 +170,45 @@ def write_archive(content: Mapping[str, bytes], target: Path) -> None:
 
 
 def format_listing(content: Mapping[str, bytes]) -> str:
-    """Return a line for each file: its size in bytes, its SHA-256 digest and its path."""
+    """Return one line for each file of the package: size in bytes, SHA-256 digest and path."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Replace a folder by the content of an archive."""
+def unpack_archive(archive: Path, folder: Path) -> None:
+    """Replace the content of a folder by the files in a package archive."""
     shutil.rmtree(folder, ignore_errors=True)
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(folder)
 
 
-def _matching(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePosixPath]:
+def _find_matching_files(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePosixPath]:
     for path in sorted((root / folder).rglob("*")):
         within = path.relative_to(root)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in within.parts)
-        if path.is_file() and not hidden and _has_name(path, names):
+        if path.is_file() and not hidden and _matches_name_pattern(path, names):
             yield PurePosixPath(within)
 
 
-def _parents(name: str) -> Iterator[str]:
+def _list_parents(name: str) -> Iterator[str]:
     yield from (str(parent) for parent in PurePosixPath(name).parents if parent.parts)
 
 
-def _has_name(path: Path, names: Iterable[str]) -> bool:
+def _matches_name_pattern(path: Path, names: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(path.name, name) for name in names)
 
 
-def _wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a wheel for site-packages. Scripts and headers are not used in the cloud."""
+def _read_wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of the files that a wheel installs into site-packages; scripts and headers are omitted."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
-            name = _installed_name(PurePosixPath(entry.filename))
+            name = _find_installed_path(PurePosixPath(entry.filename))
             if name and not entry.is_dir():
                 yield name, archive.read(entry)
 
 
-def _installed_name(path: PurePosixPath) -> str:
-    """Return the path of a wheel's file in site-packages, or an empty string for an excluded file."""
+def _find_installed_path(path: PurePosixPath) -> str:
+    """Return the path in site-packages of a file in a wheel; an empty text for a file that is omitted."""
     if "__pycache__" in path.parts or path.suffix == ".pyc":
         return ""
     if not path.parts[0].endswith(".data"):

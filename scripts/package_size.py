@@ -1,7 +1,7 @@
-"""Compare the unpacked size of the deployment package with the recorded one: ``python -m scripts.package_size ZIP``.
+"""Check that the deployment package has not grown too much: ``python -m scripts.package_size ZIP``.
 
-Prints the size and the ten largest dependencies. Fails when the package has grown by more than five percent, because
-instances load it when they start; ``--record`` accepts the new size.
+The command prints the unpacked size and the ten largest dependencies. It fails if the package is more than five percent
+larger than the recorded size, because instances load the package when they start; ``--record`` accepts the new size.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _NAME: Final = "unpackedBytes"
 
 
 def main(arguments: list[str], record: Path = RECORD) -> int:
-    """Print the sizes of a package, compare them with a record and return the exit code."""
+    """Print the sizes in a package, compare the total with the recorded size and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.package_size", description="Check the package's size.")
     parser.add_argument("package", type=Path, help="the deployment package")
     parser.add_argument("--record", action="store_true", help="accept the size instead of checking it")
@@ -46,18 +46,18 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
 
 
 def measure_dependencies(package: Path) -> Mapping[str, int]:
-    """Return the unpacked bytes of each dependency by its name and version; ``the app`` is the rest."""
+    """Return the unpacked bytes of each dependency, by name and version; all other files count as ``the app``."""
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-        owners = {path: owner for owner, record in _read_records(archive) for path in record}
+        owners = {path: owner for owner, record in _list_dependency_files(archive) for path in record}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
-        total[owners.get(path, _default_owner(path))] += size
+        total[owners.get(path, _find_default_owner(path))] += size
     return total
 
 
-def _read_records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
-    """Return each dependency with the paths that its RECORD lists."""
+def _list_dependency_files(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
+    """Return each dependency in a package with the paths of its files, which its file RECORD lists."""
     found = []
     for path in archive.namelist():
         parent, _, name = path.rpartition("/")
@@ -68,7 +68,7 @@ def _read_records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _default_owner(path: str) -> str:
+def _find_default_owner(path: str) -> str:
     return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
 
 

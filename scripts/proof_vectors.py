@@ -1,4 +1,7 @@
-"""Write tests/vectors/proofs.json, a small chain with checkpoints and proofs: ``python -m scripts.proof_vectors``."""
+"""Write tests/vectors/proofs.json, test vectors for verifiers: ``python -m scripts.proof_vectors``.
+
+The vectors are a small audit chain with signed checkpoints and Merkle proofs (RFC 6962), for tests in any language.
+"""
 
 import hashlib
 import json
@@ -9,9 +12,9 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from shared.provenance.hash_rule import genesis_hash
-from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
-from shared.provenance.notes import CheckpointContent, VerifierKey, format_note, key_name, origin_of
+from shared.provenance.hash_rule import compute_genesis_hash
+from shared.provenance.merkle import CompactRange, list_consistency_ranges, list_inclusion_ranges
+from shared.provenance.notes import CheckpointContent, VerifierKey, build_key_name, build_origin, format_note
 from shared.provenance.records import draft_event, parse_record, seal_record
 
 TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
@@ -26,10 +29,10 @@ STATES: tuple[dict[str, Any], ...] = (
 
 
 def build_vectors() -> str:
-    """Return the vectors as JSON text; the result is always the same."""
+    """Return the test vectors as JSON text; the text is the same on every run."""
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
-    verifier = VerifierKey(key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
+    verifier = VerifierKey(build_key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
     records = _build_records()
     leaves = [bytes.fromhex(record["Hash"]) for record in records]
     whole = {
@@ -37,7 +40,7 @@ def build_vectors() -> str:
         "workspace": WORKSPACE,
         "target": CHAIN,
         "scopeKey": SCOPE,
-        "genesis": genesis_hash(WORKSPACE, CHAIN, SCOPE),
+        "genesis": compute_genesis_hash(WORKSPACE, CHAIN, SCOPE),
         "verifierKey": str(verifier),
         "records": records,
         "checkpoints": [_build_checkpoint(leaves[:size], key, verifier) for size in SIZES],
@@ -48,7 +51,7 @@ def build_vectors() -> str:
 
 
 def _build_records() -> list[dict[str, Any]]:
-    previous, records = genesis_hash(WORKSPACE, CHAIN, SCOPE), []
+    previous, records = compute_genesis_hash(WORKSPACE, CHAIN, SCOPE), []
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
         time = f"2026-01-05T08:00:{sequence:02d}.000000Z"
@@ -61,11 +64,11 @@ def _build_records() -> list[dict[str, Any]]:
 def _compute_root(leaves: list[bytes]) -> bytes:
     tree = CompactRange()
     tree.append(leaves)
-    return tree.root()
+    return tree.compute_root()
 
 
 def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
-    checkpoint = CheckpointContent(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
+    checkpoint = CheckpointContent(build_origin(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
     note = format_note(checkpoint.text, verifier, signature).decode()
     return {
@@ -77,12 +80,12 @@ def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, veri
 
 
 def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
-    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in inclusion_ranges(sequence - 1, size)]
+    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_inclusion_ranges(sequence - 1, size)]
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
 def _build_growth(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
-    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in consistency_ranges(old, size)]
+    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_ranges(old, size)]
     return {"from": old, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old])), "hashes": path}
 
 

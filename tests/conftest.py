@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-# The duration of an example depends on the load of the machine, so there is no deadline.
-settings.register_profile("tests", deadline=None)
+# The duration of an example depends on the load of the machine, so there is no deadline. A run of all tests takes few
+# examples of each rule, because every run takes others; make soak takes many.
+settings.register_profile("tests", deadline=None, max_examples=40)
+settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile("tests")
 
 

@@ -1,4 +1,4 @@
-// Lays what the pages need into the folder that the service serves: ours as they are, others' from node_modules.
+// Copies the files of the browser pages into the folder that the service serves, those of libraries from node_modules.
 import { cp, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,10 +1,11 @@
-// Measures one page with Lighthouse in the Chromium that CHROMIUM names: node measure.mjs ADDRESS; JSON on standard output.
+// Measures one page with Lighthouse: node measure.mjs ADDRESS. The variable CHROMIUM is the path of Chromium.
+// Prints the results as JSON.
 import { launch } from "chrome-launcher";
 import lighthouse, { desktopConfig } from "lighthouse";
 
 const chrome = await launch({
   chromePath: process.env.CHROMIUM,
-  // The sandbox of Chromium needs rights that a container does not have.
+  // Chromium's sandbox requires rights that a container does not have.
   chromeFlags: ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage"],
 });
 try {

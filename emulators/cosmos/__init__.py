@@ -1,7 +1,7 @@
-"""Azure Cosmos DB test server: implements the REST protocol of azure-cosmos over a socket, in memory.
+"""Test server for Azure Cosmos DB: serves the REST protocol of the package azure-cosmos, and stores all data in memory.
 
-It follows the REST reference and the source of the SDK and was never compared with the service or its official
-emulator. It rejects unsupported requests with a message that names the feature.
+The implementation follows the REST reference and the source of the SDK; it was never compared with the Azure service or
+with Microsoft's emulator. An unsupported request is rejected with a message that names the missing feature.
 """
 
 from emulators.cosmos.account import AccountOptions, Consistency

@@ -6,15 +6,15 @@ import sys
 import threading
 
 from emulators.cosmos.account import AccountOptions, Consistency
-from emulators.cosmos.faults import random_faults, random_read_faults
+from emulators.cosmos.faults import build_random_faults, build_random_read_faults
 from emulators.cosmos.server import DEFAULT_KEY, CosmosServer
 
 READS = ("query", "read_item")
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT; print `ready URL` when clients can connect."""
-    options = _options()
+    """Serve the test server until SIGTERM or SIGINT; print `ready URL` when clients can connect."""
+    options = _parse_options()
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -28,13 +28,13 @@ def main() -> None:
     delay = options.delay_ms / 1000
     if options.chaos:
         server.faults.add(
-            *random_faults(
+            *build_random_faults(
                 options.chaos, options.seed, lambda request: request.operation in options.operations, seconds=delay
             )
         )
     if options.read_chaos:
         server.faults.add(
-            *random_read_faults(
+            *build_random_read_faults(
                 options.read_chaos, options.seed + 1_000, lambda request: request.operation in READS, seconds=delay
             )
         )
@@ -44,7 +44,7 @@ def main() -> None:
         stopped.wait()
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m emulators.cosmos", description="Run the Cosmos DB test server.")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 selects a free one")
     parser.add_argument("--key", default=DEFAULT_KEY, help="master key, base64")

@@ -1,4 +1,4 @@
-"""Account: its document for client discovery, and authentication with a master-key signature or an Entra token."""
+"""Simulated Cosmos DB account: its properties for clients, and authentication by master key or Entra token."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ _CONTROL = frozenset(
 
 
 class Consistency(StrEnum):
-    """Consistency levels with their names on the wire."""
+    """Consistency levels of Cosmos DB, strongest first, with their names in the REST protocol."""
 
     STRONG = "Strong"
     BOUNDED_STALENESS = "BoundedStaleness"
@@ -33,14 +33,14 @@ _STRONGEST_FIRST = list(Consistency)
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """Options of the simulated account.
+    """Options of the simulated Cosmos DB account.
 
     Attributes:
-        consistency: The default consistency level; reads are always strong.
-        write_regions: The regions for writes; all URLs point to this server.
-        read_regions: The regions for reads; all URLs point to this server.
-        multiple_write_locations: Whether the account reports several write regions.
-        bearer: Whether Entra tokens are accepted for data or rejected with 403/5300.
+        consistency: The default consistency level that the account reports; actual reads are always strong.
+        write_regions: Names of the regions that accept writes; the URLs of all regions point to this server.
+        read_regions: Names of the regions that accept reads; the URLs of all regions point to this server.
+        multiple_write_locations: True if the account reports that clients may write to several regions.
+        bearer: Whether requests for data may use Entra tokens; `deny` rejects them with status 403, sub-status 5300.
     """
 
     consistency: Consistency = Consistency.BOUNDED_STALENESS
@@ -50,12 +50,12 @@ class AccountOptions:
     bearer: Literal["accept", "deny"] = "accept"
 
     def check_consistency(self, request: CosmosRequest) -> None:
-        """Reject a request with a stronger consistency level than the account.
+        """Reject a request for a stronger consistency level than the account has.
 
         Raises:
-            CosmosError: 400 if the level is unknown or stronger than the account's.
+            CosmosError: 400 if the requested level is unknown, or stronger than the account's.
         """
-        level = request.header("x-ms-consistency-level")
+        level = request.read_header("x-ms-consistency-level")
         if not level:
             return
         if level not in _STRONGEST_FIRST:
@@ -67,11 +67,11 @@ class AccountOptions:
                 f" with consistency level {self.consistency}.",
             )
 
-    def document(self, endpoint: str) -> dict[str, Any]:
-        """Return the body of `GET /`.
+    def build_document(self, endpoint: str) -> dict[str, Any]:
+        """Build the JSON properties of the account, which are the reply to `GET /`.
 
         Args:
-            endpoint: The URL of the server, used for all regions.
+            endpoint: The URL of this server, which the properties state for every region.
         """
         return {
             "_self": "",
@@ -80,8 +80,8 @@ class AccountOptions:
             "media": "//media/",
             "addresses": "//addresses/",
             "_dbs": "//dbs/",
-            "writableLocations": _locations(self.write_regions, endpoint),
-            "readableLocations": _locations(self.read_regions, endpoint),
+            "writableLocations": _build_locations(self.write_regions, endpoint),
+            "readableLocations": _build_locations(self.read_regions, endpoint),
             "enableMultipleWriteLocations": self.multiple_write_locations,
             "enablePerPartitionFailoverBehavior": False,
             "continuousBackupEnabled": False,
@@ -93,33 +93,36 @@ class AccountOptions:
         }
 
 
-def _locations(regions: tuple[str, ...], endpoint: str) -> list[dict[str, str]]:
+def _build_locations(regions: tuple[str, ...], endpoint: str) -> list[dict[str, str]]:
     return [{"name": region, "databaseAccountEndpoint": endpoint} for region in regions]
 
 
 def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> None:
-    """Check the authorization of a request.
+    """Check the master-key signature or the Entra token of a request.
 
     Args:
-        request: The request.
-        key: The account's master key, base64.
-        options: The options of the account, which accept or reject Entra tokens.
+        request: The request to check.
+        key: The account's master key, in Base64.
+        options: The options of the account, which state whether Entra tokens are accepted.
 
     Raises:
-        CosmosError: 401 for a missing or wrong signature, 403 for an old date or a missing right.
+        CosmosError: 401 if the signature is missing or wrong, 403 if the date is too old or Entra tokens are rejected.
     """
-    fields = dict(parse_qsl(unquote(request.header("authorization")).replace("+", "%2B"), keep_blank_values=True))
+    fields = dict(parse_qsl(unquote(request.read_header("authorization")).replace("+", "%2B"), keep_blank_values=True))
     if fields.get("ver") != "1.0" or not fields.get("sig"):
         raise CosmosError(
             401, "Required Header authorization is missing. Ensure a valid Authorization token is passed."
         )
     if fields.get("type") == "aad":
-        _check_token(request, options)
+        _check_entra_token(request, options)
         return
     if fields.get("type") != "master":
         raise CosmosError(401, "The authorization token type is not supported.")
-    _check_date(request)
-    if not any(hmac.compare_digest(fields["sig"], sign(request, link, key)) for link in _links(request)):
+    _check_signature_date(request)
+    if not any(
+        hmac.compare_digest(fields["sig"], compute_signature(request, link, key))
+        for link in _list_possible_links(request)
+    ):
         raise CosmosError(
             401,
             "The input authorization token can't serve the request. The wrong key is being used or the expected"
@@ -127,39 +130,45 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
         )
 
 
-def sign(request: CosmosRequest, link: str, key: str) -> str:
-    """Compute the signature of a request for a resource link (REST reference, access control)."""
-    _, resource_type = _signed_resource(request)
-    date, http_date = request.header("x-ms-date").lower(), request.header("date").lower()
+def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
+    """Compute the signature of a request with the master key; `link` is the path of the resource in the signature.
+
+    See "Access control on Azure Cosmos DB resources" in the REST reference.
+    """
+    _, resource_type = _find_signed_resource(request)
+    date, http_date = request.read_header("x-ms-date").lower(), request.read_header("date").lower()
     text = f"{request.method.lower()}\n{resource_type}\n{link}\n{date}\n{http_date}\n"
     digest = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
 
 
-def _signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
-    """Return the signed link as segments, and the resource type; a feed is signed with its parent's link."""
+def _find_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
+    """Return the path segments and the resource type that the signature of a request contains.
+
+    For a list of resources, such as all containers of a database, the segments are those of the parent.
+    """
     segments = request.segments
     if len(segments) % 2 == 1:
         return segments[:-1], segments[-1]
     return segments, segments[-2] if segments else ""
 
 
-def _links(request: CosmosRequest) -> list[str]:
-    link, _ = _signed_resource(request)
+def _list_possible_links(request: CosmosRequest) -> list[str]:
+    link, _ = _find_signed_resource(request)
     # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]
 
 
-def _check_date(request: CosmosRequest) -> None:
+def _check_signature_date(request: CosmosRequest) -> None:
     try:
-        sent = parsedate_to_datetime(request.header("x-ms-date") or request.header("date"))
+        sent = parsedate_to_datetime(request.read_header("x-ms-date") or request.read_header("date"))
     except ValueError as error:
         raise CosmosError(401, "The date header is missing or is not an RFC 1123 date.") from error
     if abs((datetime.now(UTC) - sent).total_seconds()) > _MAX_SKEW_SECONDS:
         raise CosmosError(403, "The authorization token is not valid at the current time.")
 
 
-def _check_token(request: CosmosRequest, options: AccountOptions) -> None:
+def _check_entra_token(request: CosmosRequest, options: AccountOptions) -> None:
     if options.bearer == "deny" or request.operation in _CONTROL:
         raise CosmosError(
             403,

@@ -1,4 +1,4 @@
-"""Containers in memory: items by logical partition and id, in order of creation."""
+"""Cosmos DB containers in memory; items are found by partition key and id, and listed in order of creation."""
 
 import base64
 import time
@@ -19,14 +19,14 @@ SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 @dataclass(frozen=True, slots=True)
 class CosmosItem:
-    """Stored document.
+    """Stored item of a container.
 
     Attributes:
-        number: Its creation number; a replacement has the same number.
-        id: Its id.
-        key: Its logical partition.
-        epk: Its effective partition key.
-        document: The document with system properties.
+        number: The position of the item in order of creation; a replacement of the item has the same number.
+        id: The id of the item, unique in its logical partition.
+        key: The partition key, which identifies the logical partition.
+        epk: The effective partition key: a hash of the partition key, which selects the physical partition.
+        document: The JSON document, including system properties such as `_etag`.
         text: The document as JSON bytes.
     """
 
@@ -39,12 +39,12 @@ class CosmosItem:
 
     @property
     def etag(self) -> str:
-        """The ETag, with its quotes."""
+        """ETag of the item, including the quotes."""
         return str(self.document["_etag"])
 
 
 class ItemList:
-    """Items in order of creation, with sort indexes."""
+    """List of items in order of creation, with indexes for reads in another order."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
@@ -52,7 +52,7 @@ class ItemList:
         self._indexes: dict[tuple[str | int, ...], SortIndex] = {}
 
     def put(self, item: CosmosItem) -> None:
-        """Add an item, or replace the item with its number."""
+        """Add an item, or replace the item with the same creation number."""
         old = self._items.get(item.number)
         if old is None:
             insort(self._numbers, item.number)
@@ -63,26 +63,29 @@ class ItemList:
         self._items[item.number] = item
 
     def remove(self, item: CosmosItem) -> None:
-        """Remove an item."""
+        """Remove an item from the list."""
         old = self._items.pop(item.number)
         for index in self._indexes.values():
             index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
     def iterate_after(self, number: int) -> Iterator[CosmosItem]:
-        """Yield the items that were created after a number; the list must not change during the iteration."""
+        """Yield the items with a creation number above ``number``; the list must not change meanwhile."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
 
     def iterate_sorted_after(
         self, path: tuple[str | int, ...], last: SortEntry | None, *, descending: bool
     ) -> Iterator[CosmosItem]:
-        """Yield the items after an entry, sorted by the value at a path; the list must not change meanwhile."""
+        """Yield the items after the index entry ``last``, sorted by the value at ``path``.
+
+        The list must not change during the iteration.
+        """
         if path not in self._indexes:
             self._indexes[path] = SortIndex(path)
             for item in self._items.values():
                 self._indexes[path].add(item.number, item.document)
-        numbers = self._indexes[path].after(last, descending=descending)
+        numbers = self._indexes[path].iterate_after(last, descending=descending)
         return (self._items[number] for number in numbers)
 
     def __len__(self) -> int:
@@ -91,7 +94,7 @@ class ItemList:
 
 @dataclass
 class PhysicalRange:
-    """Physical partition: the hash range from `low` up to, but excluding, `high`."""
+    """Physical partition: items with an effective partition key from `low` (inclusive) to `high` (exclusive)."""
 
     id: str
     low: str
@@ -100,29 +103,32 @@ class PhysicalRange:
 
 
 class UniqueKeys:
-    """Unique keys of a container: items of a logical partition must differ in the values at these paths.
+    """Unique-key policy of a container: no two items of a logical partition have the same values at its paths.
 
     Args:
-        properties: The container document.
+        properties: The definition of the container; `uniqueKeyPolicy` may be missing.
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         definitions = (properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or []
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
-    def claims(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return the values of a document for each unique key; a missing value counts as null."""
+    def list_unique_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
+        """Return one pair for each unique key: number of the key, and JSON of the document's values at the key's paths.
+
+        A missing value counts as null.
+        """
         return [
-            (number, orjson.dumps([_value(document, path) for path in paths]))
+            (number, orjson.dumps([_find_document_value(document, path) for path in paths]))
             for number, paths in enumerate(self._keys)
         ]
 
 
 class CosmosContainer:
-    """Container and its items.
+    """Container of the simulated account, with its items.
 
     Args:
-        properties: The container document, with `id`, `_rid` and `partitionKey`.
+        properties: The definition of the container, with `id`, `_rid` (resource id) and `partitionKey`.
         physical_partitions: The number of physical partitions.
     """
 
@@ -133,52 +139,55 @@ class CosmosContainer:
         self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split_hash_range(physical_partitions))]
         self.lsn = 0
         self.unique_keys = UniqueKeys(properties)
-        self._claims: dict[tuple[PartitionKey, int, bytes], str] = {}
+        self._unique_values: dict[tuple[PartitionKey, int, bytes], str] = {}
         self._partitions: dict[PartitionKey, dict[str, CosmosItem]] = {}
         self._items_by_key: dict[PartitionKey, ItemList] = {}
         self._created = 0
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
-    def range_of(self, epk: str) -> PhysicalRange:
-        """Return the physical partition that holds an effective partition key."""
+    def find_range(self, epk: str) -> PhysicalRange:
+        """Return the physical partition that stores the items with an effective partition key."""
         return next(part for part in self.ranges if part.low <= epk < part.high)
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
-        """Return the item with an id in a logical partition."""
+        """Return the item with an id in a logical partition; None if the partition has no such item."""
         return self._partitions.get(key, {}).get(item_id)
 
-    def partition_items(self, key: PartitionKey) -> ItemList:
-        """Return the items of a logical partition in order of creation."""
+    def find_partition_items(self, key: PartitionKey) -> ItemList:
+        """Return the items of a logical partition, in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
-    def find_claim_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
-        """Return the id of the item that holds the values of a unique key, None if there is none."""
-        return self._claims.get((key, *claim))
+    def find_unique_value_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
+        """Return the id of the item that has the given values of a unique key; None if no item has them."""
+        return self._unique_values.get((key, *claim))
 
-    def next_number(self) -> int:
-        """Return the next creation number."""
+    def assign_number(self) -> int:
+        """Return the creation number (position in order of creation) for a new item."""
         self._created += 1
         return self._created
 
     def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
-        """Apply changes: items to store, None for items to remove."""
+        """Apply the changes of a transaction: new items by partition key and id; None removes an item."""
         if changes:
             self.lsn += 1
         for (key, item_id), item in changes.items():
             old = self.find(key, item_id)
             if old is not None:
-                self._release_claims(old)
+                self._release_unique_values(old)
             # An item that is created again has a new number.
             if old is not None and (item is None or item.number != old.number):
                 self._remove_item(old)
             if item is not None:
                 self._add_item(item)
         for (key, item_id), item in changes.items():
-            for claim in self.unique_keys.claims(item.document) if item is not None else ():
-                self._claims[key, *claim] = item_id
+            for claim in self.unique_keys.list_unique_values(item.document) if item is not None else ():
+                self._unique_values[key, *claim] = item_id
 
-    def expire(self) -> None:
-        """Remove expired items; the service hides them immediately and removes them later."""
+    def remove_expired(self) -> None:
+        """Remove the items whose time to live has ended.
+
+        The Azure service hides expired items immediately and removes them later.
+        """
         now_seconds = time.time()
         while self._expirations and self._expirations[0][0] <= now_seconds:
             _, _, key, item_id, etag = heappop(self._expirations)
@@ -186,19 +195,19 @@ class CosmosContainer:
             if item is not None and item.etag == etag:
                 self.commit({(key, item_id): None})
 
-    def _release_claims(self, item: CosmosItem) -> None:
-        for claim in self.unique_keys.claims(item.document):
-            self._claims.pop((item.key, *claim), None)
+    def _release_unique_values(self, item: CosmosItem) -> None:
+        for claim in self.unique_keys.list_unique_values(item.document):
+            self._unique_values.pop((item.key, *claim), None)
 
     def _remove_item(self, item: CosmosItem) -> None:
         del self._partitions[item.key][item.id]
         self._items_by_key[item.key].remove(item)
-        self.range_of(item.epk).items.remove(item)
+        self.find_range(item.epk).items.remove(item)
 
     def _add_item(self, item: CosmosItem) -> None:
         self._partitions.setdefault(item.key, {})[item.id] = item
         self._items_by_key.setdefault(item.key, ItemList()).put(item)
-        self.range_of(item.epk).items.put(item)
+        self.find_range(item.epk).items.put(item)
         default = self.properties.get("defaultTtl")
         seconds = item.document.get("ttl", default)
         if default is not None and isinstance(seconds, int) and seconds > 0:
@@ -206,34 +215,34 @@ class CosmosContainer:
 
 
 class Transaction:
-    """Atomic changes to one container."""
+    """Changes to the items of one container that are applied together or not at all."""
 
     def __init__(self, container: CosmosContainer) -> None:
         self.container = container
         self._changes: dict[tuple[PartitionKey, str], CosmosItem | None] = {}
-        self._claims: dict[tuple[PartitionKey, int, bytes], str] = {}
+        self._unique_values: dict[tuple[PartitionKey, int, bytes], str] = {}
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
-        """Return an item as changed by this transaction."""
+        """Return an item as this transaction has changed it; None if the item does not exist."""
         if (key, item_id) in self._changes:
             return self._changes[key, item_id]
         return self.container.find(key, item_id)
 
     def store(self, document: Mapping[str, Any], key: PartitionKey, old: CosmosItem | None, etag: str) -> CosmosItem:
-        """Store a document with a new ETag.
+        """Add a change that stores a document as an item with a new ETag.
 
         Args:
-            document: The document of the request.
-            key: Its partition key.
-            old: The item that it replaces, if any.
-            etag: The new ETag, with its quotes.
+            document: The document in the request; its system properties are replaced.
+            key: The partition key of the document.
+            old: The item that the document replaces; None to create an item.
+            etag: The new ETag, including the quotes.
 
         Raises:
-            CosmosError: 413 if it is larger than 2 MB, 409 if another item has the same unique key values.
+            CosmosError: 413 if the document is larger than 2 MB, 409 if another item has the same unique key values.
         """
-        number = old.number if old else self.container.next_number()
-        stored = {name: _to_double(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
-        rid = document_rid(self.container.rid, number)
+        number = old.number if old else self.container.assign_number()
+        stored = {name: _round_to_doubles(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
+        rid = build_document_rid(self.container.rid, number)
         stored |= {
             "_rid": rid,
             "_self": f"{self.container.properties['_self']}docs/{rid}/",
@@ -245,55 +254,57 @@ class Transaction:
         if len(text) > MAX_BYTES:
             raise CosmosError(413, "Request size is too large")
         item = CosmosItem(number, str(stored["id"]), key, hash_key(key), stored, text)
-        self._claim(item)
+        self._reserve_unique_values(item)
         self._changes[key, item.id] = item
         return item
 
-    def _claim(self, item: CosmosItem) -> None:
-        for claim in self.container.unique_keys.claims(item.document):
-            holder = self._claims.get((item.key, *claim)) or self.container.find_claim_holder(item.key, claim)
-            # Old claims of an item that this transaction changed or removed do not count.
-            changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._claims
+    def _reserve_unique_values(self, item: CosmosItem) -> None:
+        for claim in self.container.unique_keys.list_unique_values(item.document):
+            holder = self._unique_values.get((item.key, *claim)) or self.container.find_unique_value_holder(
+                item.key, claim
+            )
+            # Values that an item had before this transaction changed or removed it are free.
+            changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._unique_values
             if holder not in (None, item.id) and not changed:
                 raise CosmosError(409, "Unique index constraint violation.")
-            self._claims[item.key, *claim] = item.id
+            self._unique_values[item.key, *claim] = item.id
 
     def remove(self, item: CosmosItem) -> None:
-        """Remove an item."""
+        """Add a change that removes an item."""
         self._changes[item.key, item.id] = None
 
     def commit(self) -> None:
-        """Apply the changes."""
+        """Apply all changes of this transaction to the container."""
         self.container.commit(self._changes)
 
 
-def document_rid(container_rid: str, number: int) -> str:
-    """Return the resource id of a document: the id of the container and eight more bytes."""
+def build_document_rid(container_rid: str, number: int) -> str:
+    """Build the resource id (`_rid`) of a document: that of its container, followed by the creation number."""
     return encode_rid(decode_rid(container_rid) + number.to_bytes(8, "little"))
 
 
 def encode_rid(value: bytes) -> str:
-    """Encode a resource id: base64 with - in place of /."""
+    """Encode the bytes of a resource id as text: Base64 with `-` instead of `/`."""
     return base64.b64encode(value, b"+-").decode()
 
 
 def decode_rid(text: str) -> bytes:
-    """Decode a resource id."""
+    """Decode the text of a resource id to its bytes."""
     return base64.b64decode(text, b"+-")
 
 
-def _to_double(value: Any) -> Any:
-    """Round integers to doubles, because Cosmos DB stores only doubles."""
+def _round_to_doubles(value: Any) -> Any:
+    """Round the large integers in a JSON value to doubles, because Cosmos DB stores only doubles."""
     if isinstance(value, dict):
-        return {name: _to_double(part) for name, part in value.items()}
+        return {name: _round_to_doubles(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_to_double(part) for part in value]
+        return [_round_to_doubles(part) for part in value]
     if isinstance(value, int) and abs(value) > 1 << 53:
         return float(value)
     return value
 
 
-def _value(document: Any, path: list[str]) -> Any:
+def _find_document_value(document: Any, path: list[str]) -> Any:
     for step in path:
         if not isinstance(document, Mapping) or step not in document:
             return None

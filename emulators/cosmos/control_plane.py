@@ -1,6 +1,6 @@
-"""Control plane: databases, containers and their throughput.
+"""Control plane of the test server: databases, containers and their throughput.
 
-As in the service, it is separate from the data plane, which knows only one container.
+As in Azure, the control plane is separate from the data plane, which reads and writes the items of a container.
 """
 
 import copy
@@ -14,7 +14,7 @@ from emulators.cosmos.containers import CosmosContainer, decode_rid, encode_rid
 from emulators.cosmos.indexing import DEFAULT_POLICY
 from emulators.cosmos.items import check_id
 from emulators.cosmos.sql_statement import parse_statement
-from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported_error
 
 _ids = count(1)
 _NOT_IMPLEMENTED = ("analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
@@ -23,17 +23,17 @@ _MAX_LEVELS = 3
 
 @dataclass
 class CosmosDatabase:
-    """Database and its containers."""
+    """Database of the simulated account, with its containers."""
 
     properties: dict[str, Any]
     containers: dict[str, CosmosContainer] = field(default_factory=dict)
 
 
 class ControlPlane:
-    """All databases of an account.
+    """Operations on the databases and containers of an account.
 
     Args:
-        physical_partitions: The number of physical partitions of a new container.
+        physical_partitions: The number of physical partitions of each new container.
     """
 
     def __init__(self, physical_partitions: int) -> None:
@@ -41,61 +41,64 @@ class ControlPlane:
         self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
-    def database(self, name: str | None) -> CosmosDatabase:
-        """Return a database by name or resource id.
+    def find_database(self, name: str | None) -> CosmosDatabase:
+        """Return a database by its name or resource id.
 
         Raises:
-            CosmosError: 404 if it does not exist.
+            CosmosError: 404 if the database does not exist.
         """
         for key, database in self._databases.items():
             if name in (key, database.properties["_rid"]):
                 return database
         raise CosmosError(404, "Resource Not Found: the database does not exist.", substatus=1003)
 
-    def container(self, request: CosmosRequest) -> CosmosContainer:
-        """Return the container in the path of a request, by name or resource id.
+    def find_container(self, request: CosmosRequest) -> CosmosContainer:
+        """Return the container that a request's path names, by name or resource id.
 
         Raises:
-            CosmosError: 404 if it does not exist, 400/1024 if the client expects another resource id.
+            CosmosError: 404 if the container does not exist, 400 (sub-status 1024) if the client expects the
+                container to have another resource id.
         """
-        for key, container in self.database(request.database).containers.items():
+        for key, container in self.find_database(request.database).containers.items():
             if request.container in (key, container.rid):
-                intended = request.header("x-ms-cosmos-intended-collection-rid", container.rid)
+                intended = request.read_header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
                     raise CosmosError(400, "Collection rid in the request does not match the container's.", 1024)
-                container.expire()
+                container.remove_expired()
                 return container
         substatus = 1003 if request.segments[4:] else 0
         raise CosmosError(404, "Resource Not Found: the container does not exist.", substatus)
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
-        """Create a database."""
-        name = _new_name(request.json, self._databases)
+        """Create the database that the request's body defines."""
+        name = _validate_new_name(request.json, self._databases)
         rid = encode_rid(next(_ids).to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
-        properties = {"id": name, **_system(rid, self_link), "_colls": "colls/", "_users": "users/"}
+        properties = {"id": name, **_build_system_properties(rid, self_link), "_colls": "colls/", "_users": "users/"}
         self._databases[name] = CosmosDatabase(properties)
         self._store_offer(request, rid, self_link)
-        return _resource(201, properties)
+        return _build_resource_reply(201, properties)
 
     def read_database(self, request: CosmosRequest) -> CosmosReply:
-        """Read a database."""
-        return _resource(200, self.database(request.database).properties)
+        """Reply with the properties of a database."""
+        return _build_resource_reply(200, self.find_database(request.database).properties)
 
     def delete_database(self, request: CosmosRequest) -> CosmosReply:
-        """Delete a database."""
-        del self._databases[self.database(request.database).properties["id"]]
+        """Delete a database and its containers."""
+        del self._databases[self.find_database(request.database).properties["id"]]
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
-        """List or query the databases."""
-        return _feed(request, "Databases", "", [database.properties for database in self._databases.values()])
+        """Reply with the properties of the databases, all or selected by a SQL query."""
+        return _build_feed_reply(
+            request, "Databases", "", [database.properties for database in self._databases.values()]
+        )
 
     def create_container(self, request: CosmosRequest) -> CosmosReply:
-        """Create a container."""
-        database = self.database(request.database)
+        """Create the container that the request's body defines."""
+        database = self.find_database(request.database)
         body = request.json
-        name = _new_name(body, database.containers)
+        name = _validate_new_name(body, database.containers)
         _check_definition(body)
         rid_bytes = (next(_ids) | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
@@ -106,50 +109,52 @@ class ControlPlane:
             "conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": "/_ts"},
             "geospatialConfig": {"type": "Geography"},
             **body,
-            **_system(rid, self_link),
+            **_build_system_properties(rid, self_link),
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
         database.containers[name] = CosmosContainer(properties, self._physical_partitions)
         self._store_offer(request, rid, self_link)
-        return _resource(201, properties)
+        return _build_resource_reply(201, properties)
 
     def read_container(self, request: CosmosRequest) -> CosmosReply:
-        """Read a container."""
-        return _resource(200, self.container(request).properties)
+        """Reply with the properties of a container."""
+        return _build_resource_reply(200, self.find_container(request).properties)
 
     def replace_container(self, request: CosmosRequest) -> CosmosReply:
-        """Replace the index policy of a container."""
-        container, body = self.container(request), request.json
+        """Replace the indexing policy of a container; changes of its id, partition key or unique keys are rejected."""
+        container, body = self.find_container(request), request.json
         _check_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
             raise CosmosError(400, "The unique keys of a container cannot be changed.")
         if body.get("id") != container.properties["id"] or body["partitionKey"]["paths"] != container.paths:
             raise CosmosError(400, "Neither the id nor the partition key of a container can be changed.")
         policy = body.get("indexingPolicy", DEFAULT_POLICY)
-        container.properties |= {"indexingPolicy": policy, "_etag": _etag(), "_ts": int(time.time())}
-        return _resource(200, container.properties)
+        container.properties |= {"indexingPolicy": policy, "_etag": _create_etag(), "_ts": int(time.time())}
+        return _build_resource_reply(200, container.properties)
 
     def delete_container(self, request: CosmosRequest) -> CosmosReply:
-        """Delete a container."""
-        name = self.container(request).properties["id"]
-        del self.database(request.database).containers[name]
+        """Delete a container and its items."""
+        name = self.find_container(request).properties["id"]
+        del self.find_database(request.database).containers[name]
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
-        """List or query the containers of a database."""
-        database = self.database(request.database)
+        """Reply with the properties of the containers of a database, all or selected by a SQL query."""
+        database = self.find_database(request.database)
         containers = [container.properties for container in database.containers.values()]
-        return _feed(request, "DocumentCollections", database.properties["_rid"], containers)
+        return _build_feed_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
     def read_ranges(self, request: CosmosRequest) -> CosmosReply:
-        """List the physical partitions, or reply 304 if the ETag matches."""
-        container = self.container(request)
+        """Reply with the physical partitions of a container, or with status 304 if the client's ETag is current."""
+        container = self.find_container(request)
         etag = f'"{len(container.ranges)}"'
-        if request.header("if-none-match") == etag:
+        if request.read_header("if-none-match") == etag:
             return CosmosReply(304, headers={"etag": etag})
         ranges = [
             {
-                **_system(f"{container.rid}-{part.id}", f"{container.properties['_self']}pkranges/{part.id}/"),
+                **_build_system_properties(
+                    f"{container.rid}-{part.id}", f"{container.properties['_self']}pkranges/{part.id}/"
+                ),
                 "id": part.id,
                 "minInclusive": part.low,
                 "maxExclusive": part.high,
@@ -164,25 +169,25 @@ class ControlPlane:
         return CosmosReply(200, body, {"etag": etag})
 
     def query_offers(self, request: CosmosRequest) -> CosmosReply:
-        """List or query the throughput of databases and containers."""
-        return _feed(request, "Offers", "", list(self._offers.values()))
+        """Reply with the throughput offers of databases and containers, all or selected by a SQL query."""
+        return _build_feed_reply(request, "Offers", "", list(self._offers.values()))
 
     def replace_offer(self, request: CosmosRequest) -> CosmosReply:
-        """Set the throughput of a database or container."""
+        """Replace the throughput offer of a database or container."""
         offer = self._offers.get(request.segments[1])
         if offer is None:
             raise CosmosError(404, "Resource Not Found: the offer does not exist.")
-        offer |= {"content": request.json.get("content"), "_etag": _etag()}
-        return _resource(200, offer)
+        offer |= {"content": request.json.get("content"), "_etag": _create_etag()}
+        return _build_resource_reply(200, offer)
 
     def _store_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
-        throughput = request.header("x-ms-offer-throughput")
+        throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
         offer_rid = f"o{next(_ids):05d}"
         self._offers[offer_rid] = {
             "id": offer_rid,
-            **_system(offer_rid, f"offers/{offer_rid}/"),
+            **_build_system_properties(offer_rid, f"offers/{offer_rid}/"),
             "offerVersion": "V2",
             "offerType": "Invalid",
             "content": {"offerThroughput": int(throughput), "offerIsRUPerMinuteThroughputEnabled": False},
@@ -191,7 +196,7 @@ class ControlPlane:
         }
 
 
-def _new_name(body: Any, existing: dict[str, Any]) -> str:
+def _validate_new_name(body: Any, existing: dict[str, Any]) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_id(body["id"])
@@ -205,44 +210,44 @@ def _check_definition(body: dict[str, Any]) -> None:
     paths = definition.get("paths")
     kind = definition.get("kind", "Hash")
     if not isinstance(paths, list) or not all(isinstance(path, str) and path.startswith("/") for path in paths):
-        raise CosmosError(400, "The partition key definition needs paths that begin with /.")
+        raise CosmosError(400, "A partition key definition must have a list of paths that begin with /.")
     if not 1 <= len(paths) <= (_MAX_LEVELS if kind == "MultiHash" else 1):
         raise CosmosError(400, f"Too many partition key paths for kind '{kind}'.")
     if definition.get("version", 1) != 2:
-        raise unsupported("partition keys of hash version 1")
+        raise unsupported_error("partition keys of hash version 1")
     _check_unique_keys(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
     if ttl is not None and (not isinstance(ttl, int) or (ttl < 1 and ttl != -1)):
-        raise CosmosError(400, "The time to live of a container is -1 or a positive number of seconds.")
+        raise CosmosError(400, "The time to live of a container must be -1 or a positive number of seconds.")
     if ttl is not None and body.get("indexingPolicy", {}).get("indexingMode") == "none":
-        raise CosmosError(400, "A container without an index has no time to live.")
+        raise CosmosError(400, "A container without an index cannot have a time to live.")
     for name in _NOT_IMPLEMENTED:
         if body.get(name):
-            raise unsupported(f"the container property '{name}'")
+            raise unsupported_error(f"the container property '{name}'")
 
 
 def _check_unique_keys(policy: Any) -> None:
     keys = (policy or {}).get("uniqueKeys") or []
     if not all(isinstance(key, dict) and key.get("paths") for key in keys):
-        raise CosmosError(400, "A unique key needs paths.")
+        raise CosmosError(400, "Each unique key must have at least one path.")
 
 
-def _system(rid: str, self_link: str) -> dict[str, Any]:
-    return {"_rid": rid, "_self": self_link, "_etag": _etag(), "_ts": int(time.time())}
+def _build_system_properties(rid: str, self_link: str) -> dict[str, Any]:
+    return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(time.time())}
 
 
-def _etag() -> str:
+def _create_etag() -> str:
     return f'"{uuid.uuid4()}"'
 
 
-def _resource(status: int, properties: dict[str, Any]) -> CosmosReply:
+def _build_resource_reply(status: int, properties: dict[str, Any]) -> CosmosReply:
     return CosmosReply(status, properties, {"etag": properties["_etag"], "x-ms-request-charge": "2.0"})
 
 
-def _feed(request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]) -> CosmosReply:
+def _build_feed_reply(request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]) -> CosmosReply:
     if request.operation.startswith("query"):
         body = request.json
         parameters = {entry["name"]: entry["value"] for entry in body.get("parameters", [])}
         statement = parse_statement(body["query"], parameters)
-        resources = [value for one in resources if statement.matches(one) for value in statement.results(one)]
+        resources = [value for one in resources if statement.matches(one) for value in statement.compute_results(one)]
     return CosmosReply(200, {"_rid": rid, name: resources, "_count": len(resources)}, {"x-ms-request-charge": "2.0"})

@@ -1,4 +1,4 @@
-"""Faults that tests inject into requests."""
+"""Faults that tests inject into requests, such as dropped connections, error replies and delays."""
 
 import random
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from emulators.cosmos.wire import CosmosRequest
 
 
 class FaultKind(StrEnum):
-    """Kinds of injected faults."""
+    """Kinds of faults that tests inject; the comments say whether the request is executed."""
 
     DROP_BEFORE_COMMIT = "drop before commit"  # not executed, the connection is closed
     DROP_AFTER_COMMIT = "drop after commit"  # executed, the connection is closed without a reply
@@ -27,31 +27,31 @@ class FaultKind(StrEnum):
 _OPERATIONS = {FaultKind.BATCH_STATUS: ("batch",), FaultKind.PARTIAL_PAGE: ("query", "read_feed")}
 
 
-def _match_all(_: CosmosRequest) -> bool:
+def _match_every_request(_: CosmosRequest) -> bool:
     return True
 
 
 @dataclass
 class InjectedFault:
-    """Injected fault.
+    """Fault that a test injects into matching requests.
 
     Attributes:
-        kind: The kind of fault.
-        match: Returns whether a request is affected; it runs in the server's thread.
-        times: The most requests to affect; None for no limit.
-        probability: The probability for each matching request.
-        seed: The seed of the random numbers.
-        status: The HTTP status of STATUS, STATUS_AFTER_COMMIT and BATCH_STATUS.
-        substatus: The sub-status.
-        retry_after_ms: The retry delay in the reply.
-        seconds: The length of a delay.
-        page_size: The most items of a partial page, which may be 0.
-        reset: Whether a dropped connection is reset (RST) instead of closed (FIN).
-        struck: The number of affected requests.
+        kind: The kind of the fault.
+        match: Function that returns whether the fault can affect a request; called in the server's thread.
+        times: The maximum number of affected requests; None for no limit.
+        probability: The probability, from 0 to 1, that the fault affects a matching request.
+        seed: The seed of the random numbers that decide whether a request is affected.
+        status: The HTTP status of the reply, for STATUS, STATUS_AFTER_COMMIT and BATCH_STATUS.
+        substatus: The sub-status of this reply (header `x-ms-substatus`).
+        retry_after_ms: The delay in milliseconds after which this reply asks the client to retry.
+        seconds: The duration of DELAY and DELAY_AFTER_COMMIT.
+        page_size: The maximum number of items in a page, for PARTIAL_PAGE; may be 0.
+        reset: True if a dropped connection is reset (RST) instead of closed (FIN).
+        applied: The number of requests that the fault has affected so far.
     """
 
     kind: FaultKind
-    match: Callable[[CosmosRequest], bool] = _match_all
+    match: Callable[[CosmosRequest], bool] = _match_every_request
     times: int | None = None
     probability: float = 1.0
     seed: int = 0
@@ -67,11 +67,11 @@ class InjectedFault:
         self.reseed(self.seed)
 
     def reseed(self, seed: int) -> None:
-        """Restart the random numbers with a seed."""
+        """Restart the random numbers that decide whether a request is affected, with a new seed."""
         self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
     def should_apply(self, request: CosmosRequest) -> bool:
-        """Return whether the fault applies to a request, and count it."""
+        """Decide whether the fault applies to a request; if it applies, count the request."""
         if self.times is not None and self.applied >= self.times:
             return False
         if request.operation not in _OPERATIONS.get(self.kind, (request.operation,)) or not self.match(request):
@@ -83,14 +83,14 @@ class InjectedFault:
 
 
 class FaultInjector:
-    """Injected faults of one server, which tests add and clear while it runs."""
+    """Faults of one test server, which tests add and remove while the server runs."""
 
     def __init__(self) -> None:
         self._faults: list[InjectedFault] = []
         self._lock = Lock()
 
     def add(self, *faults: InjectedFault) -> InjectedFault:
-        """Add faults and return the last one; the first matching fault applies."""
+        """Add faults and return the last of them; only the first matching fault affects a request."""
         with self._lock:
             self._faults.extend(faults)
         return faults[-1]
@@ -100,22 +100,26 @@ class FaultInjector:
         with self._lock:
             self._faults.clear()
 
-    def select(self, request: CosmosRequest) -> InjectedFault | None:
-        """Return the fault that applies to a request, if any."""
+    def select_fault(self, request: CosmosRequest) -> InjectedFault | None:
+        """Return the fault that affects a request, and count the request; return None if no fault does."""
         with self._lock:
             return next((fault for fault in self._faults if fault.should_apply(request)), None)
 
 
-def random_faults(
-    probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
+def build_random_faults(
+    probability: float,
+    seed: int,
+    match: Callable[[CosmosRequest], bool] = _match_every_request,
+    *,
+    seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Return one fault of every kind that a correct client survives, with equal probabilities.
+    """Build all faults that a correct client survives, each with the same probability.
 
     Args:
-        probability: The probability that any fault applies to a matching request.
+        probability: The probability, from 0 to 1, that one of the faults affects a matching request.
         seed: The seed of the random numbers.
-        match: Returns whether a request can be affected.
-        seconds: The length of delays; delays above a client's timeout make results unknown.
+        match: Function that returns whether the faults can affect a request.
+        seconds: The duration of delays; above the client's timeout, the client does not learn the result.
     """
     shapes: list[InjectedFault] = [
         InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
@@ -147,9 +151,13 @@ def random_faults(
     return shapes
 
 
-def random_read_faults(
-    probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
+def build_random_read_faults(
+    probability: float,
+    seed: int,
+    match: Callable[[CosmosRequest], bool] = _match_every_request,
+    *,
+    seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Return the random faults for reads, which have no conditions that can fail."""
-    every = random_faults(probability, seed, match, seconds=seconds)
+    """Build the random faults for read requests: no status 412, because reads have no preconditions."""
+    every = build_random_faults(probability, seed, match, seconds=seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -1,4 +1,7 @@
-"""Check of sort orders against an index policy; a filter without an index is a scan and not an error."""
+"""Check that the indexing policy of a container supports the ORDER BY clause of a query.
+
+A filter (WHERE) on a property without an index is permitted; the query then reads all items.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,11 +21,11 @@ _ALWAYS = (["id"], ["_ts"])
 
 
 def check_sort(policy: Mapping[str, Any], keys: Sequence[SortKey]) -> None:
-    """Reject a sort order that the index policy does not support.
+    """Reject an ORDER BY clause that the indexing policy of a container does not support.
 
     Args:
-        policy: The container's index policy.
-        keys: The sort keys.
+        policy: The indexing policy of the container.
+        keys: The paths and directions of the ORDER BY clause.
 
     Raises:
         CosmosError: 400 if a path is excluded, or no composite index has these paths and directions.
@@ -43,13 +46,17 @@ def _is_indexed(policy: Mapping[str, Any], path: list[str]) -> bool:
         return True
     if policy.get("indexingMode", "consistent") != "consistent":
         return False
-    included = max((_match_precision(entry["path"], path) for entry in policy.get("includedPaths", [])), default=-1)
-    excluded = max((_match_precision(entry["path"], path) for entry in policy.get("excludedPaths", [])), default=-1)
+    included = max(
+        (_compute_match_precision(entry["path"], path) for entry in policy.get("includedPaths", [])), default=-1
+    )
+    excluded = max(
+        (_compute_match_precision(entry["path"], path) for entry in policy.get("excludedPaths", [])), default=-1
+    )
     return included > excluded
 
 
-def _match_precision(pattern: str, path: list[str]) -> int:
-    """Return the precision of a pattern such as `/a/*` or `/a/b/?` for a path, -1 if it does not match."""
+def _compute_match_precision(pattern: str, path: list[str]) -> int:
+    """Return a number that grows with the precision of a match of `/a/*` or `/a/b/?` with a path; -1 for no match."""
     *steps, last = parse_path(pattern)
     if last == "?":
         return 2 * len(steps) + 1 if steps == path else -1

@@ -19,7 +19,7 @@ _MAX_OPERATIONS = 10
 
 @dataclass(frozen=True)
 class ItemResult:
-    """Result of an operation: status, item for the reply, and request charge."""
+    """Result of an operation on an item: HTTP status, item to return (if any), and charge in request units."""
 
     status: int
     item: CosmosItem | None = None
@@ -32,11 +32,11 @@ class ItemOperation:
 
     Attributes:
         kind: create, read, replace, upsert, patch or delete.
-        key: The logical partition.
-        item_id: The id in the request; None if the body contains it.
-        body: The document or patch.
-        if_match: The ETag that the item must have; `*` for any.
-        if_none_match: The ETag that a read item must not have.
+        key: The partition key, which identifies the logical partition.
+        item_id: The id of the item in the URL or batch operation; None if only the body contains the id.
+        body: The document to write, or the patch to apply.
+        if_match: The ETag that the stored item must have; `*` for any.
+        if_none_match: The ETag that the item to read must not have.
     """
 
     kind: str
@@ -50,22 +50,22 @@ class ItemOperation:
         """Execute the operation within a transaction.
 
         Raises:
-            CosmosError: 400, 404, 409, 412 or 413.
+            CosmosError: the status is 400, 404, 409, 412 or 413, as in the Azure service.
         """
         match self.kind:
             case "create" | "upsert" | "replace":
-                return self._write(transaction)
+                return self._write_item(transaction)
             case "read":
-                return self._read(transaction)
+                return self._read_item(transaction)
             case "patch":
-                return self._patch(transaction)
+                return self._patch_item(transaction)
             case "delete":
                 transaction.remove(self._find_existing(transaction))
                 return ItemResult(204, None, 6.0)
             case _:
                 raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
 
-    def _write(self, transaction: Transaction) -> ItemResult:
+    def _write_item(self, transaction: Transaction) -> ItemResult:
         document = check_document(self.body)
         check_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
@@ -78,16 +78,16 @@ class ItemOperation:
             return _store_document(201, transaction, document, self.key, None)
         if self.kind == "create":
             raise CosmosError(409, "Resource with specified id or name already exists.")
-        self._check_match(found)
+        self._check_etag(found)
         return _store_document(200, transaction, document, self.key, found)
 
-    def _read(self, transaction: Transaction) -> ItemResult:
+    def _read_item(self, transaction: Transaction) -> ItemResult:
         item = self._find_existing(transaction)
         if self.if_none_match in ("*", item.etag):
             return ItemResult(304, None, 1.0)
         return ItemResult(200, item, 1.0 + len(item.text) // 1024 / 10)
 
-    def _patch(self, transaction: Transaction) -> ItemResult:
+    def _patch_item(self, transaction: Transaction) -> ItemResult:
         old = self._find_existing(transaction)
         document = check_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
@@ -99,10 +99,10 @@ class ItemOperation:
         item = transaction.find(self.key, self.item_id or "")
         if item is None:
             raise CosmosError(404, "Entity with the specified id does not exist in the system.")
-        self._check_match(item)
+        self._check_etag(item)
         return item
 
-    def _check_match(self, item: CosmosItem) -> None:
+    def _check_etag(self, item: CosmosItem) -> None:
         if self.if_match not in (None, "", "*", item.etag):
             raise CosmosError(
                 412, "Operation cannot be performed because one of the specified precondition is not met."
@@ -110,13 +110,13 @@ class ItemOperation:
 
 
 def check_document(body: Any) -> dict[str, Any]:
-    """Check that a body is a document with a valid id.
+    """Check that the body of a request is a JSON object with a valid id; return the object.
 
     Raises:
-        CosmosError: 400 if it is not.
+        CosmosError: 400 if the body is not a JSON object or its id is missing or invalid.
     """
     if not isinstance(body, dict):
-        raise CosmosError(400, "The input content is invalid: a document is a JSON object.")
+        raise CosmosError(400, "The input content is invalid: a document must be a JSON object.")
     item_id = body.get("id")
     if not isinstance(item_id, str) or not item_id:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
@@ -125,7 +125,7 @@ def check_document(body: Any) -> dict[str, Any]:
 
 
 def check_id(item_id: str) -> None:
-    r"""Check an id: no / \ ? #, at most 1,023 bytes, no space at its end.
+    r"""Check an item's id: none of the characters / \ ? #, no space at the end, at most 1,023 bytes.
 
     Raises:
         CosmosError: 400 if the id is invalid.
@@ -137,10 +137,10 @@ def check_id(item_id: str) -> None:
 
 
 def check_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
-    """Check that a document belongs to the logical partition of the request.
+    """Check that a document has the partition key that the request states.
 
     Raises:
-        CosmosError: 400/1001 if it does not.
+        CosmosError: 400 (sub-status 1001) if the partition keys differ.
     """
     if key_from_document(document, paths) != key:
         raise CosmosError(
@@ -159,38 +159,38 @@ def _store_document(
 def execute_batch(
     container: CosmosContainer, key: PartitionKey, operations: Any, *, minimal: bool
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Execute a batch: all operations on one logical partition, or none.
+    """Execute a batch of operations on one logical partition: either all operations or none.
 
     Args:
-        container: The container.
-        key: The logical partition of all operations.
-        operations: The request's body.
-        minimal: Whether the results omit the documents.
+        container: The container that the batch changes.
+        key: The partition key of all operations.
+        operations: The operations as JSON objects, from the body of the request.
+        minimal: True if the results of writes omit the documents.
 
     Returns:
-        The status of the reply, 200 or 207, and a result for each operation.
+        The status of the reply (200, or 207 if an operation failed), and a result for each operation.
 
     Raises:
         CosmosError: 400 if the body is not a batch of 1 to 100 operations.
     """
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
-        raise CosmosError(400, "A batch is a list of operations.")
+        raise CosmosError(400, "The body of a batch must be a list of operations.")
     if not 0 < len(operations) <= MAX_BATCH_OPERATIONS:
-        raise CosmosError(400, f"A batch has between 1 and {MAX_BATCH_OPERATIONS} operations.")
+        raise CosmosError(400, f"A batch must have between 1 and {MAX_BATCH_OPERATIONS} operations.")
     transaction = Transaction(container)
     results: list[dict[str, Any]] = []
     for index, operation in enumerate(operations):
         try:
-            parsed = _batch_operation(operation, key)
-            results.append(_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
+            parsed = _parse_batch_operation(operation, key)
+            results.append(_build_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
         except CosmosError as refusal:
-            return 207, failed_results(len(operations), index, refusal)
+            return 207, build_failed_results(len(operations), index, refusal)
     transaction.commit()
     return 200, results
 
 
-def failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
-    """Return the results of a batch that failed at one operation: 424 for all others."""
+def build_failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
+    """Build the results of a batch whose operation ``index`` failed: its error, and status 424 for all others."""
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
     if refusal.retry_after_ms is not None:
@@ -198,7 +198,7 @@ def failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[st
     return results
 
 
-def _batch_operation(operation: dict[str, Any], key: PartitionKey) -> ItemOperation:
+def _parse_batch_operation(operation: dict[str, Any], key: PartitionKey) -> ItemOperation:
     return ItemOperation(
         kind=str(operation.get("operationType", "")).lower(),
         key=key,
@@ -209,7 +209,7 @@ def _batch_operation(operation: dict[str, Any], key: PartitionKey) -> ItemOperat
     )
 
 
-def _batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
+def _build_batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"statusCode": result.status, "requestCharge": result.charge}
     if result.item is not None:
         entry["eTag"] = result.item.etag
@@ -219,17 +219,17 @@ def _batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
 
 
 def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
-    """Return a document with a patch applied.
+    """Apply a patch (partial update) to a copy of a document and return the copy.
 
     Args:
-        document: The document, which is not changed.
-        patch: The `operations`, and an optional `condition` such as `FROM c WHERE c.n = 1`.
+        document: The stored document, which is not changed.
+        patch: The JSON object with `operations` and an optional `condition` such as `FROM c WHERE c.n = 1`.
 
     Raises:
         CosmosError: 400 if the patch is invalid, 412 if its condition is false.
     """
     if not isinstance(patch, dict) or not isinstance(patch.get("operations"), list):
-        raise CosmosError(400, "A patch has a list of operations.")
+        raise CosmosError(400, "The body of a patch must be a JSON object with a list `operations`.")
     if not 0 < len(patch["operations"]) <= _MAX_OPERATIONS:
         raise CosmosError(400, f"The number of patch operations must be between 1 and {_MAX_OPERATIONS}.")
     condition = patch.get("condition")
@@ -237,77 +237,77 @@ def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
         raise CosmosError(412, "The condition of the patch is not met.")
     patched = copy.deepcopy(dict(document))
     for operation in patch["operations"]:
-        _apply(patched, operation)
+        _apply_patch_operation(patched, operation)
     return patched
 
 
-def _apply(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
+def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
     kind, path = operation.get("op"), operation.get("path")
     if kind == "move":
-        value = _take(document, operation.get("from"))
-        _put(document, path, value, insert=True)
+        value = _remove_value(document, operation.get("from"))
+        _set_value(document, path, value, insert=True)
     elif kind in ("add", "set"):
-        _put(document, path, operation.get("value"), insert=kind == "add")
+        _set_value(document, path, operation.get("value"), insert=kind == "add")
     elif kind == "replace":
-        _take(document, path, is_read_only=True)
-        _put(document, path, operation.get("value"), insert=False)
+        _remove_value(document, path, is_read_only=True)
+        _set_value(document, path, operation.get("value"), insert=False)
     elif kind == "remove":
-        _take(document, path)
+        _remove_value(document, path)
     elif kind == "incr":
-        _put(document, path, _add_numbers(document, path, operation.get("value")), insert=False)
+        _set_value(document, path, _add_numbers(document, path, operation.get("value")), insert=False)
     else:
         raise CosmosError(400, f"The patch operation '{kind}' is invalid.")
 
 
 def _add_numbers(document: dict[str, Any], path: object, by: object) -> float:
-    parent, name = _parent(document, path)
-    before = parent.get(name, 0) if isinstance(parent, dict) else parent[_index(parent, name)]
+    parent, name = _find_parent(document, path)
+    before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, by)):
-        raise CosmosError(400, f"Only numbers can be incremented: '{path}'.")
+        raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
     total: float = before + by
     return total
 
 
-def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
+def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
-        raise CosmosError(400, f"'{path}' is not a path.")
+        raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
     value: Any = document
     for part in parents:
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list):
-            value = value[_index(value, part)]
+            value = value[_parse_index(value, part)]
         else:
-            raise CosmosError(400, f"The path '{path}' does not exist.")
+            raise CosmosError(400, f"The path '{path}' does not exist in the document.")
     if not isinstance(value, dict | list):
-        raise CosmosError(400, f"The path '{path}' does not lead into an object or array.")
+        raise CosmosError(400, f"The parent of the path '{path}' is not an object or array.")
     return value, name
 
 
-def _index(values: list[Any], name: str) -> int:
+def _parse_index(values: list[Any], name: str) -> int:
     if not name.isdecimal() or int(name) >= len(values):
-        raise CosmosError(400, f"'{name}' is not an index of the array.")
+        raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
     return int(name)
 
 
-def _put(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    parent, name = _parent(document, path)
+def _set_value(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
+    parent, name = _find_parent(document, path)
     if isinstance(parent, dict):
         parent[name] = value
     elif insert and (name == "-" or name == str(len(parent))):
         parent.append(value)
     elif insert:
-        parent.insert(_index(parent, name), value)
+        parent.insert(_parse_index(parent, name), value)
     else:
-        parent[_index(parent, name)] = value
+        parent[_parse_index(parent, name)] = value
 
 
-def _take(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
-    parent, name = _parent(document, path)
+def _remove_value(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
+    parent, name = _find_parent(document, path)
     if isinstance(parent, list):
-        index = _index(parent, name)
+        index = _parse_index(parent, name)
         return parent[index] if is_read_only else parent.pop(index)
     if name not in parent:
-        raise CosmosError(400, f"The path '{path}' does not exist.")
+        raise CosmosError(400, f"The path '{path}' does not exist in the document.")
     return parent[name] if is_read_only else parent.pop(name)

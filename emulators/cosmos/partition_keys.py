@@ -1,4 +1,4 @@
-"""Partition keys: values of documents and headers, and their hashes."""
+"""Partition keys of items: their values in documents and headers, and their hashes."""
 
 import itertools
 import struct
@@ -10,7 +10,7 @@ import orjson
 from emulators.cosmos.wire import CosmosError
 
 type KeyComponent = tuple[str, str | float | None]
-"""Value with its type, because Python treats 1, 1.0 and True as the same key, and Cosmos DB only the first two."""
+"""Type and value of a key: for Python, 1, 1.0 and True are the same key; for Cosmos DB, only 1 and 1.0 are."""
 
 type PartitionKey = tuple[KeyComponent, ...]
 
@@ -20,14 +20,14 @@ _MASK = (1 << 64) - 1
 
 
 def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
-    """Parse the partition key header.
+    """Parse the partition key in a request header.
 
     Args:
-        text: A JSON array with one value per path.
-        paths: The container's partition key paths.
+        text: The header: a JSON array with one value for each path.
+        paths: The paths of the partition key in the container's items.
 
     Raises:
-        CosmosError: 400 if it is missing, not an array, or of the wrong length.
+        CosmosError: 400 if the header is missing, is not a JSON array, or has the wrong number of values.
     """
     if not text:
         raise CosmosError(400, "PartitionKey value must be supplied for this operation.")
@@ -42,39 +42,39 @@ def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
             " or doesn't match partition key field values specified in the document.",
             1001,
         )
-    return tuple(_from_header(value) for value in values)
+    return tuple(_component_from_header(value) for value in values)
 
 
 def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
-    """Return the partition key of a document; objects and arrays count as undefined."""
-    return tuple(_component(_find_value(document, parse_path(path))) for path in paths)
+    """Return the partition key of a document; a missing value, an object or an array counts as undefined."""
+    return tuple(_component_from_value(_find_key_value(document, parse_path(path))) for path in paths)
 
 
 def parse_path(path: str) -> list[str]:
-    """Split a path such as `/a/"b c"` into names."""
+    """Split a partition key path such as `/a/"b c"` into property names."""
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
 
 def hash_key(key: PartitionKey) -> str:
-    """Compute the effective partition key: 32 hexadecimal digits per component (hash version 2)."""
-    return "".join(_hash(component) for component in key)
+    """Hash a partition key to the effective partition key: 32 hexadecimal digits for each value (hash version 2)."""
+    return "".join(_hash_component(component) for component in key)
 
 
 def split_hash_range(count: int) -> list[tuple[str, str]]:
-    """Split the hash range evenly into pairs of inclusive start and exclusive end."""
+    """Divide all hash values into equal ranges; return the start (inclusive) and end (exclusive) of each range."""
     bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
     return list(itertools.pairwise(bounds))
 
 
-def _from_header(value: object) -> KeyComponent:
+def _component_from_header(value: object) -> KeyComponent:
     if value == {}:
         return UNDEFINED_COMPONENT
     if isinstance(value, dict | list):
-        raise CosmosError(400, "Partition key values are strings, numbers, booleans or null.")
-    return _component((value,))
+        raise CosmosError(400, "Partition key values must be strings, numbers, booleans or null.")
+    return _component_from_value((value,))
 
 
-def _find_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
+def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
     value: Any = document
     for name in path:
         if not isinstance(value, dict) or name not in value:
@@ -83,7 +83,7 @@ def _find_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] 
     return (value,)
 
 
-def _component(found: tuple[Any] | None) -> KeyComponent:
+def _component_from_value(found: tuple[Any] | None) -> KeyComponent:
     match found:
         case (None,):
             return ("null", None)
@@ -99,13 +99,13 @@ def _component(found: tuple[Any] | None) -> KeyComponent:
             return UNDEFINED_COMPONENT
 
 
-def _hash(component: KeyComponent) -> str:
-    digest = bytearray(reversed(_murmur3(_encode(component))))
-    digest[0] &= 0x3F  # the end of the whole range is FF
+def _hash_component(component: KeyComponent) -> str:
+    digest = bytearray(reversed(_compute_murmur3(_encode_component(component))))
+    digest[0] &= 0x3F  # all hashes are below FF, the end of the last range
     return digest.hex().upper()
 
 
-def _encode(component: KeyComponent) -> bytes:
+def _encode_component(component: KeyComponent) -> bytes:
     match component:
         case ("null", _):
             return b"\x01"
@@ -119,38 +119,38 @@ def _encode(component: KeyComponent) -> bytes:
             return b"\x00"
 
 
-def _murmur3(data: bytes) -> bytes:
+def _compute_murmur3(data: bytes) -> bytes:
     """Compute MurmurHash3 x64 128 with seed 0 (Austin Appleby, public domain)."""
     h1 = h2 = 0
     whole = len(data) // 16 * 16
     for start in range(0, whole, 16):
         k1, k2 = struct.unpack_from("<QQ", data, start)
-        h1 = ((_rotate(h1 ^ _first(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
-        h2 = ((_rotate(h2 ^ _second(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+        h1 = ((_rotate_left(h1 ^ _mix_first_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate_left(h2 ^ _mix_second_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
     k1, k2 = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
-    h1 = h1 ^ _first(k1) ^ len(data)
-    h2 = h2 ^ _second(k2) ^ len(data)
+    h1 = h1 ^ _mix_first_half(k1) ^ len(data)
+    h2 = h2 ^ _mix_second_half(k2) ^ len(data)
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
-    h1, h2 = _finish(h1), _finish(h2)
+    h1, h2 = _finalize_half(h1), _finalize_half(h2)
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
     return struct.pack("<QQ", h1, h2)
 
 
-def _rotate(value: int, count: int) -> int:
+def _rotate_left(value: int, count: int) -> int:
     return ((value << count) | (value >> (64 - count))) & _MASK
 
 
-def _first(k: int) -> int:
-    return _rotate(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
+def _mix_first_half(k: int) -> int:
+    return _rotate_left(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
 
 
-def _second(k: int) -> int:
-    return _rotate(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
+def _mix_second_half(k: int) -> int:
+    return _rotate_left(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
 
 
-def _finish(value: int) -> int:
+def _finalize_half(value: int) -> int:
     value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCD & _MASK
     value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53 & _MASK
     return value ^ (value >> 33)

@@ -1,4 +1,4 @@
-"""Log of requests and replies for tests."""
+"""Log of the requests to the test server, in which tests check what a client sent."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True)
 class LoggedRequest:
-    """Logged request and its reply.
+    """Request to the test server with the status of its reply.
 
     Attributes:
         request: The request, without its body.
-        size: The body's length in bytes.
-        status: The status sent; 0 if the connection was dropped without one.
-        substatus: The sub-status sent.
-        fault: The applied fault, if any.
+        size: The length of the request's body in bytes.
+        status: The HTTP status of the reply; 0 if the connection was dropped without a reply.
+        substatus: The sub-status of the reply (header `x-ms-substatus`); 0 for none.
+        fault: The kind of the fault that affected the request; None for no fault.
     """
 
     request: CosmosRequest
@@ -31,29 +31,29 @@ class LoggedRequest:
 
 
 class RequestLog:
-    """Log of the newest requests, oldest first, without bodies."""
+    """Log of the newest requests to the test server, oldest first, without bodies."""
 
     def __init__(self) -> None:
         self._entries: deque[LoggedRequest] = deque(maxlen=_MAX_ENTRIES)
         self._lock = Lock()
 
     def add(self, request: CosmosRequest, status: int, substatus: int, fault: FaultKind | None) -> None:
-        """Add a request."""
+        """Add a request and the status of its reply to the log."""
         bare = CosmosRequest(request.method, request.segments, request.headers, b"", request.operation)
         with self._lock:
             self._entries.append(LoggedRequest(bare, len(request.body), status, substatus, fault))
 
     def clear(self) -> None:
-        """Remove all requests."""
+        """Remove all requests from the log."""
         with self._lock:
             self._entries.clear()
 
-    def for_operation(self, operation: str) -> list[LoggedRequest]:
-        """Return the requests of one operation."""
+    def find_by_operation(self, operation: str) -> list[LoggedRequest]:
+        """Return the logged requests for one operation, such as `create_item`."""
         return [entry for entry in self if entry.request.operation == operation]
 
     def count_by_operation(self) -> Counter[str]:
-        """Count the requests by operation."""
+        """Count the logged requests by operation."""
         return Counter(entry.request.operation for entry in self)
 
     def __iter__(self) -> Iterator[LoggedRequest]:

@@ -1,4 +1,4 @@
-"""Test server: ASGI application (authentication, faults, routing), and HTTP in a thread with its own event loop."""
+"""Cosmos DB test server: an ASGI application, and an HTTP server that runs in a thread of the tests."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ from emulators.cosmos.wire import (
     CosmosReply,
     CosmosRequest,
     classify_request,
-    unsupported,
+    unsupported_error,
 )
 
 type Scope = MutableMapping[str, Any]
@@ -42,13 +42,13 @@ _START_SECONDS = 10.0
 
 
 class CosmosApp:
-    """Simulated account as an ASGI application.
+    """Simulated Cosmos DB account as an ASGI application.
 
     Args:
-        key: The master key, base64.
-        options: The options of the account.
+        key: The master key of the account, in Base64.
+        options: Consistency, regions and authentication of the account.
         physical_partitions: The number of physical partitions of each container.
-        latency: The delay before each request is executed, in seconds.
+        latency: Seconds to wait before each request is executed.
     """
 
     def __init__(self, key: str, options: AccountOptions, physical_partitions: int, latency: float) -> None:
@@ -62,23 +62,23 @@ class CosmosApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
-        request, oversized = await _read(scope, receive)
+        request, oversized = await _read_request(scope, receive)
         started = time.perf_counter()
-        fault = self.faults.select(request)
-        reply = await self._reply(request, fault, oversized=oversized)
+        fault = self.faults.select_fault(request)
+        reply = await self._build_reply(request, fault, oversized=oversized)
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
-            _drop(scope, reset=bool(fault and fault.reset))
+            _drop_connection(scope, reset=bool(fault and fault.reset))
             return
-        reply.headers |= self._common_headers(request, started)
+        reply.headers |= self._build_common_headers(request, started)
         substatus = int(reply.headers.get("x-ms-substatus", "0"))
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
-        await _send(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
+        await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _reply(
+    async def _build_reply(
         self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool
     ) -> CosmosReply | None:
-        """Return the reply, None to drop the connection."""
+        """Execute a request with an injected fault, if any; return the reply, or None to drop the connection."""
         if self.latency:
             await asyncio.sleep(self.latency)
         if fault is not None and fault.kind is FaultKind.DELAY:
@@ -87,57 +87,59 @@ class CosmosApp:
             return None
         try:
             authenticate(request, self._key, self._options)
-            reply = self._injected_reply(request, fault) or self._answer(request, fault, oversized=oversized)
+            reply = self._build_injected_reply(request, fault) or self._execute_request(
+                request, fault, oversized=oversized
+            )
         except CosmosError as refusal:
-            reply = refusal.reply()
+            reply = refusal.build_reply()
         if fault is not None and fault.kind is FaultKind.DELAY_AFTER_COMMIT:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is FaultKind.DROP_AFTER_COMMIT:
             return None
         if fault is not None and fault.kind is FaultKind.STATUS_AFTER_COMMIT:
-            return _fault_error(fault).reply()
+            return _build_injected_error(fault).build_reply()
         return reply
 
-    def _injected_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
-        """Return the reply of a fault that replaces the execution of the request."""
+    def _build_injected_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
+        """Return the error reply of a fault that replaces the execution of the request; None for any other fault."""
         if fault is None:
             return None
         if fault.kind is FaultKind.STATUS:
-            return _fault_error(fault).reply()
+            return _build_injected_error(fault).build_reply()
         if fault.kind is FaultKind.BATCH_STATUS:
-            return data_plane.failed_batch_reply(request, _fault_error(fault))
+            return data_plane.build_failed_batch_reply(request, _build_injected_error(fault))
         return None
 
-    def _answer(self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool) -> CosmosReply:
-        """Execute a request. No step awaits, so each request is atomic."""
+    def _execute_request(self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool) -> CosmosReply:
+        """Execute a request and return the reply; the function is synchronous, so that each request is atomic."""
         if oversized:
             raise CosmosError(413, "Request size is too large")
         self._options.check_consistency(request)
         operation = request.operation
         if operation == "read_account":
-            return CosmosReply(200, self._options.document(self.endpoint))
+            return CosmosReply(200, self._options.build_document(self.endpoint))
         if operation == "query_plan":
-            return data_plane.plan_reply(request)
+            return data_plane.build_plan_reply(request)
         if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):
-            return self._data(request, fault)
+            return self._execute_on_container(request, fault)
         if operation == "list_offers":
             return self._control.query_offers(request)
         method = getattr(self._control, operation.replace("query_d", "list_d").replace("query_c", "list_c"), None)
         if operation == "unknown" or method is None:
-            raise unsupported(f"{request.method} /{'/'.join(request.segments)}")
+            raise unsupported_error(f"{request.method} /{'/'.join(request.segments)}")
         reply: CosmosReply = method(request)
         return reply
 
-    def _data(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
-        container = self._control.container(request)
+    def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
+        container = self._control.find_container(request)
         if request.operation == "batch":
-            reply = data_plane.batch_reply(container, request)
+            reply = data_plane.execute_batch_request(container, request)
         elif request.operation in ("query", "read_feed"):
             partial = fault.page_size if fault and fault.kind is FaultKind.PARTIAL_PAGE else None
-            reply = data_plane.query_reply(container, request, partial)
+            reply = data_plane.execute_query(container, request, partial)
         else:
-            reply = data_plane.item_reply(container, request)
-        range_id = request.header("x-ms-documentdb-partitionkeyrangeid") or "0"
+            reply = data_plane.execute_item_operation(container, request)
+        range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or "0"
         link = "/".join(request.segments[:4])
         reply.headers |= {
             "x-ms-session-token": f"{range_id}:0#{container.lsn}",
@@ -147,22 +149,22 @@ class CosmosApp:
         }
         return reply
 
-    def _common_headers(self, request: CosmosRequest, started: float) -> dict[str, str]:
+    def _build_common_headers(self, request: CosmosRequest, started: float) -> dict[str, str]:
         return {
             "content-type": "application/json",
             "date": formatdate(usegmt=True),
-            "x-ms-activity-id": request.header("x-ms-activity-id"),
+            "x-ms-activity-id": request.read_header("x-ms-activity-id"),
             "x-ms-gatewayversion": "version=cosmos-test-server",
             "x-ms-request-duration-ms": f"{(time.perf_counter() - started) * 1000:.3f}",
         }
 
 
-def _fault_error(fault: InjectedFault) -> CosmosError:
-    return CosmosError(fault.status, f"Injected: {fault.kind}", fault.substatus, fault.retry_after_ms)
+def _build_injected_error(fault: InjectedFault) -> CosmosError:
+    return CosmosError(fault.status, f"A test injected this error: {fault.kind}", fault.substatus, fault.retry_after_ms)
 
 
-async def _read(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
-    """Read the request; also return whether its body exceeds the limit."""
+async def _read_request(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
+    """Receive a request; return the request, and True if its body exceeds the size limit."""
     raw: bytes = scope["raw_path"]
     segments = tuple(unquote(part) for part in raw.decode().split("/") if part)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -177,8 +179,8 @@ async def _read(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
     return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation), size > MAX_BYTES
 
 
-async def _send(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
-    """Send a reply; with `truncated`, send half of it and drop the connection."""
+async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
+    """Send a reply; if `truncated` is the ASGI scope, send only half of the body and close the connection."""
     body = reply.encode_body()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     headers.append((b"content-length", str(len(body)).encode()))
@@ -190,8 +192,8 @@ async def _send(send: Send, reply: CosmosReply, truncated: Scope | None) -> None
     truncated["connection"].close()
 
 
-def _drop(scope: Scope, *, reset: bool) -> None:
-    """Close or reset the connection without a reply."""
+def _drop_connection(scope: Scope, *, reset: bool) -> None:
+    """Close (FIN) or reset (RST) the connection of a request that receives no reply."""
     connection: asyncio.Transport = scope["connection"]
     if reset:
         raw = connection.get_extra_info("socket")
@@ -200,7 +202,7 @@ def _drop(scope: Scope, *, reset: bool) -> None:
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP protocol of uvicorn that adds the connection to the scope, so that faults can drop it."""
+    """uvicorn's HTTP protocol that adds the connection to the ASGI scope, so that a fault can drop the connection."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -208,7 +210,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _CosmosHttpServer(uvicorn.Server):
-    """Server of uvicorn that stops immediately instead of at its next timer tick."""
+    """uvicorn server that stops immediately instead of at its next timer tick."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -216,7 +218,7 @@ class _CosmosHttpServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def main_loop(self) -> None:
-        """Serve until ``end`` is called."""
+        """Serve requests until `end` is called."""
         self._loop = asyncio.get_running_loop()
         await self.on_tick(0)
         if not self.should_exit:
@@ -225,21 +227,21 @@ class _CosmosHttpServer(uvicorn.Server):
     def end(self) -> None:
         """Stop the server from any thread."""
         self.should_exit = True
-        # Without a loop the main loop has not started; it checks ``should_exit`` before it waits.
+        # If the main loop has not started, it will check ``should_exit`` before it waits.
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class CosmosServer:
-    """Cosmos DB test server on the loopback interface; a context manager, `async with` or `with`.
+    """Cosmos DB test server on the loopback interface, used as a context manager (`with` or `async with`).
 
     Args:
-        key: The master key, base64.
-        options: The options of the account.
+        key: The master key of the account, in Base64.
+        options: Consistency, regions and authentication of the account; None for the defaults.
         physical_partitions: The number of physical partitions of each container.
-        latency: The delay before each request is executed, in seconds.
-        port: The port; 0 for a free one.
-        certificate: Paths of a certificate and its key in PEM, to serve TLS.
+        latency: Seconds to wait before each request is executed.
+        port: The port to listen on; 0 for any free port.
+        certificate: Paths of a TLS certificate and its key in PEM; None to serve HTTP.
     """
 
     def __init__(
@@ -261,38 +263,38 @@ class CosmosServer:
 
     @property
     def endpoint(self) -> str:
-        """URL for clients, after the start."""
+        """URL of the server; valid after the server has started."""
         return self.app.endpoint
 
     @property
     def faults(self) -> FaultInjector:
-        """Injected faults."""
+        """Faults that tests inject into requests."""
         return self.app.faults
 
     @property
     def requests(self) -> RequestLog:
-        """Log of requests and replies."""
+        """Log of the received requests and of the status of their replies."""
         return self.app.requests
 
     def start(self) -> None:
-        """Bind the socket and serve in a thread; return when clients can connect.
+        """Start the server in a new thread; return when clients can connect.
 
         Raises:
-            RuntimeError: the server did not start.
+            RuntimeError: the server did not start within the time limit.
         """
         listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
         # A restarted server has the same port and data.
         self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
         self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
-        server = _CosmosHttpServer(self._config())
+        server = _CosmosHttpServer(self._build_config())
         self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
         while not server.started:
             if time.monotonic() > deadline or not self._thread.is_alive():
-                raise RuntimeError("the Cosmos test server did not start")
+                raise RuntimeError(f"the Cosmos DB test server ended or did not start within {_START_SECONDS} seconds")
             time.sleep(0.005)
 
     def stop(self) -> None:
@@ -318,7 +320,7 @@ class CosmosServer:
     ) -> None:
         await asyncio.to_thread(self.stop)
 
-    def _config(self) -> uvicorn.Config:
+    def _build_config(self) -> uvicorn.Config:
         certificate, private_key = self._certificate or (None, None)
         return uvicorn.Config(
             self.app,

@@ -1,39 +1,39 @@
-"""Index of items by the value at a path, so that a page requires no full sort."""
+"""Index of items by the value at a path, so that a page of an ORDER BY query does not sort all items."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Any
 
-from emulators.cosmos.sql_expressions import SqlRow, path_expression
-from emulators.cosmos.sql_values import type_rank
+from emulators.cosmos.sql_expressions import SqlRow, build_path_expression
+from emulators.cosmos.sql_values import find_type_rank
 
 type SortEntry = tuple[int, Any, int]
-"""Type rank of a value, the value if it is ordered, and the item's number."""
+"""Rank of a value's type, the value (0 if its type has no order), and the creation number of the item."""
 
 _LAST_WITH_ORDER = 5
 
 
 class SortIndex:
-    """Item numbers, sorted by the value at a path and then by number.
+    """Index of a list of items: their creation numbers, sorted by the value at a path, then by number.
 
     Args:
-        path: The path: names and array indexes.
+        path: The path of the value in each document: property names and array indexes.
     """
 
     def __init__(self, path: tuple[str | int, ...]) -> None:
-        self._value = path_expression(path)
+        self._value = build_path_expression(path)
         self._entries: list[SortEntry] = []
 
     def add(self, number: int, document: Any) -> None:
-        """Add an item."""
-        insort(self._entries, sort_entry(self._value(SqlRow(document)), number))
+        """Add the item with a creation number and a document."""
+        insort(self._entries, build_sort_entry(self._value(SqlRow(document)), number))
 
     def remove(self, number: int, document: Any) -> None:
-        """Remove an item by its number and its indexed document."""
-        del self._entries[bisect_left(self._entries, sort_entry(self._value(SqlRow(document)), number))]
+        """Remove the item with a creation number; the document must equal the document that was added."""
+        del self._entries[bisect_left(self._entries, build_sort_entry(self._value(SqlRow(document)), number))]
 
-    def after(self, last_entry: SortEntry | None, *, descending: bool) -> Iterator[int]:
-        """Return the numbers after an entry, which may have been removed; all numbers for None."""
+    def iterate_after(self, last_entry: SortEntry | None, *, descending: bool) -> Iterator[int]:
+        """Yield the creation numbers of the items after an index entry, which need not exist; after None, yield all."""
         if descending:
             start = len(self._entries) if last_entry is None else bisect_left(self._entries, last_entry)
             return (self._entries[index][2] for index in range(start - 1, -1, -1))
@@ -41,7 +41,7 @@ class SortIndex:
         return (self._entries[index][2] for index in range(start, len(self._entries)))
 
 
-def sort_entry(value: Any, number: int) -> SortEntry:
-    """Return the entry of a value; all arrays are equal, as are all objects, nulls and undefined values."""
-    kind = type_rank(value)
+def build_sort_entry(value: Any, number: int) -> SortEntry:
+    """Build the index entry of an item; arrays are not ordered among themselves, nor are objects."""
+    kind = find_type_rank(value)
     return (kind, value if 1 < kind <= _LAST_WITH_ORDER else 0, number)

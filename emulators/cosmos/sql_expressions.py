@@ -1,4 +1,4 @@
-"""Parser of Cosmos SQL expressions into functions of a row."""
+"""Parser of Cosmos DB SQL expressions; an expression becomes a Python function that computes its value for a row."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulators.cosmos.sql_functions import AGGREGATES, FUNCTIONS
-from emulators.cosmos.sql_values import UNDEFINED, compare, compare_equal
+from emulators.cosmos.sql_values import UNDEFINED, compare_equal, compare_values
 from emulators.cosmos.wire import CosmosError
 
 _TOKEN = re.compile(
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
-    """Token: its kind (number, string, parameter, name, symbol, end), text and position in the query."""
+    """Token of a query: kind (number, string, parameter, name, symbol or end), text, start and end in the query."""
 
     kind: str
     text: str
@@ -32,15 +32,15 @@ class SqlToken:
     end: int
 
 
-def syntax_error(text: str, at: int) -> CosmosError:
-    """Return the error for a query with invalid syntax."""
+def build_syntax_error(text: str, at: int) -> CosmosError:
+    """Return the error that reports invalid syntax at a position of a query."""
     return CosmosError(
         400, f"Syntax error, or syntax that the Cosmos test server does not implement, near '{text[at : at + 30]}'."
     )
 
 
 def tokenize(text: str) -> list[SqlToken]:
-    """Return the tokens of a query and a final token of kind `end`.
+    """Split a query into tokens, followed by a token of kind `end`.
 
     Raises:
         CosmosError: 400 if the text contains an invalid token.
@@ -50,14 +50,14 @@ def tokenize(text: str) -> list[SqlToken]:
     while position < last:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise syntax_error(text, position)
+            raise build_syntax_error(text, position)
         position = match.end()
         tokens.append(SqlToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup), position))
     return [*tokens, SqlToken("end", "", last, last)]
 
 
 def parse_string_literal(literal: str) -> str:
-    """Return the value of a string literal in single or double quotes."""
+    """Return the value of a string literal in single or double quotes, with escapes decoded."""
     inner = literal[1:-1]
     if literal[0] == "'":
         inner = inner.replace("\\'", "'").replace('"', '\\"')
@@ -66,7 +66,7 @@ def parse_string_literal(literal: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """Input of an expression: a document, and aggregate values if known."""
+    """Row for which a compiled expression is evaluated: a document, and the results of aggregates, if computed."""
 
     document: Any
     totals: tuple[Any, ...] = ()
@@ -86,13 +86,13 @@ _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "ORDER", "OFFSET", "
 
 @dataclass
 class ExpressionReader:
-    """Parser of the tokens of a query.
+    """Parser of the expressions in a query; the methods consume the tokens of the query in order.
 
     Attributes:
-        text: The query.
-        parameters: The values of its parameters, by name with @.
-        alias: The alias of the document in FROM.
-        aggregates: The parsed aggregates: names and arguments.
+        text: The text of the query.
+        parameters: The values of the query's parameters, by name with @.
+        alias: The name that the FROM clause gives to the document, such as `c`.
+        aggregates: The aggregate calls parsed so far: name, and function that computes the argument.
     """
 
     text: str
@@ -106,169 +106,171 @@ class ExpressionReader:
 
     @property
     def next(self) -> SqlToken:
-        """Next token."""
+        """Next token of the query, not yet consumed."""
         return self.tokens[self.index]
 
-    def error(self) -> CosmosError:
-        """Return the syntax error at the next token."""
-        return syntax_error(self.text, self.next.start)
+    def build_error(self) -> CosmosError:
+        """Return the error that reports invalid syntax at the next token."""
+        return build_syntax_error(self.text, self.next.start)
 
-    def take(self) -> SqlToken:
-        """Return the next token and advance."""
+    def take_token(self) -> SqlToken:
+        """Consume the next token and return it."""
         self.index += 1
         return self.tokens[self.index - 1]
 
-    def take_if(self, *words: str) -> bool:
-        """Advance if the next token is one of these keywords or symbols; return whether it is."""
+    def take_if_any(self, *words: str) -> bool:
+        """Consume the next token and return True if the token is one of these keywords or symbols."""
         if self.next.kind in ("name", "symbol") and self.next.text.upper() in words:
             self.index += 1
             return True
         return False
 
-    def expect(self, word: str) -> None:
-        """Advance over a required keyword or symbol."""
-        if not self.take_if(word):
-            raise self.error()
+    def expect_word(self, word: str) -> None:
+        """Consume a required keyword or symbol; any other token is a syntax error."""
+        if not self.take_if_any(word):
+            raise self.build_error()
 
-    def name(self) -> str:
-        """Parse a name."""
+    def parse_name(self) -> str:
+        """Parse a name that is not a reserved word."""
         if self.next.kind != "name" or self.next.text.upper() in _RESERVED:
-            raise self.error()
-        return self.take().text
+            raise self.build_error()
+        return self.take_token().text
 
-    def expression(self) -> SqlExpression:
-        """Parse an expression."""
-        parts = [self._conjunction()]
-        while self.take_if("OR"):
-            parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else lambda row: _combine(parts, row, decisive=True)
+    def parse_expression(self) -> SqlExpression:
+        """Parse an expression; return a function that computes the value of the expression for a row."""
+        parts = [self._parse_conjunction()]
+        while self.take_if_any("OR"):
+            parts.append(self._parse_conjunction())
+        return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=True)
 
-    def _conjunction(self) -> SqlExpression:
-        parts = [self._negation()]
-        while self.take_if("AND"):
-            parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else lambda row: _combine(parts, row, decisive=False)
+    def _parse_conjunction(self) -> SqlExpression:
+        parts = [self._parse_negation()]
+        while self.take_if_any("AND"):
+            parts.append(self._parse_negation())
+        return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=False)
 
-    def _negation(self) -> SqlExpression:
-        return _negate(self._negation()) if self.take_if("NOT") else self._comparison()
+    def _parse_negation(self) -> SqlExpression:
+        return _build_negation(self._parse_negation()) if self.take_if_any("NOT") else self._parse_comparison()
 
-    def _comparison(self) -> SqlExpression:
-        left = self._primary()
-        if self.take_if("="):
-            right = self._primary()
+    def _parse_comparison(self) -> SqlExpression:
+        left = self._parse_primary()
+        if self.take_if_any("="):
+            right = self._parse_primary()
             return lambda row: compare_equal(left(row), right(row))
-        if self.take_if("!=", "<>"):
-            other = self._primary()
-            return _negate(lambda row: compare_equal(left(row), other(row)))
+        if self.take_if_any("!=", "<>"):
+            other = self._parse_primary()
+            return _build_negation(lambda row: compare_equal(left(row), other(row)))
         if self.next.kind == "symbol" and self.next.text in _ORDERS:
-            return _order(left, self.take().text, self._primary())
-        if self.take_if("NOT"):
-            return _negate(self._membership(left))
-        return self._membership(left) if self.next.text.upper() in ("IN", "BETWEEN") else left
+            return _build_order_test(left, self.take_token().text, self._parse_primary())
+        if self.take_if_any("NOT"):
+            return _build_negation(self._parse_in_or_between(left))
+        return self._parse_in_or_between(left) if self.next.text.upper() in ("IN", "BETWEEN") else left
 
-    def _membership(self, left: SqlExpression) -> SqlExpression:
-        if self.take_if("BETWEEN"):
-            low = _order(left, ">=", self._primary())
-            self.expect("AND")
-            bounds = [low, _order(left, "<=", self._primary())]
-            return lambda row: _combine(bounds, row, decisive=False)
-        self.expect("IN")
-        self.expect("(")
-        tests = [self._equality(left) for _ in self._iterate_list(")")]
+    def _parse_in_or_between(self, left: SqlExpression) -> SqlExpression:
+        if self.take_if_any("BETWEEN"):
+            low = _build_order_test(left, ">=", self._parse_primary())
+            self.expect_word("AND")
+            bounds = [low, _build_order_test(left, "<=", self._parse_primary())]
+            return lambda row: _evaluate_operands(bounds, row, decisive=False)
+        self.expect_word("IN")
+        self.expect_word("(")
+        tests = [self._parse_equality(left) for _ in self._iterate_list(")")]
         if not tests:
-            raise self.error()
-        return lambda row: _combine(tests, row, decisive=True)
+            raise self.build_error()
+        return lambda row: _evaluate_operands(tests, row, decisive=True)
 
-    def _equality(self, left: SqlExpression) -> SqlExpression:
-        right = self.expression()
+    def _parse_equality(self, left: SqlExpression) -> SqlExpression:
+        right = self.parse_expression()
         return lambda row: compare_equal(left(row), right(row))
 
     def _iterate_list(self, closing: str) -> Any:
-        """Iterate over a list up to its closing symbol; the caller parses one element in each step."""
-        if self.take_if(closing):
+        """Iterate over a list up to the symbol ``closing``; the caller must parse one element in each step."""
+        if self.take_if_any(closing):
             return
         while True:
             yield
-            if self.take_if(closing):
+            if self.take_if_any(closing):
                 return
-            self.expect(",")
+            self.expect_word(",")
 
-    def _primary(self) -> SqlExpression:
+    def _parse_primary(self) -> SqlExpression:
         token = self.next
         if token.kind == "symbol":
-            return self._grouped()
-        self.take()
+            return self._parse_symbol_expression()
+        self.take_token()
         match token.kind:
             case "number":
-                return _constant(json.loads(token.text))
+                return _build_constant(json.loads(token.text))
             case "string":
-                return _constant(parse_string_literal(token.text))
+                return _build_constant(parse_string_literal(token.text))
             case "parameter":
                 if token.text not in self.parameters:
-                    raise CosmosError(400, f"The parameter '{token.text}' is not defined.")
-                return _constant(self.parameters[token.text])
+                    raise CosmosError(
+                        400, f"The parameter '{token.text}' is not in the list `parameters` of the query."
+                    )
+                return _build_constant(self.parameters[token.text])
             case "name" if token.text.upper() not in _RESERVED:
-                return self._named(token)
+                return self._parse_named_value(token)
             case _:
-                raise syntax_error(self.text, token.start)
+                raise build_syntax_error(self.text, token.start)
 
-    def _grouped(self) -> SqlExpression:
-        if self.take_if("("):
-            inner = self.expression()
-            self.expect(")")
+    def _parse_symbol_expression(self) -> SqlExpression:
+        if self.take_if_any("("):
+            inner = self.parse_expression()
+            self.expect_word(")")
             return inner
-        if self.take_if("-"):
-            number = self.take()
+        if self.take_if_any("-"):
+            number = self.take_token()
             if number.kind != "number":
-                raise syntax_error(self.text, number.start)
-            return _constant(-json.loads(number.text))
-        if self.take_if("["):
-            elements = [self.expression() for _ in self._iterate_list("]")]
+                raise build_syntax_error(self.text, number.start)
+            return _build_constant(-json.loads(number.text))
+        if self.take_if_any("["):
+            elements = [self.parse_expression() for _ in self._iterate_list("]")]
             return lambda row: [value for part in elements if (value := part(row)) is not UNDEFINED]
-        self.expect("{")
-        members = [self._member() for _ in self._iterate_list("}")]
+        self.expect_word("{")
+        members = [self._parse_property() for _ in self._iterate_list("}")]
         return lambda row: {name: value for name, part in members if (value := part(row)) is not UNDEFINED}
 
-    def _member(self) -> tuple[str, SqlExpression]:
-        token = self.take()
+    def _parse_property(self) -> tuple[str, SqlExpression]:
+        token = self.take_token()
         if token.kind not in ("string", "name"):
-            raise syntax_error(self.text, token.start)
-        self.expect(":")
-        return (parse_string_literal(token.text) if token.kind == "string" else token.text), self.expression()
+            raise build_syntax_error(self.text, token.start)
+        self.expect_word(":")
+        return (parse_string_literal(token.text) if token.kind == "string" else token.text), self.parse_expression()
 
-    def _named(self, token: SqlToken) -> SqlExpression:
+    def _parse_named_value(self, token: SqlToken) -> SqlExpression:
         upper = token.text.upper()
-        if self.take_if("("):
-            return self._call(token, upper)
+        if self.take_if_any("("):
+            return self._parse_function_call(token, upper)
         if token.text == self.alias:
-            return path_expression(self.path())
+            return build_path_expression(self.parse_path())
         if upper in _LITERALS:
-            return _constant(_LITERALS[upper])
+            return _build_constant(_LITERALS[upper])
         raise CosmosError(400, f"Identifier '{token.text}' could not be resolved.")
 
-    def path(self) -> tuple[str | int, ...]:
-        """Parse the steps of a path after the alias: names and array indexes."""
+    def parse_path(self) -> tuple[str | int, ...]:
+        """Parse the path after the name of the document, as in `c.a[0]`: property names and array indexes."""
         steps: list[str | int] = []
         while self.next.text in (".", "["):
-            if self.take_if("."):
+            if self.take_if_any("."):
                 if self.next.kind != "name":
-                    raise self.error()
-                steps.append(self.take().text)
+                    raise self.build_error()
+                steps.append(self.take_token().text)
                 continue
-            self.expect("[")
-            steps.append(self._step(self.take()))
-            self.expect("]")
+            self.expect_word("[")
+            steps.append(self._parse_path_step(self.take_token()))
+            self.expect_word("]")
         return tuple(steps)
 
-    def _step(self, token: SqlToken) -> str | int:
+    def _parse_path_step(self, token: SqlToken) -> str | int:
         if token.kind == "string":
             return parse_string_literal(token.text)
         if token.kind == "number" and token.text.isdecimal():
             return int(token.text)
-        raise syntax_error(self.text, token.start)
+        raise build_syntax_error(self.text, token.start)
 
-    def _call(self, token: SqlToken, upper: str) -> SqlExpression:
-        arguments = [self.expression() for _ in self._iterate_list(")")]
+    def _parse_function_call(self, token: SqlToken, upper: str) -> SqlExpression:
+        arguments = [self.parse_expression() for _ in self._iterate_list(")")]
         if upper in AGGREGATES and len(arguments) == 1:
             self.aggregates.append((upper, arguments[0]))
             index = len(self.aggregates) - 1
@@ -276,40 +278,45 @@ class ExpressionReader:
         fewest, most, function = FUNCTIONS.get(upper, (1, 0, None))
         if function is None or not fewest <= len(arguments) <= most:
             raise CosmosError(
-                400, f"'{token.text}' with {len(arguments)} arguments is not supported by this test server."
+                400,
+                f"The function '{token.text}' with {len(arguments)} arguments is not supported by this test server.",
             )
         return lambda row: function(*(argument(row) for argument in arguments))
 
 
-def path_expression(steps: tuple[str | int, ...]) -> SqlExpression:
-    """Return the expression for the value at a path of the document."""
-    return lambda row: _value_at(row.document, steps)
+def build_path_expression(steps: tuple[str | int, ...]) -> SqlExpression:
+    """Return a function that finds the value at a path in the document of a row."""
+    return lambda row: _find_value(row.document, steps)
 
 
-def _constant(value: Any) -> SqlExpression:
+def _build_constant(value: Any) -> SqlExpression:
     return lambda _: value
 
 
-def _negate(inner: SqlExpression) -> SqlExpression:
-    def negate(row: SqlRow) -> Any:
+def _build_negation(inner: SqlExpression) -> SqlExpression:
+    def negate_value(row: SqlRow) -> Any:
         value = inner(row)
         return not value if isinstance(value, bool) else UNDEFINED
 
-    return negate
+    return negate_value
 
 
-def _order(left: SqlExpression, symbol: str, right: SqlExpression) -> SqlExpression:
+def _build_order_test(left: SqlExpression, symbol: str, right: SqlExpression) -> SqlExpression:
     holds = _ORDERS[symbol]
 
-    def evaluate(row: SqlRow) -> Any:
-        result = compare(left(row), right(row))
+    def evaluate_order(row: SqlRow) -> Any:
+        result = compare_values(left(row), right(row))
         return UNDEFINED if result is None else holds(result)
 
-    return evaluate
+    return evaluate_order
 
 
-def _combine(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
-    """Evaluate OR (``decisive`` is true) or AND (false); a non-boolean part makes an undecided result undefined."""
+def _evaluate_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
+    """Evaluate operands joined by OR (if `decisive` is true) or by AND (if `decisive` is false).
+
+    An operand equal to `decisive` determines the result. If there is none, an operand that is not a boolean makes the
+    result undefined.
+    """
     result: Any = not decisive
     for part in parts:
         value = part(row)
@@ -320,7 +327,7 @@ def _combine(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
     return result
 
 
-def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
+def _find_value(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
         if not is_index and not (isinstance(value, dict) and step in value):

@@ -1,25 +1,25 @@
-"""Functions of Cosmos SQL; arguments of a wrong type yield undefined."""
+"""Functions and aggregates of Cosmos DB SQL; the result for an argument of the wrong type is undefined."""
 
 from collections.abc import Callable
 from typing import Any
 
-from emulators.cosmos.sql_values import UNDEFINED, are_equal, type_rank
+from emulators.cosmos.sql_values import UNDEFINED, are_equal, find_type_rank
 
 
-def _on_strings(function: Callable[[str, str], bool]) -> Callable[..., Any]:
-    def compare(text: Any, part: Any, ignore_case: Any = None) -> Any:
+def _build_string_function(function: Callable[[str, str], bool]) -> Callable[..., Any]:
+    def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> Any:
         if not isinstance(text, str) or not isinstance(part, str):
             return UNDEFINED
         return function(text.lower(), part.lower()) if ignore_case is True else function(text, part)
 
-    return compare
+    return compare_texts
 
 
-def _is_rank(*ranks: int) -> Callable[[Any], bool]:
-    return lambda value: type_rank(value) in ranks
+def _build_type_test(*ranks: int) -> Callable[[Any], bool]:
+    return lambda value: find_type_rank(value) in ranks
 
 
-def _array_contains(values: Any, searched: Any, partial: Any = None) -> Any:
+def _contains_element(values: Any, searched: Any, partial: Any = None) -> Any:
     if not isinstance(values, list) or searched is UNDEFINED:
         return UNDEFINED
     return any(_contains_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
@@ -31,39 +31,39 @@ def _contains_subset(searched: Any, value: Any) -> bool:
     return are_equal(searched, value)
 
 
-def _for(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _build_unary_function(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: function(value) if isinstance(value, kind) and not isinstance(value, bool) else UNDEFINED
 
 
 FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
-    # name: (fewest arguments, most arguments, function)
+    # name: (minimum number of arguments, maximum number of arguments, function)
     "IS_DEFINED": (1, 1, lambda value: value is not UNDEFINED),
-    "IS_NULL": (1, 1, _is_rank(1)),
-    "IS_BOOL": (1, 1, _is_rank(2)),
-    "IS_NUMBER": (1, 1, _is_rank(4)),
-    "IS_STRING": (1, 1, _is_rank(5)),
-    "IS_ARRAY": (1, 1, _is_rank(6)),
-    "IS_OBJECT": (1, 1, _is_rank(7)),
-    "IS_PRIMITIVE": (1, 1, _is_rank(1, 2, 4, 5)),
-    "STARTSWITH": (2, 3, _on_strings(str.startswith)),
-    "ENDSWITH": (2, 3, _on_strings(str.endswith)),
-    "CONTAINS": (2, 3, _on_strings(lambda text, part: part in text)),
-    "STRINGEQUALS": (2, 3, _on_strings(lambda text, other: text == other)),
-    "ARRAY_CONTAINS": (2, 3, _array_contains),
-    "ARRAY_LENGTH": (1, 1, _for(list, len)),
-    "LENGTH": (1, 1, _for(str, len)),
-    "LOWER": (1, 1, _for(str, str.lower)),
-    "UPPER": (1, 1, _for(str, str.upper)),
-    "ABS": (1, 1, lambda value: abs(value) if type_rank(value) == 4 else UNDEFINED),
+    "IS_NULL": (1, 1, _build_type_test(1)),
+    "IS_BOOL": (1, 1, _build_type_test(2)),
+    "IS_NUMBER": (1, 1, _build_type_test(4)),
+    "IS_STRING": (1, 1, _build_type_test(5)),
+    "IS_ARRAY": (1, 1, _build_type_test(6)),
+    "IS_OBJECT": (1, 1, _build_type_test(7)),
+    "IS_PRIMITIVE": (1, 1, _build_type_test(1, 2, 4, 5)),
+    "STARTSWITH": (2, 3, _build_string_function(str.startswith)),
+    "ENDSWITH": (2, 3, _build_string_function(str.endswith)),
+    "CONTAINS": (2, 3, _build_string_function(lambda text, part: part in text)),
+    "STRINGEQUALS": (2, 3, _build_string_function(lambda text, other: text == other)),
+    "ARRAY_CONTAINS": (2, 3, _contains_element),
+    "ARRAY_LENGTH": (1, 1, _build_unary_function(list, len)),
+    "LENGTH": (1, 1, _build_unary_function(str, len)),
+    "LOWER": (1, 1, _build_unary_function(str, str.lower)),
+    "UPPER": (1, 1, _build_unary_function(str, str.upper)),
+    "ABS": (1, 1, lambda value: abs(value) if find_type_rank(value) == 4 else UNDEFINED),
 }
 
 
-def aggregate_values(name: str, values: list[Any]) -> Any:
-    """Return an aggregate of the defined values.
+def compute_aggregate(name: str, values: list[Any]) -> Any:
+    """Compute an aggregate over the argument's values in all rows.
 
     Args:
         name: COUNT, SUM, MIN, MAX or AVG.
-        values: One value per row; undefined values are ignored.
+        values: The value of the argument for each row; undefined values are ignored.
     """
     defined = [value for value in values if value is not UNDEFINED]
     if name == "COUNT":
@@ -71,8 +71,8 @@ def aggregate_values(name: str, values: list[Any]) -> Any:
     if name in ("MIN", "MAX"):
         if not defined:
             return UNDEFINED
-        return (min if name == "MIN" else max)(defined, key=lambda value: (type_rank(value), value))
-    if any(type_rank(value) != 4 for value in defined):
+        return (min if name == "MIN" else max)(defined, key=lambda value: (find_type_rank(value), value))
+    if any(find_type_rank(value) != 4 for value in defined):
         return UNDEFINED
     if name == "SUM":
         return sum(defined)

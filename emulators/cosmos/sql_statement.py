@@ -1,20 +1,20 @@
-"""Parser of SELECT statements and their query plans."""
+"""Parser of SELECT statements in Cosmos DB SQL, and the query plans that clients request for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulators.cosmos.sql_expressions import ExpressionReader, SqlExpression, SqlRow, path_expression
-from emulators.cosmos.sql_functions import aggregate_values
+from emulators.cosmos.sql_expressions import ExpressionReader, SqlExpression, SqlRow, build_path_expression
+from emulators.cosmos.sql_functions import compute_aggregate
 from emulators.cosmos.sql_values import UNDEFINED
-from emulators.cosmos.wire import CosmosError, unsupported
+from emulators.cosmos.wire import CosmosError, unsupported_error
 
 _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", "AVG": "Average"}
 
 
 @dataclass(frozen=True)
 class SortKey:
-    """Sort key: path in the document, text in the query, and direction."""
+    """Sort key of an ORDER BY clause: path in the document, text in the query, and direction."""
 
     path: tuple[str | int, ...]
     text: str
@@ -23,21 +23,21 @@ class SortKey:
 
 @dataclass(frozen=True)
 class SqlStatement:
-    """SELECT statement.
+    """Parsed SELECT statement.
 
     Attributes:
-        text: The query.
-        select: Computes the result of a row.
-        select_text: The text between SELECT (and TOP) and FROM.
-        is_value: Whether it is SELECT VALUE.
-        alias: The alias of the document.
-        condition: The WHERE clause, if it has one.
-        condition_text: Its text.
-        sort_keys: The ORDER BY clause.
-        top: The TOP clause.
-        offset: The OFFSET clause.
-        limit: The LIMIT clause.
-        aggregates: The aggregates: names and arguments.
+        text: The text of the query.
+        select: Function that computes the result for a row.
+        select_text: The text between SELECT (or TOP) and FROM.
+        is_value: True for a SELECT VALUE statement, whose results are values instead of objects.
+        alias: The name that the FROM clause gives to the document, such as `c`.
+        condition: Function that evaluates the WHERE clause for a row; None without a WHERE clause.
+        condition_text: The text of the WHERE clause; empty without a WHERE clause.
+        sort_keys: The sort keys of the ORDER BY clause.
+        top: The number in the TOP clause; None without the clause.
+        offset: The number in the OFFSET clause; None without the clause.
+        limit: The number in the LIMIT clause; None without the clause.
+        aggregates: The aggregate calls in the statement: name, and function that computes the argument.
     """
 
     text: str
@@ -55,41 +55,41 @@ class SqlStatement:
 
     @property
     def is_plain(self) -> bool:
-        """Whether partitions can return results in sequence, without a merge by the client."""
+        """True if the client can concatenate the results of the partitions without a merge step."""
         return not self.sort_keys and not self.aggregates and self.top is None and self.offset is None
 
     @property
     def skipped(self) -> int:
-        """Number of results to skip."""
+        """Number of results to skip, from the OFFSET clause."""
         return self.offset or 0
 
     @property
     def max_results(self) -> int | None:
-        """Most results of the statement, if limited."""
+        """Maximum number of results, from the TOP or LIMIT clause; None without such a clause."""
         return self.limit if self.top is None else self.top
 
     def matches(self, document: Mapping[str, Any]) -> bool:
         """Return whether a document matches the WHERE clause."""
         return self.condition is None or self.condition(SqlRow(document)) is True
 
-    def keys(self, document: Mapping[str, Any]) -> list[Any]:
-        """Return the sort keys of a document."""
-        return [path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
+    def compute_sort_keys(self, document: Mapping[str, Any]) -> list[Any]:
+        """Return the values by which ORDER BY sorts a document."""
+        return [build_path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
-    def results(self, document: Mapping[str, Any]) -> list[Any]:
-        """Return the result of a document, an empty list if it is undefined."""
+    def compute_results(self, document: Mapping[str, Any]) -> list[Any]:
+        """Return a list with the query result for a document; an empty list if this result is undefined."""
         value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
-    def aggregate(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the aggregate of documents, an empty list if it is undefined."""
+    def compute_aggregate_results(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return a list with the aggregate over all documents; an empty list if the aggregate is undefined."""
         rows = [SqlRow(document) for document in documents]
-        totals = tuple(aggregate_values(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
+        totals = tuple(compute_aggregate(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
         value = self.select(SqlRow(UNDEFINED, totals))
         return [] if value is UNDEFINED else [value]
 
-    def plan(self) -> dict[str, Any]:
-        """Return the query plan: the steps of the client, and the query for each partition."""
+    def build_plan(self) -> dict[str, Any]:
+        """Build the query plan: how the client merges partitions, and the rewritten query to send to each partition."""
         names = [_AGGREGATE_NAMES[name] for name, _ in self.aggregates]
         return {
             "distinctType": "None",
@@ -102,17 +102,17 @@ class SqlStatement:
             "groupByAliases": [],
             "aggregates": names if self.is_value else [],
             "groupByAliasToAggregateType": {},
-            "rewrittenQuery": self._rewritten(),
+            "rewrittenQuery": self._rewrite_for_partition(),
             "hasSelectValue": self.is_value,
             "hasNonStreamingOrderBy": False,
         }
 
-    def _rewritten(self) -> str:
+    def _rewrite_for_partition(self) -> str:
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
-                raise unsupported("aggregates over partitions other than one SELECT VALUE")
-            return f"SELECT VALUE {self._partial()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
+                raise unsupported_error("aggregates over partitions other than one SELECT VALUE")
+            return f"SELECT VALUE {self._render_partial_aggregate()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
         needed = None if self.max_results is None else self.skipped + self.max_results
         limit = "" if needed is None else f" OFFSET 0 LIMIT {needed}"
         if not self.sort_keys:
@@ -122,18 +122,18 @@ class SqlStatement:
         placeholder = "({documentdb-formattableorderbyquery-filter})"
         where = f" WHERE ({self.condition_text}) AND {placeholder}" if self.condition_text else f" WHERE {placeholder}"
         return (
-            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._payload()} AS payload"  # noqa: S608  parsed by this server
+            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._render_payload()} AS payload"  # noqa: S608  parsed by this server
             f" FROM {self.alias}{where} ORDER BY {order}{limit}"
         )
 
-    def _payload(self) -> str:
+    def _render_payload(self) -> str:
         if self.select_text == "*":
             return self.alias
         if self.is_value:
             return self.select_text[len("VALUE") :]
-        raise unsupported("ORDER BY over partitions with a list of fields; use SELECT * or SELECT VALUE")
+        raise unsupported_error("ORDER BY over partitions with a list of fields; use SELECT * or SELECT VALUE")
 
-    def _partial(self) -> str:
+    def _render_partial_aggregate(self) -> str:
         name, _ = self.aggregates[0]
         call = self.select_text[len("VALUE") :].strip()
         if name == "AVG":
@@ -143,120 +143,120 @@ class SqlStatement:
 
 
 def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
-    """Parse a query.
+    """Parse a SELECT statement in Cosmos DB SQL.
 
     Args:
-        text: The query.
-        parameters: The values of its parameters, by name with @.
+        text: The text of the query.
+        parameters: The values of the query's parameters, by name with @.
 
     Raises:
         CosmosError: 400 if the query is invalid or not supported.
     """
-    return _StatementReader(text, parameters).statement()
+    return _StatementReader(text, parameters).parse_query()
 
 
 class _StatementReader(ExpressionReader):
-    def statement(self) -> SqlStatement:
-        self.expect("SELECT")
-        top = self._count() if self.take_if("TOP") else None
+    def parse_query(self) -> SqlStatement:
+        self.expect_word("SELECT")
+        top = self._parse_row_count() if self.take_if_any("TOP") else None
         self._find_alias()
         start = self.next.start
         is_value = self.next.text.upper() == "VALUE"
-        select = self._select()
+        select = self._parse_select()
         select_text = self.text[start : self.next.start].strip()
-        self._from()
-        condition, condition_text = self._where()
-        sort_keys = self._order_by()
-        offset, limit = self._window()
+        self._parse_from()
+        condition, condition_text = self._parse_where()
+        sort_keys = self._parse_order_by()
+        offset, limit = self._parse_offset_and_limit()
         if self.next.kind != "end":
-            raise self.error()
+            raise self.build_error()
         if self.aggregates and (sort_keys or top is not None or offset is not None):
-            raise unsupported("aggregates with ORDER BY, TOP or OFFSET")
+            raise unsupported_error("aggregates with ORDER BY, TOP or OFFSET")
         return SqlStatement(
             self.text, select, select_text, is_value, self.alias, condition, condition_text,
             sort_keys, top, offset, limit, tuple(self.aggregates),
         )  # fmt: skip
 
     def _find_alias(self) -> None:
-        """Find the document's alias in FROM, which the preceding SELECT clause uses."""
+        """Look ahead to the FROM clause for the name of the document, because the SELECT clause uses this name."""
         start = self.index
         depth = 0
         while self.next.kind != "end":
-            token = self.take()
+            token = self.take_token()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
             if depth == 0 and token.kind == "name" and token.text.upper() == "FROM":
-                self._from_alias()
+                self._parse_alias()
                 self.index = start
                 return
         raise CosmosError(400, "The query has no FROM clause.")
 
-    def _from_alias(self) -> None:
-        self.alias = self.name()
-        if self.take_if("AS") or (
+    def _parse_alias(self) -> None:
+        self.alias = self.parse_name()
+        if self.take_if_any("AS") or (
             self.next.kind == "name" and self.next.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
         ):
-            self.alias = self.name()
+            self.alias = self.parse_name()
 
-    def _from(self) -> None:
-        self.expect("FROM")
-        self._from_alias()
+    def _parse_from(self) -> None:
+        self.expect_word("FROM")
+        self._parse_alias()
 
-    def _select(self) -> SqlExpression:
-        if self.take_if("*"):
+    def _parse_select(self) -> SqlExpression:
+        if self.take_if_any("*"):
             return lambda row: row.document
-        if self.take_if("VALUE"):
-            return self.expression()
-        fields = [self._field(1)]
-        while self.take_if(","):
-            fields.append(self._field(len(fields) + 1))
+        if self.take_if_any("VALUE"):
+            return self.parse_expression()
+        fields = [self._parse_selected_field(1)]
+        while self.take_if_any(","):
+            fields.append(self._parse_selected_field(len(fields) + 1))
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
-    def _field(self, number: int) -> tuple[str, SqlExpression]:
+    def _parse_selected_field(self, number: int) -> tuple[str, SqlExpression]:
         start = self.index
-        part = self.expression()
+        part = self.parse_expression()
         last = self.tokens[self.index - 1]
-        if self.take_if("AS"):
-            return self.name(), part
+        if self.take_if_any("AS"):
+            return self.parse_name(), part
         is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.index - start > 1
         return (last.text if is_path else f"${number}"), part
 
-    def _where(self) -> tuple[SqlExpression | None, str]:
-        if not self.take_if("WHERE"):
+    def _parse_where(self) -> tuple[SqlExpression | None, str]:
+        if not self.take_if_any("WHERE"):
             return None, ""
         start = self.next.start
-        condition = self.expression()
+        condition = self.parse_expression()
         return condition, self.text[start : self.next.start].strip()
 
-    def _order_by(self) -> tuple[SortKey, ...]:
-        if not self.take_if("ORDER"):
+    def _parse_order_by(self) -> tuple[SortKey, ...]:
+        if not self.take_if_any("ORDER"):
             return ()
-        self.expect("BY")
-        keys = [self._sort_key()]
-        while self.take_if(","):
-            keys.append(self._sort_key())
+        self.expect_word("BY")
+        keys = [self._parse_sort_key()]
+        while self.take_if_any(","):
+            keys.append(self._parse_sort_key())
         return tuple(keys)
 
-    def _sort_key(self) -> SortKey:
+    def _parse_sort_key(self) -> SortKey:
         start = self.next.start
         if self.next.text != self.alias:
-            raise self.error()
-        self.take()
-        path = self.path()
+            raise self.build_error()
+        self.take_token()
+        path = self.parse_path()
         text = self.text[start : self.tokens[self.index - 1].end]
-        descending = self.take_if("DESC")
+        descending = self.take_if_any("DESC")
         if not descending:
-            self.take_if("ASC")
+            self.take_if_any("ASC")
         return SortKey(path, text, descending)
 
-    def _window(self) -> tuple[int | None, int | None]:
-        if not self.take_if("OFFSET"):
+    def _parse_offset_and_limit(self) -> tuple[int | None, int | None]:
+        if not self.take_if_any("OFFSET"):
             return None, None
-        offset = self._count()
-        self.expect("LIMIT")
-        return offset, self._count()
+        offset = self._parse_row_count()
+        self.expect_word("LIMIT")
+        return offset, self._parse_row_count()
 
-    def _count(self) -> int:
-        token = self.take()
+    def _parse_row_count(self) -> int:
+        token = self.take_token()
         value = self.parameters.get(token.text) if token.kind == "parameter" else token.text
         if not str(value).isdecimal():
             raise CosmosError(400, f"'{token.text}' is not a valid number for TOP, OFFSET or LIMIT.")

@@ -1,11 +1,11 @@
-"""Comparison and sort order of Cosmos SQL values: JSON values and undefined."""
+"""Comparison and sort order of values in Cosmos DB SQL: JSON values, and undefined for a missing property."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 
 class Undefined:
-    """Value of a missing property."""
+    """Type of the value of a missing property."""
 
     def __repr__(self) -> str:
         return "undefined"
@@ -16,21 +16,21 @@ UNDEFINED: Final = Undefined()
 _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 4, str: 5, list: 6}
 
 
-def type_rank(value: Any) -> int:
-    """Return the rank of a value's type: undefined, null, booleans, numbers, strings, arrays, objects."""
+def find_type_rank(value: Any) -> int:
+    """Return the rank of a value's type in sort order: undefined, null, boolean, number, string, array, object."""
     return _RANKS.get(type(value), 7)
 
 
 def compare_equal(left: Any, right: Any) -> Any:
-    """Compare for equality: undefined if one side is undefined, false for different types."""
+    """Evaluate `left = right`: undefined if an operand is undefined, false if the types differ."""
     if left is UNDEFINED or right is UNDEFINED:
         return UNDEFINED
     return are_equal(left, right)
 
 
 def are_equal(left: Any, right: Any) -> bool:
-    """Return whether two defined values are equal, including nested values."""
-    if type_rank(left) != type_rank(right):
+    """Return whether two defined values are equal, including all nested values."""
+    if find_type_rank(left) != find_type_rank(right):
         return False
     if isinstance(left, list):
         return len(left) == len(right) and all(map(are_equal, left, right))
@@ -39,9 +39,9 @@ def are_equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def compare(left: Any, right: Any) -> int | None:
-    """Compare for order: negative, 0 or positive; None for different or unordered types."""
-    if type_rank(left) != type_rank(right) or type_rank(left) not in (1, 2, 4, 5):
+def compare_values(left: Any, right: Any) -> int | None:
+    """Compare two values for `<` and `>`: negative, 0 or positive; None if the types differ or have no order."""
+    if find_type_rank(left) != find_type_rank(right) or find_type_rank(left) not in (1, 2, 4, 5):
         return None
     if left is None:
         return 0
@@ -49,15 +49,15 @@ def compare(left: Any, right: Any) -> int | None:
 
 
 def compare_sort_keys(left: Sequence[Any], right: Sequence[Any], descending: Sequence[bool]) -> int:
-    """Compare two lists of sort keys, including mixed types.
+    """Compare two rows by their sort keys; return a negative number, 0 or a positive number.
 
     Args:
-        left: The keys of one row.
-        right: The keys of the other.
-        descending: The direction of each key.
+        left: The sort keys of one row; the values may have different types.
+        right: The sort keys of the other row.
+        descending: For each sort key, True if the order is descending.
     """
     for one, other, down in zip(left, right, descending, strict=True):
-        result = type_rank(one) - type_rank(other) or compare(one, other) or 0
+        result = find_type_rank(one) - find_type_rank(other) or compare_values(one, other) or 0
         if result:
             return -result if down else result
     return 0

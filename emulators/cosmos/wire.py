@@ -1,4 +1,4 @@
-"""Requests, replies and errors of the REST protocol."""
+"""Requests, replies and errors of the Cosmos DB REST protocol, independent of the web framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 MAX_BYTES = 2 * 1024 * 1024
-"""The largest document, and the largest request body, in bytes."""
+"""Maximum size in bytes of a document and of a request body."""
 
 CODES = {
     400: "BadRequest",
@@ -29,13 +29,13 @@ CODES = {
 
 
 class CosmosError(Exception):
-    """Error reply to a request.
+    """Error with which the test server replies to a request.
 
     Args:
-        status: The HTTP status.
-        message: The message of the error body.
-        substatus: The sub-status; 0 for none.
-        retry_after_ms: The retry delay in milliseconds.
+        status: The HTTP status of the reply.
+        message: The message in the body of the reply.
+        substatus: The sub-status of the reply (header `x-ms-substatus`); 0 for none.
+        retry_after_ms: The time in milliseconds after which the client should retry; None for none.
     """
 
     def __init__(self, status: int, message: str, substatus: int = 0, retry_after_ms: int | None = None) -> None:
@@ -45,8 +45,8 @@ class CosmosError(Exception):
         self.substatus = substatus
         self.retry_after_ms = retry_after_ms
 
-    def reply(self) -> "CosmosReply":
-        """Return the reply with the error body and headers."""
+    def build_reply(self) -> "CosmosReply":
+        """Build the HTTP reply that reports the error."""
         body = {"code": CODES.get(self.status, "Error"), "message": f"Message: {self.message}"}
         headers = {"x-ms-substatus": str(self.substatus), "x-ms-request-charge": "1.0"}
         if self.retry_after_ms is not None:
@@ -54,21 +54,21 @@ class CosmosError(Exception):
         return CosmosReply(self.status, body, headers)
 
 
-def unsupported(feature: str) -> CosmosError:
+def unsupported_error(feature: str) -> CosmosError:
     """Return the error for a feature that this test server does not implement."""
     return CosmosError(400, f"the Cosmos test server does not implement {feature}")
 
 
 @dataclass(frozen=True)
 class CosmosRequest:
-    """Parsed request.
+    """Parsed request of a client.
 
     Attributes:
         method: The HTTP method.
-        segments: The segments of the path, percent-decoded.
-        headers: The headers, names in lower case.
-        body: The body's bytes.
-        operation: The operation, such as `create_item` or `batch`.
+        segments: The percent-decoded segments of the path.
+        headers: The headers by name in lower case.
+        body: The body as bytes.
+        operation: The name of the requested operation, such as `create_item` or `batch`.
     """
 
     method: str
@@ -79,43 +79,43 @@ class CosmosRequest:
 
     @property
     def database(self) -> str | None:
-        """Name or resource id of the database in the path, if any."""
+        """Name or resource id of the database in the path; None if the path names no database."""
         return self.segments[1] if self.segments[:1] == ("dbs",) and len(self.segments) > 1 else None
 
     @property
     def container(self) -> str | None:
-        """Name or resource id of the container in the path, if any."""
+        """Name or resource id of the container in the path; None if the path names no container."""
         return self.segments[3] if self.segments[2:3] == ("colls",) and len(self.segments) > 3 else None
 
     @property
     def item(self) -> str | None:
-        """Id of the item in the path, if any."""
+        """Id of the item in the path; None if the path names no item."""
         return self.segments[5] if self.segments[4:5] == ("docs",) and len(self.segments) > 5 else None
 
     @property
     def is_write(self) -> bool:
-        """Whether the operation changes data."""
+        """True if the operation changes data."""
         return self.operation in WRITES
 
     @cached_property
     def json(self) -> Any:
-        """JSON value of the body.
+        """Body of the request, parsed as JSON.
 
         Raises:
-            CosmosError: 400 if it is not JSON.
+            CosmosError: 400 if the body is not JSON.
         """
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
             raise CosmosError(400, f"The request body is not valid JSON: {error}") from error
 
-    def header(self, name: str, default: str = "") -> str:
-        """Return a header's value by its lower-case name."""
+    def read_header(self, name: str, default: str = "") -> str:
+        """Return the value of the header `name` (in lower case); `default` if the request has no such header."""
         return self.headers.get(name, default)
 
-    def flag(self, name: str) -> bool:
-        """Return whether a header is set to true, in any letter case."""
-        return self.header(name).lower() == "true"
+    def has_flag(self, name: str) -> bool:
+        """Return whether the header `name` has the value `true`, in any letter case."""
+        return self.read_header(name).lower() == "true"
 
 
 ITEM_WRITES = frozenset({"create_item", "upsert_item", "replace_item", "patch_item", "delete_item", "batch"})
@@ -131,14 +131,14 @@ WRITES = ITEM_WRITES | {
 
 @dataclass
 class CosmosReply:
-    """Reply: status, body (JSON value, encoded bytes or None) and headers."""
+    """HTTP reply: status, body (JSON value, encoded bytes, or None for no body) and headers."""
 
     status: int
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
 
     def encode_body(self) -> bytes:
-        """Return the body as bytes."""
+        """Return the body of the reply as bytes."""
         if self.body is None:
             return b""
         return self.body if isinstance(self.body, bytes) else orjson.dumps(self.body)
@@ -171,28 +171,28 @@ _QUERIES = {"create_database": "query_databases", "create_container": "query_con
 
 
 def classify_request(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
-    """Return the operation of a request.
+    """Determine the operation that a client requests, from method, path and headers of the request.
 
     Args:
         method: The HTTP method.
-        segments: The segments of the path.
-        headers: The headers, names in lower case.
+        segments: The percent-decoded segments of the path.
+        headers: The headers by name in lower case.
 
     Returns:
         The name of the operation, or `unknown`.
     """
     pattern = "/".join(part if index % 2 == 0 else "*" for index, part in enumerate(segments))
     operation = _OPERATIONS_BY_PATH.get((method, pattern), "unknown")
-    if _is_true(headers, "x-ms-cosmos-is-query-plan-request"):
+    if _has_true_header(headers, "x-ms-cosmos-is-query-plan-request"):
         return "query_plan"
-    if _is_true(headers, "x-ms-documentdb-isquery"):
+    if _has_true_header(headers, "x-ms-documentdb-isquery"):
         return _QUERIES.get(operation, operation)
     if operation != "create_item":
         return operation
-    if _is_true(headers, "x-ms-cosmos-is-batch-request"):
+    if _has_true_header(headers, "x-ms-cosmos-is-batch-request"):
         return "batch"
-    return "upsert_item" if _is_true(headers, "x-ms-documentdb-is-upsert") else "create_item"
+    return "upsert_item" if _has_true_header(headers, "x-ms-documentdb-is-upsert") else "create_item"
 
 
-def _is_true(headers: Mapping[str, str], name: str) -> bool:
+def _has_true_header(headers: Mapping[str, str], name: str) -> bool:
     return headers.get(name, "").lower() == "true"

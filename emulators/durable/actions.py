@@ -1,4 +1,4 @@
-"""Actions that an orchestrator requests, in the format of the Durable Functions SDK for Python (schemas 2 and 3)."""
+"""Actions that an orchestrator function requests, in the JSON format of the Durable Functions SDK (schemas 2 and 3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -8,7 +8,7 @@ type Action = Mapping[str, Any]
 
 
 class ActionType(IntEnum):
-    """Action numbers of the SDK."""
+    """Kinds of actions with the numbers that the Durable Functions SDK assigns to them."""
 
     CALL_ACTIVITY = 0
     CALL_ACTIVITY_WITH_RETRY = 1
@@ -37,25 +37,25 @@ UNSUPPORTED = {
 _COMPOUND = frozenset({ActionType.WHEN_ANY, ActionType.WHEN_ALL})
 
 
-def flatten(actions: Iterable[Action]) -> Iterator[Action]:
-    """Yield single actions in the order in which the SDK numbers their tasks."""
+def flatten_actions(actions: Iterable[Action]) -> Iterator[Action]:
+    """Yield the single actions in the order of their task ids, also those inside ``task_all`` and ``task_any``."""
     for action in actions:
-        if read_type(action) in _COMPOUND:
-            yield from flatten(action["compoundActions"])
+        if read_action_type(action) in _COMPOUND:
+            yield from flatten_actions(action["compoundActions"])
         else:
             yield action
 
 
-def read_type(action: Action) -> ActionType:
-    """Return the type of an action.
+def read_action_type(action: Action) -> ActionType:
+    """Return the kind of an action, such as a call of an activity or a timer.
 
     Raises:
-        ValueError: the action is unknown; a later SDK wrote it.
+        ValueError: the kind is unknown, for example because a newer SDK wrote the action.
     """
     return ActionType(action["actionType"])
 
 
-def signature(action: Action) -> str:
-    """Return the kind and name of an action, which must be the same in every replay."""
+def format_action_signature(action: Action) -> str:
+    """Return the kind and the function name of an action as text; a replay must request actions with the same texts."""
     name = action.get("functionName") or action.get("externalEventName") or ""
-    return f"{read_type(action).name.lower()}({name})"
+    return f"{read_action_type(action).name.lower()}({name})"

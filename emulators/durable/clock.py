@@ -1,4 +1,4 @@
-"""Clock of the engine, which tests replace."""
+"""Clock of the Durable Task engine; tests replace the clock to control timers."""
 
 import asyncio
 from datetime import datetime
@@ -7,30 +7,30 @@ from typing import Protocol
 from shared.timestamps import now
 
 _LONGEST_SECONDS = 1.0
-"""Another process may start an orchestration in the same file, and the system clock may change."""
+"""Longest wait: another process may start an orchestration in the same file, and the system clock may change."""
 
 
 class Clock(Protocol):
-    """Current time and waiting for an instant."""
+    """Port to a clock that returns the current time and waits for a due time."""
 
     def now(self) -> datetime:
-        """Return the current instant, in UTC."""
+        """Return the current time in UTC."""
         ...
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the instant or the wake event, or shorter."""
+        """Wait until the time ``due`` or until the event ``wake`` is set; the call may return earlier."""
         ...
 
 
 class SystemClock:
-    """System clock."""
+    """Clock of the operating system."""
 
     def now(self) -> datetime:
-        """Return the current instant, in UTC."""
+        """Return the current time in UTC."""
         return now()
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the instant, the wake event or one second."""
+        """Wait until the time ``due``, until the event ``wake`` is set, or for one second, whichever comes first."""
         seconds = _LONGEST_SECONDS
         if due is not None:
             seconds = min(seconds, max(0.0, (due - now()).total_seconds()))

@@ -1,4 +1,7 @@
-"""Engine that runs turns of orchestrations and activities within the concurrency limits of host.json."""
+"""Engine that runs orchestrations: their turns (replays of the orchestrator function) and their activities.
+
+Settings of host.json limit the numbers of concurrent turns and activities.
+"""
 
 import asyncio
 import functools
@@ -16,24 +19,24 @@ from emulators.durable.store import OrchestrationStore
 from shared.observability.logs import fields, get_logger
 
 DEFAULT_HUB = "TestHubName"
-"""Default of the extension for an app without a site name."""
+"""Name of the task hub of an app without a site name, as in the Durable Task extension."""
 
 DEFAULT_CONCURRENCY = 10
 _LOGGER = get_logger("emulators.durable")
 _RETRY_SECONDS = 1.0
 _CANCEL_SECONDS = 1.0
-"""Limits the wait for functions that ignore their cancellation."""
+"""Maximum time to wait for functions of the app that ignore their cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
 class DurableSettings:
-    """Task hub and concurrency limits.
+    """Settings of the Durable Task emulator, from host.json.
 
     Attributes:
-        hub: name of the task hub, part of management URLs.
-        max_activities: most activities that run concurrently.
-        max_orchestrators: most orchestrators that are replayed concurrently.
-        version: the version of an orchestration that is started without one.
+        hub: name of the task hub, which management URLs contain.
+        max_activities: maximum number of activities that run concurrently.
+        max_orchestrators: maximum number of orchestrators that are replayed concurrently.
+        version: version of each orchestration that is started without a version.
     """
 
     hub: str = DEFAULT_HUB
@@ -43,7 +46,10 @@ class DurableSettings:
 
 
 class DurableEngine:
-    """Runner of the orchestrations of a store until the host stops; the next start continues unfinished ones."""
+    """Engine that runs stored orchestrations until the host stops.
+
+    Unfinished orchestrations continue after the next start of the host.
+    """
 
     def __init__(
         self,
@@ -64,11 +70,11 @@ class DurableEngine:
         self._last_activity = 0
 
     def wake(self) -> None:
-        """Notify the engine of new work."""
+        """Notify the engine that orchestrators or activities may be ready to run."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Run orchestrations until the host stops; cancelled activities run again after the next start."""
+        """Run orchestrations until the host stops; a cancelled activity runs again after the next start of the host."""
         stop = asyncio.create_task(self._wake_on_stop())
         try:
             while not self._stopping.is_set():
@@ -76,19 +82,19 @@ class DurableEngine:
                 await self._clock.wait(await self._start_ready_work(), self._wake)
         finally:
             stop.cancel()
-            await self._cancel_running()
+            await self._cancel_running_tasks()
 
     async def _wake_on_stop(self) -> None:
         await self._stopping.wait()
         self._wake.set()
 
     async def _start_ready_work(self) -> datetime | None:
-        """Start all ready turns and activities and return when the next timer is due."""
+        """Start ready orchestrators and activities, within the limits; return the due time of the next timer."""
         at = self._clock.now()
         try:
             await self._start_turns(at)
             await self._start_activities()
-            return await self._store.next_due(at)
+            return await self._store.find_next_due(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
             await self._stopping.wait_for(_RETRY_SECONDS)
@@ -98,13 +104,13 @@ class DurableEngine:
         free = self._settings.max_orchestrators - len(self._running_turns)
         if free <= 0:
             return
-        find_ready = await self._store.find_ready(at, self._settings.max_orchestrators)
-        for instance in [instance for instance in find_ready if instance not in self._running_turns][:free]:
-            task = asyncio.create_task(self._turns(instance))
+        ready = await self._store.find_ready_instances(at, self._settings.max_orchestrators)
+        for instance in [instance for instance in ready if instance not in self._running_turns][:free]:
+            task = asyncio.create_task(self._run_turns(instance))
             self._running_turns[instance] = task
-            task.add_done_callback(functools.partial(self._on_turns_done, instance))
+            task.add_done_callback(functools.partial(self._remove_turn_task, instance))
 
-    def _on_turns_done(self, instance: str, _task: asyncio.Task[None]) -> None:
+    def _remove_turn_task(self, instance: str, _task: asyncio.Task[None]) -> None:
         del self._running_turns[instance]
         self._wake.set()
 
@@ -112,35 +118,35 @@ class DurableEngine:
         free = self._settings.max_activities - len(self._running_activities)
         if free <= 0:
             return
-        for pending in await self._store.activities(self._last_activity, free):
+        for pending in await self._store.list_activities(self._last_activity, free):
             self._last_activity = pending.number
             task = asyncio.create_task(self._complete_activity(pending))
             self._running_activities.add(task)
-            task.add_done_callback(self._on_activity_done)
+            task.add_done_callback(self._remove_activity_task)
 
-    def _on_activity_done(self, task: asyncio.Task[None]) -> None:
+    def _remove_activity_task(self, task: asyncio.Task[None]) -> None:
         self._running_activities.discard(task)
         self._wake.set()
 
-    async def _turns(self, instance: str) -> None:
-        """Run turns of an instance while it has messages."""
+    async def _run_turns(self, instance: str) -> None:
+        """Run turns (replays) of an orchestration instance until no message to the instance can be delivered."""
         while not self._stopping.is_set():
             try:
-                if not await self._turn(instance):
+                if not await self._run_turn(instance):
                     return
             except Exception:
-                # Also covers defects of this engine: this instance is retried, and the others continue.
+                # A defect of this engine must not stop other instances; this instance is retried.
                 _LOGGER.exception("a turn of an orchestration failed", extra=fields(instance=instance))
                 await self._stopping.wait_for(_RETRY_SECONDS)
                 return
 
-    async def _turn(self, instance: str) -> bool:
+    async def _run_turn(self, instance: str) -> bool:
         at = self._clock.now()
         work = await self._store.load_turn_input(instance, at)
         if work is None:
             return False
         turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.names, at)
-        stored = await self._store.commit(work, turn, at)
+        stored = await self._store.commit_turn(work, turn, at)
         if stored and turn.status is OrchestrationStatus.FAILED:
             where = fields(instance=instance, function=work.instance.start.name)
             _LOGGER.error("an orchestration failed: %s", turn.output, extra=where)
@@ -161,11 +167,11 @@ class DurableEngine:
                 extra=fields(function=activity.name, instance=activity.instance, exception=failure.stack_trace),
             )
             reason = f"Activity function '{activity.name}' failed: {failure}"
-            return events.task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
-        return events.task_completed(activity.task, result, self._clock.now())
+            return events.build_task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
+        return events.build_task_completed(activity.task, result, self._clock.now())
 
     async def _store_with_retry(self, store: Callable[[], Awaitable[None]]) -> None:
-        """Repeat a write until it succeeds; a lost result would block its orchestration."""
+        """Repeat a write until the store accepts it, because an orchestration would wait forever for a lost result."""
         while not self._stopping.is_set():
             try:
                 await store()
@@ -175,7 +181,7 @@ class DurableEngine:
             else:
                 return
 
-    async def _cancel_running(self) -> None:
+    async def _cancel_running_tasks(self) -> None:
         running = [*self._running_turns.values(), *self._running_activities]
         for task in running:
             task.cancel()

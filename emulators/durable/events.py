@@ -1,4 +1,4 @@
-"""Events of a history in the format of the SDK, and the documents that show an instance and its history."""
+"""Events in the history of an orchestration, and the JSON status of an instance, in the formats of the SDK."""
 
 import json
 from collections.abc import Iterable
@@ -54,19 +54,19 @@ _COPIED = ("Reason", "Details", "OrchestrationStatus", "FireAt")
 _OUTPUTS = ("Result", "Input")
 
 
-def event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
-    """Return an event; ``number`` is the task id if the event schedules a task."""
+def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
+    """Build a history event; ``number`` is the task id if the event schedules a task, else ``NO_ID``."""
     return {"EventType": int(kind), "EventId": number, "Timestamp": rfc3339(at), **members}
 
 
-def execution_started(start: NewInstance, at: datetime) -> Event:
-    """Return the second event of every history."""
+def build_execution_started(start: NewInstance, at: datetime) -> Event:
+    """Build the event ExecutionStarted, which is the second event in the history of every orchestration."""
     parent = start.parent and {
         "Name": None,
         "TaskScheduleId": start.parent.task,
         "OrchestrationInstance": {"InstanceId": start.parent.instance, "ExecutionId": start.parent.execution},
     }
-    return event(
+    return build_event(
         EventType.EXECUTION_STARTED,
         at,
         Name=start.name,
@@ -77,55 +77,55 @@ def execution_started(start: NewInstance, at: datetime) -> Event:
     )
 
 
-def task_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Return the event of a completed activity; the result is JSON text."""
-    return event(EventType.TASK_COMPLETED, at, TaskScheduledId=task, Result=result)
+def build_task_completed(task: int, result: str | None, at: datetime) -> Event:
+    """Build the history event of a completed activity; its result is JSON text."""
+    return build_event(EventType.TASK_COMPLETED, at, TaskScheduledId=task, Result=result)
 
 
-def task_failed(task: int, reason: str, details: str, at: datetime) -> Event:
-    """Return the event of a failed activity."""
-    return event(EventType.TASK_FAILED, at, TaskScheduledId=task, Reason=reason, Details=details)
+def build_task_failed(task: int, reason: str, details: str, at: datetime) -> Event:
+    """Build the history event of a failed activity."""
+    return build_event(EventType.TASK_FAILED, at, TaskScheduledId=task, Reason=reason, Details=details)
 
 
-def sub_orchestration_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Return the event of a completed sub-orchestration; the result is JSON text."""
-    return event(EventType.SUB_ORCHESTRATION_COMPLETED, at, TaskScheduledId=task, Result=result)
+def build_sub_orchestration_completed(task: int, result: str | None, at: datetime) -> Event:
+    """Build the history event of a completed sub-orchestration; its result is JSON text."""
+    return build_event(EventType.SUB_ORCHESTRATION_COMPLETED, at, TaskScheduledId=task, Result=result)
 
 
-def sub_orchestration_failed(task: int, reason: str, at: datetime) -> Event:
-    """Return the event of a failed sub-orchestration."""
-    return event(EventType.SUB_ORCHESTRATION_FAILED, at, TaskScheduledId=task, Reason=reason, Details="")
+def build_sub_orchestration_failed(task: int, reason: str, at: datetime) -> Event:
+    """Build the history event of a failed sub-orchestration."""
+    return build_event(EventType.SUB_ORCHESTRATION_FAILED, at, TaskScheduledId=task, Reason=reason, Details="")
 
 
-def timer_fired(task: int, due: datetime) -> Event:
-    """Return the event of a fired timer, with its due time."""
-    return event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=rfc3339(due))
+def build_timer_fired(task: int, due: datetime) -> Event:
+    """Build the history event of a timer that reached its due time."""
+    return build_event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=rfc3339(due))
 
 
-def event_raised(name: str, data: str | None, at: datetime) -> Event:
-    """Return an external event; its data is JSON text."""
-    return event(EventType.EVENT_RAISED, at, Name=name, Input=data)
+def build_event_raised(name: str, data: str | None, at: datetime) -> Event:
+    """Build the history event of an external event; its data is JSON text."""
+    return build_event(EventType.EVENT_RAISED, at, Name=name, Input=data)
 
 
-def status_document(
+def build_status_document(
     instance: Instance, *, show_input: bool, history: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Return the status document; times have whole seconds, as in the extension."""
+    """Build the JSON status of an orchestration instance; times are cut to seconds, as in the real extension."""
     shown = {
         "name": instance.start.name,
         "instanceId": instance.start.instance,
         "runtimeStatus": str(instance.status),
-        "input": _value(instance.start.input) if show_input else None,
-        "customStatus": _value(instance.custom_status),
-        "output": _value(instance.output),
-        "createdTime": _to_second(instance.created),
-        "lastUpdatedTime": _to_second(instance.updated),
+        "input": _parse_json_text(instance.start.input) if show_input else None,
+        "customStatus": _parse_json_text(instance.custom_status),
+        "output": _parse_json_text(instance.output),
+        "createdTime": _format_to_second(instance.created),
+        "lastUpdatedTime": _format_to_second(instance.updated),
     }
     return shown if history is None else shown | {"historyEvents": history}
 
 
-def history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
-    """Return the history for a status document, without internal events."""
+def build_history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
+    """Build the list of history events in the JSON status of an instance, without events that only the SDK needs."""
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []
     for event in map(json.loads, texts):
@@ -134,12 +134,14 @@ def history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[st
             scheduled[event["EventId"]] = event
         elif kind in _NAMES:
             shown.append(
-                _history_entry(kind, event, scheduled.get(event.get("TaskScheduledId", -1)), show_output=show_output)
+                _build_history_entry(
+                    kind, event, scheduled.get(event.get("TaskScheduledId", -1)), show_output=show_output
+                )
             )
     return shown
 
 
-def _history_entry(
+def _build_history_entry(
     kind: EventType, event: dict[str, Any], scheduled: dict[str, Any] | None, *, show_output: bool
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"EventType": _NAMES[kind]}
@@ -151,13 +153,13 @@ def _history_entry(
         entry |= {"FunctionName": scheduled["Name"], "ScheduledTime": scheduled["Timestamp"]}
     entry |= {name: event[name] for name in _COPIED if name in event}
     if show_output:
-        entry |= {name: _value(event[name]) for name in _OUTPUTS if name in event}
+        entry |= {name: _parse_json_text(event[name]) for name in _OUTPUTS if name in event}
     return entry | {"Timestamp": event["Timestamp"]}
 
 
-def _value(text: str | None) -> Any:
+def _parse_json_text(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _to_second(instant: datetime) -> str:
+def _format_to_second(instant: datetime) -> str:
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,15 +1,16 @@
-"""Composition of the emulator: the object that a host starts for an app with Durable Functions."""
+"""Entry point of the Durable Task emulator: one object, which the local Functions host creates and runs."""
 
 import fcntl
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from emulators.durable.clock import SystemClock
 from emulators.durable.engine import DurableEngine, DurableSettings
-from emulators.durable.functions import app_functions_from
-from emulators.durable.management import Management
+from emulators.durable.functions import select_app_functions
+from emulators.durable.management import InstanceFilter, Management
 from emulators.durable.management_urls import ManagementUrls, load_system_key
 from emulators.durable.ports import (
     DurableFunction,
@@ -30,12 +31,12 @@ _FILE = "durable.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class HostPorts[F: DurableFunction]:
-    """Services of the host that the emulator uses.
+    """Functions of the local Functions host that the Durable Task emulator calls.
 
     Attributes:
-        invoke: calls a function of the app.
-        open_database: opens the SQLite file.
-        check_writable: checks that the SQLite file accepts writes.
+        invoke: calls a function of the app and returns its result.
+        open_database: opens the SQLite file of orchestrations.
+        check_writable: raises sqlite3.Error if the SQLite file does not accept writes.
         may_manage: returns whether a caller may use the management API.
     """
 
@@ -46,15 +47,15 @@ class HostPorts[F: DurableFunction]:
 
 
 class DurableExtension[F: DurableFunction]:
-    """Durable Task emulator of one host.
+    """Durable Task emulator for one local Functions host.
 
     Args:
         functions: all functions of the app.
-        ports: services of the host.
-        data_dir: folder of all state.
-        origin: address of the host.
-        settings: the task hub and its limits.
-        stopping: set when the host stops.
+        ports: functions of the host that the emulator calls.
+        data_dir: folder for the SQLite file, the system key and the lock file.
+        origin: scheme, host name and port of the host, for management URLs.
+        settings: name of the task hub, and concurrency limits.
+        stopping: signal that the host is stopping.
     """
 
     def __init__(
@@ -69,20 +70,24 @@ class DurableExtension[F: DurableFunction]:
         self._data_dir = data_dir
         self._ports = ports
         self._stopping = stopping
-        app = app_functions_from(functions, ports.invoke, settings.version)
+        app = select_app_functions(functions, ports.invoke, settings.version)
         self._urls = ManagementUrls(origin, settings.hub, load_system_key(data_dir / "durable.key"))
         clock = SystemClock()
         self._store = OrchestrationStore(ports.open_database(data_dir / _FILE, SCHEMA))
         self._engine = DurableEngine(self._store, app, settings, clock, stopping)
-        management = Management(self._store, clock, self._engine.wake)
-        self.webhooks = Webhooks(management, self._urls, app.names, ports.may_manage)
+        self._clock = clock
+        self._management = Management(self._store, clock, self._engine.wake)
+        self.webhooks = Webhooks(self._management, self._urls, app.names, ports.may_manage)
 
-    def client_bindings(self, function: F) -> dict[str, str]:
-        """Return the values of a function's durable client bindings, as JSON texts by name."""
-        return {name: self._urls.binding(hub) for name, hub in function.clients.items()}
+    def build_client_bindings(self, function: F) -> dict[str, str]:
+        """Return the JSON text for each ``durableClient`` binding of a function, by binding name."""
+        return {name: self._urls.build_client_binding(hub) for name, hub in function.clients.items()}
 
     async def run(self) -> None:
-        """Run orchestrations until the host stops; of several hosts on one folder, only one runs them."""
+        """Run orchestrations until the host stops.
+
+        If several hosts share a data directory, only one of them runs orchestrations.
+        """
         descriptor = os.open(self._data_dir / "durable.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if await self._acquire_lock(descriptor):
@@ -90,20 +95,28 @@ class DurableExtension[F: DurableFunction]:
         finally:
             os.close(descriptor)
 
-    async def check(self) -> None:
-        """Check that the history file accepts writes.
+    async def check_database(self) -> None:
+        """Check that the SQLite file of orchestrations accepts writes.
 
         Raises:
             sqlite3.Error: the file does not accept writes.
         """
         await self._ports.check_writable(self._data_dir / _FILE)
 
+    async def purge_ended(self, age: timedelta) -> int:
+        """Delete ended orchestrations that were started more than ``age`` ago; return their number.
+
+        Raises:
+            sqlite3.Error: the file does not accept writes.
+        """
+        return await self._management.purge_all(InstanceFilter(created_to=self._clock.now() - age))
+
     async def close(self) -> None:
-        """Close the file."""
+        """Close the SQLite file of orchestrations."""
         await self._store.close()
 
     async def _acquire_lock(self, descriptor: int) -> bool:
-        """Wait for the lock of this folder; return False if this host stops before it has the lock."""
+        """Wait for the lock of the data directory; return False if this host stops while it waits."""
         is_logged = False
         while not self._stopping.is_set():
             try:
@@ -119,6 +132,6 @@ class DurableExtension[F: DurableFunction]:
 
 
 def uses_durable_functions(functions: Iterable[DurableFunction]) -> bool:
-    """Return whether an app uses Durable Functions."""
+    """Return whether an app has an orchestrator, an activity or a durable client binding."""
     kinds = {"orchestrationTrigger", "activityTrigger"}
     return any(function.kind in kinds or function.clients for function in functions)

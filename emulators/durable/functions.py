@@ -1,4 +1,4 @@
-"""Calls of the app's orchestrators and activities."""
+"""Port and adapter through which the Durable Task engine calls the orchestrators and activities of the app."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,15 +12,15 @@ _PREFIX = re.compile(r"\b\w++: ")
 
 
 class FunctionRunner(Protocol):
-    """Functions that the engine calls."""
+    """Port through which the engine calls the orchestrators and activities of the app."""
 
     @property
     def names(self) -> FunctionNames:
-        """Names of the orchestrators and activities."""
+        """Names of the orchestrators and activities of the app."""
         ...
 
     async def run_orchestrator(self, name: str, context: str) -> str:
-        """Call an orchestrator with its context and return its state, both JSON texts.
+        """Call an orchestrator with its context (JSON text); return the actions that it requests as JSON text.
 
         Raises:
             OrchestratorFailed: the orchestrator raised an exception.
@@ -28,7 +28,7 @@ class FunctionRunner(Protocol):
         ...
 
     async def run_activity(self, name: str, given: str) -> str | None:
-        """Call an activity with its input and return its result, both JSON texts.
+        """Call an activity with its input (JSON text); return its result as JSON text, None if it returns nothing.
 
         Raises:
             FunctionCallError: the activity raised an exception.
@@ -38,7 +38,7 @@ class FunctionRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AppFunctions[F: DurableFunction]:
-    """Orchestrators and activities of the app that the host has loaded."""
+    """Orchestrators and activities of the app, by name, which are called through the local Functions host."""
 
     orchestrators: Mapping[str, F]
     activities: Mapping[str, F]
@@ -47,11 +47,11 @@ class AppFunctions[F: DurableFunction]:
 
     @property
     def names(self) -> FunctionNames:
-        """Names of the orchestrators and activities."""
+        """Names of the orchestrators and activities of the app."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 
     async def run_orchestrator(self, name: str, context: str) -> str:
-        """Call an orchestrator."""
+        """Call an orchestrator through the local Functions host."""
         function = self.orchestrators.get(name)
         if function is None:
             raise OrchestratorFailed(f"the app no longer has the orchestrator {name}")
@@ -61,21 +61,23 @@ class AppFunctions[F: DurableFunction]:
             # The SDK wraps the state in its own Exception, and the worker library prefixes the class name.
             raise OrchestratorFailed(_PREFIX.sub("", str(failure), count=1)) from None
         if state is None:
-            raise OrchestratorFailed("it returned no state; is it declared with orchestration_trigger?")
+            raise OrchestratorFailed(
+                "the orchestrator returned no state; declare the function with orchestration_trigger"
+            )
         return state
 
     async def run_activity(self, name: str, given: str) -> str | None:
-        """Call an activity."""
+        """Call an activity through the local Functions host."""
         function = self.activities.get(name)
         if function is None:
             raise FunctionCallError(f"the app no longer has the activity {name}", "")
         return await self.invoke(function, given)
 
 
-def app_functions_from[F: DurableFunction](
+def select_app_functions[F: DurableFunction](
     functions: Iterable[F], invoke: FunctionInvoker[F], version: str | None
 ) -> AppFunctions[F]:
-    """Return the orchestrators and activities among an app's functions."""
+    """Select the orchestrators and activities among all functions of an app."""
     orchestrators: dict[str, F] = {}
     activities: dict[str, F] = {}
     for function in functions:

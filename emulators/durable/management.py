@@ -1,4 +1,4 @@
-"""Operations of clients on orchestrations: start, find, list, raise events, terminate, suspend, purge, restart."""
+"""Operations of the Durable Task API on orchestration instances, such as start, list, terminate, suspend and purge."""
 
 import asyncio
 import contextlib
@@ -10,14 +10,14 @@ from datetime import datetime
 from emulators.durable import events, rows, store
 from emulators.durable.clock import Clock
 from emulators.durable.events import EventType
-from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, OrchestrationStatus, new_id
+from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, OrchestrationStatus, create_id
 from emulators.durable.store import OrchestrationStore
 from shared.timestamps import rfc3339
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """Conditions on instances; None and empty values match all."""
+    """Filter for orchestration instances by start time, status and id prefix; None or empty matches every instance."""
 
     created_from: datetime | None = None
     created_to: datetime | None = None
@@ -26,7 +26,7 @@ class InstanceFilter:
 
 
 class Management:
-    """Reads and changes of orchestrations; each change is on disk when its call returns."""
+    """Operations of the Durable Task API; each change is stored on disk before its method returns."""
 
     def __init__(self, orchestrations: OrchestrationStore, clock: Clock, wake: Callable[[], None]) -> None:
         self._database = orchestrations.database
@@ -34,34 +34,37 @@ class Management:
         self._wake = wake
 
     async def start(self, new: NewInstance) -> bool:
-        """Start an instance; return False if an instance with its id has not ended."""
+        """Start an orchestration instance; return False if an instance with the same id has not ended."""
         at = self._clock.now()
-        started = await self._database.write(lambda connection: rows.start(connection, new, at))
+        started = await self._database.write(lambda connection: rows.start_instance(connection, new, at))
         self._wake()
         return started
 
-    async def find(self, instance: str) -> Instance | None:
-        """Return an instance, None if the id is unknown."""
-        return await self._database.read(lambda connection: rows.find(connection, instance))
+    async def find_instance(self, instance: str) -> Instance | None:
+        """Return an orchestration instance; None if the id is unknown."""
+        return await self._database.read(lambda connection: rows.find_instance(connection, instance))
 
-    async def wait(self, instance: str, seconds: float, pause: float) -> Instance | None:
-        """Return an instance when it has ended, None after the given seconds; check again after each pause."""
+    async def wait_for_end(self, instance: str, seconds: float, pause: float) -> Instance | None:
+        """Wait until an instance has ended and return the instance; return None after ``seconds``.
+
+        The instance is read every ``pause`` seconds.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    found = await self.find(instance)
+                    found = await self.find_instance(instance)
                     if found is None or found.status.ended:
                         return found
                     await asyncio.sleep(pause)
         return None
 
-    async def history(self, instance: str) -> list[str]:
-        """Return the events of an instance as JSON texts."""
+    async def load_history(self, instance: str) -> list[str]:
+        """Return the history events of an instance as JSON texts, oldest first."""
         query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
         return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, (instance,))])
 
-    async def page(self, instance_filter: InstanceFilter, after: str, limit: int) -> list[Instance]:
-        """Return up to ``limit`` instances with ids after the given one, sorted by id."""
+    async def list_page(self, instance_filter: InstanceFilter, after: str, limit: int) -> list[Instance]:
+        """Return up to ``limit`` instances whose ids follow ``after``, sorted by id."""
         condition, values = _build_condition(instance_filter)
         query = f"SELECT {rows.COLUMNS} FROM instances WHERE {condition} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  constants
         return await self._database.read(
@@ -71,47 +74,61 @@ class Management:
         )
 
     async def raise_event(self, instance: str, name: str, data: str) -> OrchestrationStatus | None:
-        """Raise an event with JSON text as data; return the previous status, None if the instance is unknown."""
+        """Send an external event with JSON data to an instance that has not ended.
 
-        def change(connection: sqlite3.Connection, at: datetime) -> None:
-            rows.send(connection, instance, MessageKind.RAISED, events.event_raised(name, data, at), at, name=name)
+        Return the status of the instance; None if the id is unknown.
+        """
 
-        return await self._change(instance, change)
+        def store_event(connection: sqlite3.Connection, at: datetime) -> None:
+            rows.send_message(
+                connection, instance, MessageKind.RAISED, events.build_event_raised(name, data, at), at, name=name
+            )
+
+        return await self._change_instance(instance, store_event)
 
     async def terminate(self, instance: str, output: str | None) -> OrchestrationStatus | None:
-        """Terminate an instance and drop its pending activities."""
+        """Terminate an instance that has not ended, and delete its pending activities.
 
-        def change(connection: sqlite3.Connection, at: datetime) -> None:
-            _append_event(connection, instance, events.event(EventType.EXECUTION_TERMINATED, at, Input=output))
+        Return the previous status of the instance; None if the id is unknown.
+        """
+
+        def store_termination(connection: sqlite3.Connection, at: datetime) -> None:
+            _append_event(connection, instance, events.build_event(EventType.EXECUTION_TERMINATED, at, Input=output))
             query = "UPDATE instances SET status = ?, output = ?, updated_at = ? WHERE id = ?"
             connection.execute(query, (OrchestrationStatus.TERMINATED, output, rfc3339(at), instance))
             for table in ("activities", "waits"):
                 connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants
-            store.end(connection, instance, at)
+            store.end_instance(connection, instance, at)
 
-        return await self._change(instance, change)
+        return await self._change_instance(instance, store_termination)
 
     async def suspend(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
-        """Stop the turns of an instance until it is resumed; running activities continue."""
+        """Suspend an instance: its orchestrator does not run until it is resumed; running activities continue.
+
+        Return the previous status of the instance; None if the id is unknown.
+        """
         return await self._set_status(instance, OrchestrationStatus.SUSPENDED, EventType.EXECUTION_SUSPENDED, reason)
 
     async def resume(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
-        """Resume a suspended instance."""
+        """Resume a suspended instance.
+
+        Return the previous status of the instance; None if the id is unknown.
+        """
         return await self._set_status(instance, OrchestrationStatus.RUNNING, EventType.EXECUTION_RESUMED, reason)
 
     async def purge(self, instance: str) -> OrchestrationStatus | None:
-        """Delete an instance that has ended; return its status, None if the instance is unknown."""
+        """Delete an instance if it has ended; return the status of the instance, or None if the id is unknown."""
 
-        def work(connection: sqlite3.Connection) -> OrchestrationStatus | None:
-            found = rows.find(connection, instance)
+        def delete_if_ended(connection: sqlite3.Connection) -> OrchestrationStatus | None:
+            found = rows.find_instance(connection, instance)
             if found is not None and found.status.ended:
                 connection.execute("DELETE FROM instances WHERE id = ?", (instance,))
             return found.status if found is not None else None
 
-        return await self._database.write(work)
+        return await self._database.write(delete_if_ended)
 
     async def purge_all(self, instance_filter: InstanceFilter) -> int:
-        """Delete all ended instances that match a filter; return their number."""
+        """Delete all ended instances that match a filter; return the number of deleted instances."""
         statuses = ENDED.intersection(instance_filter.statuses) if instance_filter.statuses else ENDED
         condition, values = _build_condition(replace(instance_filter, statuses=statuses))
         query = f"DELETE FROM instances WHERE {condition}"  # noqa: S608  constants
@@ -120,26 +137,28 @@ class Management:
         return await self._database.write(lambda connection: connection.execute(query, values).rowcount)
 
     async def restart(self, instance: str, *, new_instance: bool) -> str | None:
-        """Restart an instance with its input; return the id, None if it is unknown or has not ended.
+        """Start an ended instance again with the same input.
+
+        Return the id of the restarted instance; None if the id is unknown or the instance has not ended.
 
         Args:
-            instance: its id.
-            new_instance: whether it gets a new id; otherwise it replaces the ended instance.
+            instance: id of the ended instance.
+            new_instance: True to start a new instance with a new id, False to replace the ended instance.
         """
-        found = await self.find(instance)
+        found = await self.find_instance(instance)
         if found is None:
             return None
         restarted = replace(
-            found.start, instance=new_id() if new_instance else instance, execution=new_id(), parent=None
+            found.start, instance=create_id() if new_instance else instance, execution=create_id(), parent=None
         )
         return restarted.instance if await self.start(restarted) else None
 
     async def _set_status(
         self, instance: str, status: OrchestrationStatus, kind: EventType, reason: str | None
     ) -> OrchestrationStatus | None:
-        def change(connection: sqlite3.Connection, at: datetime) -> None:
+        def store_status(connection: sqlite3.Connection, at: datetime) -> None:
             if connection.execute("SELECT 1 FROM history WHERE instance = ? LIMIT 1", (instance,)).fetchone():
-                _append_event(connection, instance, events.event(kind, at, Reason=reason))
+                _append_event(connection, instance, events.build_event(kind, at, Reason=reason))
                 to = status
             else:
                 to = (
@@ -150,21 +169,24 @@ class Management:
             query = "UPDATE instances SET status = ?, updated_at = ? WHERE id = ?"
             connection.execute(query, (to, rfc3339(at), instance))
 
-        return await self._change(instance, change)
+        return await self._change_instance(instance, store_status)
 
-    async def _change(
+    async def _change_instance(
         self, instance: str, change: Callable[[sqlite3.Connection, datetime], None]
     ) -> OrchestrationStatus | None:
-        """Change an instance that has not ended; return its previous status."""
+        """Call ``change`` in a transaction if the instance has not ended.
+
+        Return the previous status of the instance; None if the id is unknown.
+        """
         at = self._clock.now()
 
-        def work(connection: sqlite3.Connection) -> OrchestrationStatus | None:
-            found = rows.find(connection, instance)
+        def change_if_running(connection: sqlite3.Connection) -> OrchestrationStatus | None:
+            found = rows.find_instance(connection, instance)
             if found is not None and not found.status.ended:
                 change(connection, at)
             return found.status if found is not None else None
 
-        before = await self._database.write(work)
+        before = await self._database.write(change_if_running)
         self._wake()
         return before
 

@@ -1,4 +1,4 @@
-"""URLs of the management API with their system key, as client bindings and replies contain them."""
+"""URLs of the Durable Task API, including its system key, for client bindings and replies."""
 
 import json
 import os
@@ -18,24 +18,24 @@ _CONNECTION = "Storage"
 
 @dataclass(frozen=True, slots=True)
 class ManagementUrls:
-    """Builder of management URLs.
+    """Builder of the URLs at which clients manage orchestrations.
 
     Attributes:
-        origin: scheme, host and port of the local host.
-        hub: the task hub.
-        key: the system key; a URL that contains it grants access.
+        origin: scheme, host name and port of the local Functions host.
+        hub: name of the default task hub.
+        key: system key of the Durable Task API; every URL that contains the key grants access.
     """
 
     origin: str
     hub: str
     key: str
 
-    def rpc_path(self) -> str:
-        """Return the base path for the SDK's client, with the key in it because the client adds none."""
+    def build_rpc_path(self) -> str:
+        """Return the base path for the SDK's client, with the system key, which the client sends nowhere else."""
         return f"{PREFIX}{_RPC}{self.key}/"
 
-    def management(self, instance: str, hub: str | None = None) -> dict[str, str]:
-        """Return the management URLs of an instance."""
+    def build_management_urls(self, instance: str, hub: str | None = None) -> dict[str, str]:
+        """Return the URLs that manage an orchestration instance; the keys are the names that the SDK uses."""
         base = f"{self.origin}{PREFIX}instances/{quote(instance, safe='')}"
         suffix = f"taskHub={quote(hub or self.hub, safe='')}&connection={_CONNECTION}&code={self.key}"
         return {
@@ -50,8 +50,8 @@ class ManagementUrls:
             "resumePostUri": f"{base}/resume?reason={{text}}&{suffix}",
         }
 
-    def binding(self, hub: str | None = None) -> str:
-        """Return the value of a ``durableClient`` input binding, as JSON text."""
+    def build_client_binding(self, hub: str | None = None) -> str:
+        """Return the JSON text that a function receives for a ``durableClient`` binding."""
         start = f"{self.origin}{PREFIX}orchestrators/{{functionName}}[/{{instanceId}}]"
         document: dict[str, Any] = {
             "taskHubName": hub or self.hub,
@@ -61,23 +61,23 @@ class ManagementUrls:
                     f"{start}?timeout={{timeoutInSeconds}}&pollingInterval={{intervalInSeconds}}&code={self.key}"
                 ),
             },
-            "managementUrls": self.management(_PLACEHOLDER, hub),
+            "managementUrls": self.build_management_urls(_PLACEHOLDER, hub),
             "baseUrl": self.origin + PREFIX.rstrip("/"),
             "requiredQueryStringParameters": f"code={self.key}",
-            "rpcBaseUrl": self.origin + self.rpc_path(),
+            "rpcBaseUrl": self.origin + self.build_rpc_path(),
         }
         return json.dumps(document)
 
 
 def load_system_key(path: Path) -> str:
-    """Return the key in a file that only its owner can read; a missing file is created."""
+    """Read the system key of the Durable Task API from a file; create the file with a random key if it is missing."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         stored = path.read_text(encoding="ascii").strip()
         if stored:
             return stored
-        # A start that was interrupted can have created an empty file.
+        # An interrupted start may have left an empty file.
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC, 0o600)
     key = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""Ports of the emulator: the functions that it runs, the SQLite file that it writes and the host that it stops with."""
+"""Ports of the Durable Task emulator to the local Functions host: functions of the app, SQLite file, stop signal."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 type RequestCheck = Callable[[Mapping[str, Any]], bool]
-"""Returns whether the caller of an ASGI scope may use the management API."""
+"""Returns whether the caller of an HTTP request (ASGI scope) may use the management API."""
 
 
 class FunctionCallError(Exception):
-    """Exception that a function raised, with the stack trace for the log."""
+    """A function of the app raised an exception; contains the exception's stack trace for the log."""
 
     def __init__(self, message: str, stack_trace: str) -> None:
         super().__init__(message)
@@ -18,34 +18,34 @@ class FunctionCallError(Exception):
 
 
 class DurableFunction(Protocol):
-    """Function of an app, as its host loaded it."""
+    """Azure function of an app, as the local Functions host loaded it."""
 
     @property
     def name(self) -> str:
-        """Unique name in the app."""
+        """Name of the function, unique in the app."""
         ...
 
     @property
     def kind(self) -> str:
-        """Type of the trigger, for instance ``orchestrationTrigger``."""
+        """Type of the function's trigger, for example ``orchestrationTrigger``."""
         ...
 
     @property
     def trigger(self) -> Mapping[str, Any]:
-        """Trigger binding, as the decorators describe it."""
+        """Properties of the function's trigger binding, from its decorators."""
         ...
 
     @property
     def clients(self) -> Mapping[str, str | None]:
-        """Durable client bindings: name, and the task hub or None for the default."""
+        """Task hub of each ``durableClient`` binding by binding name; None for the default task hub."""
         ...
 
 
 class FunctionInvoker[F: DurableFunction](Protocol):
-    """Way to call the functions of an app."""
+    """Port that calls a function of the app."""
 
     async def __call__(self, function: F, text: str, /) -> str | None:
-        """Call a function with a text and return its result as text, None if it returns nothing.
+        """Call a function of the app with the text of its trigger; return its result as text, or None for no result.
 
         Raises:
             FunctionCallError: the function raised an exception.
@@ -54,7 +54,7 @@ class FunctionInvoker[F: DurableFunction](Protocol):
 
 
 class StopSignal(Protocol):
-    """Signal that is set once when the host stops."""
+    """Signal that is set when the local Functions host begins to stop, and never cleared."""
 
     def is_set(self) -> bool:
         """Return whether the host is stopping."""
@@ -65,28 +65,28 @@ class StopSignal(Protocol):
         ...
 
     async def wait_for(self, seconds: float) -> bool:
-        """Wait for a number of seconds or until the host stops; return whether it stops."""
+        """Wait for a number of seconds or until the host stops; return True if the host stops."""
         ...
 
 
 class OrchestrationDatabase(Protocol):
-    """SQLite file that is used from coroutines."""
+    """Port through which coroutines read and write the SQLite file of orchestrations."""
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function on one consistent view of the file."""
+        """Call a function with a database connection in a read transaction; return the function's result."""
         ...
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function in a write transaction, which is rolled back if it raises."""
+        """Call a function with a database connection in a write transaction; roll back if the function raises."""
         ...
 
     async def close(self) -> None:
-        """Finish running work and close the file."""
+        """Wait for running transactions and close the SQLite file."""
         ...
 
 
 type OpenDatabase = Callable[[Path, str], OrchestrationDatabase]
-"""Opens a file and creates the tables of a schema that are missing."""
+"""Opens an SQLite file and creates the missing tables of a schema."""
 
 type WriteCheck = Callable[[Path], Awaitable[None]]
-"""Returns if a file accepts writes, and raises ``sqlite3.Error`` if it does not."""
+"""Raises ``sqlite3.Error`` unless an SQLite file accepts writes."""

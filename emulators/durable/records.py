@@ -1,4 +1,4 @@
-"""Records of orchestrations, their progress, activities and messages."""
+"""Data classes for orchestrations: instances, progress, activities, and the messages that an orchestration receives."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ from emulators.durable.actions import Action
 
 @dataclass(slots=True)
 class ScheduledAction:
-    """Action of an earlier turn, and the id of its task if it has one."""
+    """Action that the orchestrator requested earlier; ``task`` is its task id, None for an action without a task."""
 
     signature: str
     task: int | None
@@ -20,11 +20,11 @@ class ScheduledAction:
 
 @dataclass(slots=True)
 class RetryState:
-    """Call with a retry policy.
+    """State of a call of an activity or sub-orchestration that has a retry policy.
 
     Attributes:
-        action: the call.
-        attempts: number of started attempts.
+        action: action of the orchestrator that requested the call.
+        attempts: number of attempts that have been started.
     """
 
     action: Action
@@ -33,15 +33,17 @@ class RetryState:
 
 @dataclass(slots=True)
 class OrchestrationProgress:
-    """State of the engine in a replay; it assigns task ids in the same order as the SDK.
+    """Progress of an orchestration after its last turn (replay of the orchestrator function).
+
+    Task ids are assigned in the same order as in the SDK.
 
     Attributes:
-        next_task: the id of the next task.
-        asked: all requested actions, in order.
-        running: running attempts by task id.
-        waiting: retries that wait for a timer, by timer id.
-        waits: number of open waits by event name.
-        cancelled: ids of timers that the orchestrator cancelled.
+        next_task: id of the next task.
+        asked: all actions that the orchestrator has requested, in order; the name is part of the stored format.
+        running: calls in progress that have a retry policy, by task id.
+        waiting: failed calls that will be retried, by id of the timer that starts the retry.
+        waits: number of external events for which the orchestrator waits, by event name.
+        cancelled: ids of the timers that the orchestrator has cancelled.
     """
 
     next_task: int = 0
@@ -51,18 +53,18 @@ class OrchestrationProgress:
     waits: dict[str, int] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
 
-    def new_task(self) -> int:
+    def assign_task_id(self) -> int:
         """Return the id of a new task."""
         self.next_task += 1
         return self.next_task - 1
 
-    def dump(self) -> str:
-        """Return the progress as JSON text."""
+    def to_json(self) -> str:
+        """Return the progress as JSON text, for the SQLite file."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def load_progress(text: str) -> OrchestrationProgress:
-    """Return the progress in a text of ``dump``; an empty object is the initial state."""
+    """Parse the JSON text from ``to_json``; an empty JSON object is the progress of a new orchestration."""
     members: dict[str, Any] = json.loads(text)
     return OrchestrationProgress(
         next_task=members.get("next_task", 0),
@@ -75,7 +77,7 @@ def load_progress(text: str) -> OrchestrationProgress:
 
 
 class OrchestrationStatus(StrEnum):
-    """Runtime status of an orchestration, with the names of the Durable Task extension."""
+    """Runtime status of an orchestration instance, with the names of the Durable Task extension."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -86,7 +88,7 @@ class OrchestrationStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the orchestration has ended."""
+        """True if the orchestration has ended."""
         return self in ENDED
 
 
@@ -94,7 +96,7 @@ ENDED = frozenset({OrchestrationStatus.COMPLETED, OrchestrationStatus.FAILED, Or
 
 
 class MessageKind(StrEnum):
-    """Kinds of messages to an orchestration."""
+    """Kinds of messages that the store delivers to an orchestration."""
 
     START = "start"
     DONE = "done"
@@ -106,7 +108,7 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Calling orchestration, and the task id of the call."""
+    """Caller of a sub-orchestration: id of the orchestration instance, id of its run, and task id of the call."""
 
     instance: str
     execution: str
@@ -115,15 +117,15 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class NewInstance:
-    """Orchestration to start.
+    """Data with which an orchestration instance is started.
 
     Attributes:
-        instance: its id.
-        execution: the id of this run; a restart or continue-as-new assigns a new one.
-        name: the orchestrator's name.
-        version: the requested version, None for the default.
-        input: JSON text, None for none.
-        parent: the calling orchestration, None if a client started it.
+        instance: id of the instance.
+        execution: id of this run of the instance; a restart or continue-as-new assigns a new id.
+        name: name of the orchestrator function.
+        version: requested version of the orchestration; None for the default.
+        input: input of the orchestrator as JSON text; None for no input.
+        parent: caller of a sub-orchestration; None if a client started the instance.
     """
 
     instance: str
@@ -136,7 +138,7 @@ class NewInstance:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Stored orchestration; ``input``, ``output`` and ``custom_status`` are JSON texts."""
+    """Stored orchestration instance; ``input``, ``output`` and ``custom_status`` are JSON texts."""
 
     start: NewInstance
     status: OrchestrationStatus
@@ -148,7 +150,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OrchestrationMessage:
-    """Message to an orchestration that is not yet part of its history."""
+    """Message to an orchestration instance that is not delivered yet; becomes an event of its history."""
 
     number: int
     kind: MessageKind
@@ -157,7 +159,7 @@ class OrchestrationMessage:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Activity to run; ``input`` is JSON text."""
+    """Call of an activity that an orchestration scheduled; ``input`` is JSON text."""
 
     instance: str
     execution: str
@@ -168,7 +170,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class PendingActivity:
-    """Activity in the store."""
+    """Stored call of an activity that has no result yet; ``number`` identifies the call in the SQLite file."""
 
     number: int
     activity: Activity
@@ -176,13 +178,13 @@ class PendingActivity:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """Input of one turn of an orchestration.
+    """Input of one turn of an orchestration (one replay of the orchestrator function).
 
     Attributes:
-        instance: the orchestration.
-        history: its events so far, as JSON texts without ``IsPlayed``.
-        progress: stored progress, as JSON text.
-        messages: the messages that this turn delivers.
+        instance: the orchestration instance.
+        history: events of earlier turns, as JSON texts without ``IsPlayed``.
+        progress: stored progress of the orchestration, as JSON text.
+        messages: new messages that this turn delivers.
     """
 
     instance: Instance
@@ -191,6 +193,6 @@ class TurnInput:
     messages: list[OrchestrationMessage]
 
 
-def new_id() -> str:
-    """Return a new id of an instance, or of a run of one."""
+def create_id() -> str:
+    """Return a new random id for an orchestration instance or one of its runs."""
     return uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""SQL statements on orchestrations within a transaction."""
+"""Functions that read and write orchestration instances in an open SQLite transaction."""
 
 import json
 import sqlite3
@@ -17,21 +17,21 @@ COLUMNS = (
 
 
 def instance_from_row(row: tuple[Any, ...]) -> Instance:
-    """Return the instance of a row with ``COLUMNS``."""
+    """Convert a database row with the columns ``COLUMNS`` to an orchestration instance."""
     parent = Parent(row[5], row[6], row[7]) if row[5] is not None else None
     start = NewInstance(row[0], row[1], row[2], row[3], row[4], parent)
     return Instance(start, OrchestrationStatus(row[8]), row[9], row[10], parse_rfc3339(row[11]), parse_rfc3339(row[12]))
 
 
-def find(connection: sqlite3.Connection, instance: str) -> Instance | None:
-    """Return an instance, None if the id is unknown."""
+def find_instance(connection: sqlite3.Connection, instance: str) -> Instance | None:
+    """Return an orchestration instance; None if the id is unknown."""
     row = connection.execute(f"SELECT {COLUMNS} FROM instances WHERE id = ?", (instance,)).fetchone()  # noqa: S608  constants
     return instance_from_row(row) if row else None
 
 
-def start(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> bool:
-    """Add an instance and replace an ended one; return False if an instance with this id has not ended."""
-    found = find(connection, new.instance)
+def start_instance(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> bool:
+    """Store a new instance, or replace an ended one; return False if an instance with this id has not ended."""
+    found = find_instance(connection, new.instance)
     if found is not None and not found.status.ended:
         return False
     connection.execute("DELETE FROM instances WHERE id = ?", (new.instance,))
@@ -51,11 +51,11 @@ def start(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> boo
             *parent,
         ),
     )
-    send(connection, new.instance, MessageKind.START, {}, at)
+    send_message(connection, new.instance, MessageKind.START, {}, at)
     return True
 
 
-def send(
+def send_message(
     connection: sqlite3.Connection,
     instance: str,
     kind: MessageKind,
@@ -64,7 +64,7 @@ def send(
     *,
     name: str | None = None,
 ) -> None:
-    """Add a message; a timer message takes effect at its due time, others immediately."""
+    """Store a message to an instance; the message of a timer is delivered at ``due``, any other message immediately."""
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",
         (instance, kind, name, rfc3339(due), json.dumps(event)),
@@ -72,29 +72,29 @@ def send(
 
 
 def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
-    """Send the result of an ended sub-orchestration to its caller, if that run is still active."""
+    """Store a message with the result of an ended sub-orchestration for its caller, if the caller still runs."""
     parent = ended.start.parent
     if parent is None or not is_active_run(connection, parent.instance, parent.execution):
         return
     if ended.status is OrchestrationStatus.COMPLETED:
-        event = events.sub_orchestration_completed(parent.task, ended.output, at)
+        event = events.build_sub_orchestration_completed(parent.task, ended.output, at)
     else:
-        event = events.sub_orchestration_failed(parent.task, _reason(ended), at)
-    send(connection, parent.instance, MessageKind.DONE, event, at)
+        event = events.build_sub_orchestration_failed(parent.task, _format_failure_reason(ended), at)
+    send_message(connection, parent.instance, MessageKind.DONE, event, at)
 
 
 def is_active_run(connection: sqlite3.Connection, instance: str, execution: str) -> bool:
-    """Return whether this run of an instance is still active."""
-    found = find(connection, instance)
+    """Return whether a run of an instance is active: neither ended nor replaced by another run."""
+    found = find_instance(connection, instance)
     return found is not None and found.start.execution == execution and found.status not in ENDED
 
 
-def _reason(ended: Instance) -> str:
+def _format_failure_reason(ended: Instance) -> str:
     output = json.loads(ended.output) if ended.output is not None else str(ended.status)
     return f"Sub-orchestrator function '{ended.start.name}' failed: {output}"
 
 
 def append_history(connection: sqlite3.Connection, instance: str, new_events: list[Event]) -> None:
-    """Append events to a history."""
+    """Append events to the history of an instance."""
     values = [(instance, json.dumps(event)) for event in new_events]
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", values)

@@ -1,11 +1,11 @@
-"""Store of orchestrations: each step is one transaction, so that the host can stop between any two steps."""
+"""Store of orchestrations in SQLite; each operation is one transaction, so that a crash leaves a consistent state."""
 
 import json
 import sqlite3
 from datetime import datetime
 
 from emulators.durable import records, rows
-from emulators.durable.events import Event, sub_orchestration_failed, timer_fired
+from emulators.durable.events import Event, build_sub_orchestration_failed, build_timer_fired
 from emulators.durable.ports import OrchestrationDatabase
 from emulators.durable.records import (
     Activity,
@@ -46,44 +46,51 @@ CREATE TABLE IF NOT EXISTS activities (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS activities_of_instance ON activities (instance);
 """
-"""Tables of the file. ``name`` of a message is an event name or a timer id; ``waits`` holds the awaited event names."""
+"""Tables of the SQLite file.
+
+The ``name`` of a message is an event name or a timer id; ``waits`` contains the names of the external events for which
+an orchestrator waits.
+"""
 
 _BATCH = 200
-"""Most messages that one turn delivers."""
+"""Maximum number of messages that one turn (replay of the orchestrator function) delivers."""
 
 
 class OrchestrationStore:
-    """Operations of the engine on the SQLite file."""
+    """Store through which the engine reads and writes the SQLite file of orchestrations."""
 
     def __init__(self, database: OrchestrationDatabase) -> None:
         self.database = database
 
     async def close(self) -> None:
-        """Finish running work and close the file."""
+        """Wait for running transactions and close the SQLite file."""
         await self.database.close()
 
-    async def find_ready(self, at: datetime, limit: int) -> list[str]:
-        """Return ids of instances with messages that can be delivered."""
+    async def find_ready_instances(self, at: datetime, limit: int) -> list[str]:
+        """Return the ids of up to ``limit`` instances with a message that can be delivered at the time ``at``."""
         return await self.database.read(
             lambda connection: [row[0] for row in connection.execute(_READY, (rfc3339(at), limit))]
         )
 
-    async def next_due(self, at: datetime) -> datetime | None:
-        """Return the due time of the next timer, None if there is none."""
+    async def find_next_due(self, at: datetime) -> datetime | None:
+        """Return the earliest due time after ``at`` of the timers of all instances; None if no timer is due later."""
         query = "SELECT min(due) FROM messages WHERE kind = 'timer' AND due > ?"
         text = await self.database.read(lambda connection: connection.execute(query, (rfc3339(at),)).fetchone()[0])
         return parse_rfc3339(text) if text else None
 
     async def load_turn_input(self, instance: str, at: datetime) -> TurnInput | None:
-        """Return the input of the next turn of an instance, None if it has no messages."""
+        """Return the input of an instance's next turn (replay); None if no message can be delivered to the instance."""
         return await self.database.read(lambda connection: _load_turn_input(connection, instance, at))
 
-    async def commit(self, work: TurnInput, turn: Turn, at: datetime) -> bool:
-        """Store a turn; store nothing and return False if the run has ended or was replaced."""
-        return await self.database.write(lambda connection: _commit(connection, work, turn, at))
+    async def commit_turn(self, work: TurnInput, turn: Turn, at: datetime) -> bool:
+        """Store the result of a turn (one replay of the orchestrator function).
 
-    async def activities(self, after: int, limit: int) -> list[PendingActivity]:
-        """Return activities to run, oldest first."""
+        Store nothing and return False if this run of the instance has ended or was replaced.
+        """
+        return await self.database.write(lambda connection: _commit_turn(connection, work, turn, at))
+
+    async def list_activities(self, after: int, limit: int) -> list[PendingActivity]:
+        """Return up to ``limit`` pending activities whose number is above ``after``, oldest first."""
         query = (
             "SELECT number, instance, execution, task, name, input FROM activities WHERE number > ?"
             " ORDER BY number LIMIT ?"
@@ -95,7 +102,7 @@ class OrchestrationStore:
         )
 
     async def store_activity_result(self, pending: PendingActivity, event: Event, at: datetime) -> None:
-        """Store the result of an activity if its orchestration is still active."""
+        """Store the result of an activity, unless its orchestration has ended or was restarted meanwhile."""
         await self.database.write(lambda connection: _store_activity_result(connection, pending, event, at))
 
 
@@ -116,7 +123,7 @@ ORDER BY kind != 'start', due, number LIMIT ?
 
 
 def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnInput | None:
-    found = rows.find(connection, instance)
+    found = rows.find_instance(connection, instance)
     if found is None or found.status not in {OrchestrationStatus.PENDING, OrchestrationStatus.RUNNING}:
         return None
     given = connection.execute(_MESSAGES, (instance, rfc3339(at), _BATCH)).fetchall()
@@ -132,34 +139,34 @@ def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime
 
 
 def _select_deliverable(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
-    """Return the messages that one turn can deliver.
+    """Return the messages that the next turn of an orchestration can deliver together.
 
-    Only completions that assign no task ids share a turn, because the SDK numbers a retry while it reads the failure.
-    An external event has its own turn, so that continue-as-new does not drop unread events.
+    A result that may cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
+    reads the result. An external event is delivered alone, so that continue-as-new does not lose unread events.
     """
-    retried = _retried_tasks(progress)
+    retried = _find_retried_tasks(progress)
     taken: list[OrchestrationMessage] = []
     for message in messages:
-        if _needs_own_turn(message, retried):
+        if _must_be_delivered_alone(message, retried):
             return taken or [message]
         taken.append(message)
     return taken
 
 
-def _retried_tasks(progress: str) -> set[int]:
+def _find_retried_tasks(progress: str) -> set[int]:
     members = json.loads(progress)
     return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
 
 
-def _needs_own_turn(message: OrchestrationMessage, retried: set[int]) -> bool:
+def _must_be_delivered_alone(message: OrchestrationMessage, retried: set[int]) -> bool:
     if message.kind in {MessageKind.START, MessageKind.RAISED}:
         return True
     return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried
 
 
-def _commit(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: datetime) -> bool:
+def _commit_turn(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: datetime) -> bool:
     start = work.instance.start
-    found = rows.find(connection, start.instance)
+    found = rows.find_instance(connection, start.instance)
     if found is None or found.start.execution != start.execution or found.status.ended:
         return False
     taken = [(message.number,) for message in work.messages]
@@ -174,10 +181,10 @@ def _commit(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: dat
         return True
     _store_turn(connection, found, turn, at)
     for child in turn.children:
-        if not rows.start(connection, child, at) and child.parent is not None:
+        if not rows.start_instance(connection, child, at) and child.parent is not None:
             reason = f"An Orchestration instance with the ID {child.instance} already exists."
-            failed = sub_orchestration_failed(child.parent.task, reason, at)
-            rows.send(connection, start.instance, MessageKind.DONE, failed, at)
+            failed = build_sub_orchestration_failed(child.parent.task, reason, at)
+            rows.send_message(connection, start.instance, MessageKind.DONE, failed, at)
     return True
 
 
@@ -190,7 +197,7 @@ def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at:
     )
     connection.execute(
         "UPDATE instances SET status = ?, output = ?, custom_status = ?, updated_at = ?, progress = ? WHERE id = ?",
-        (status, turn.output, turn.custom_status, rfc3339(at), turn.progress.dump(), instance),
+        (status, turn.output, turn.custom_status, rfc3339(at), turn.progress.to_json(), instance),
     )
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", [(instance, e) for e in turn.history])
     connection.executemany(
@@ -198,7 +205,7 @@ def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at:
         [(a.instance, a.execution, a.task, a.name, a.input) for a in turn.activities],
     )
     for task, due in turn.timers:
-        rows.send(connection, instance, MessageKind.TIMER, timer_fired(task, due), due, name=str(task))
+        rows.send_message(connection, instance, MessageKind.TIMER, build_timer_fired(task, due), due, name=str(task))
     for task in turn.cancelled:
         query = "DELETE FROM messages WHERE instance = ? AND kind = 'timer' AND name = ?"
         connection.execute(query, (instance, str(task)))
@@ -206,19 +213,19 @@ def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at:
     waits = [(instance, name) for name, count in turn.progress.waits.items() if count > 0]
     connection.executemany("INSERT INTO waits VALUES (?, ?)", waits)
     if status.ended:
-        end(connection, instance, at)
+        end_instance(connection, instance, at)
 
 
-def end(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
-    """Delete the pending messages of an ended instance and notify its parent."""
+def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
+    """Delete the undelivered messages to an ended instance, and send its result to its caller, if any."""
     connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
-    ended = rows.find(connection, instance)
+    ended = rows.find_instance(connection, instance)
     if ended is not None:
         rows.notify_parent(connection, ended, at)
 
 
 def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
-    """Start a new run of the same instance; of the old run only undelivered external events remain."""
+    """Start a new run of an instance; of the previous run, only undelivered external events are retained."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
     for table in ("history", "waits", "activities"):
@@ -226,9 +233,9 @@ def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn
     connection.execute(
         "UPDATE instances SET execution = ?, input = ?, custom_status = ?, updated_at = ?, progress = '{}'"
         " WHERE id = ?",
-        (records.new_id(), turn.continue_with, turn.custom_status, rfc3339(at), instance),
+        (records.create_id(), turn.continue_with, turn.custom_status, rfc3339(at), instance),
     )
-    rows.send(connection, instance, MessageKind.START, {}, at)
+    rows.send_message(connection, instance, MessageKind.START, {}, at)
 
 
 def _store_activity_result(
@@ -237,4 +244,4 @@ def _store_activity_result(
     deleted = connection.execute("DELETE FROM activities WHERE number = ?", (pending.number,)).rowcount
     activity = pending.activity
     if deleted and rows.is_active_run(connection, activity.instance, activity.execution):
-        rows.send(connection, activity.instance, MessageKind.DONE, event, at)
+        rows.send_message(connection, activity.instance, MessageKind.DONE, event, at)

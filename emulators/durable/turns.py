@@ -1,4 +1,4 @@
-"""Turn of an orchestration: delivers messages to the orchestrator and schedules the tasks that it requests."""
+"""One turn of an orchestration: call the orchestrator function with its history, and schedule the requested tasks."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,14 +24,14 @@ from emulators.durable.records import (
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_HISTORY = 50_000
-"""Most events of a history, because each turn replays all of them."""
+"""Maximum number of events in a history; the limit exists because each turn replays all events."""
 
 _STATE_MARK = "\n\n$OutOfProcData$:"
 _SCHEMA_2, _SCHEMA_3 = 1, 2
 
 
 class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """Exception of an orchestrator, with the text of the worker library."""
+    """An orchestrator function raised an exception; the text of this error is that of the worker library."""
 
 
 type Orchestrate = Callable[[str, str], Awaitable[str]]
@@ -40,12 +40,12 @@ type Orchestrate = Callable[[str, str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class FunctionNames:
-    """Functions that an orchestrator may call.
+    """Names of the functions that an orchestrator may call.
 
     Attributes:
         activities: names of the app's activities.
-        orchestrators: names of its orchestrators.
-        version: version of an orchestration that is started without one.
+        orchestrators: names of the app's orchestrators.
+        version: version of each orchestration that is started without a version.
     """
 
     activities: frozenset[str]
@@ -55,19 +55,19 @@ class FunctionNames:
 
 @dataclass(slots=True)
 class Turn:
-    """Result of a turn, which is stored in one transaction.
+    """Result of one turn of an orchestration, which is stored in one transaction.
 
     Attributes:
-        history: new events, as JSON texts.
-        progress: progress after the turn.
-        status: status after the turn.
-        output: JSON text, None for none.
-        custom_status: JSON text, None for none.
+        history: new history events, as JSON texts.
+        progress: progress of the orchestration after the turn.
+        status: status of the orchestration after the turn.
+        output: result of the orchestration as JSON text; None for no result.
+        custom_status: status that the orchestrator set, as JSON text; None for no custom status.
         activities: activities to run.
-        timers: id and instant of each new timer.
+        timers: id and due time of each timer to start.
         children: sub-orchestrations to start.
-        cancelled: ids of cancelled timers.
-        continue_with: input as JSON text if the orchestration continues as new.
+        cancelled: ids of the timers to cancel.
+        continue_with: input of the next run as JSON text; None unless the orchestration continues as new.
     """
 
     history: list[str]
@@ -83,15 +83,15 @@ class Turn:
 
 
 async def run_turn(work: TurnInput, run_orchestrator: Orchestrate, known: FunctionNames, now: datetime) -> Turn:
-    """Run one turn.
+    """Call an orchestrator with its history and new messages; return the tasks that it requests, or its result.
 
     Args:
-        work: the instance, its history and the new messages.
-        run_orchestrator: calls the orchestrator.
-        known: activities and orchestrators of the app.
-        now: current time for the orchestrator.
+        work: the orchestration instance, its history and the new messages.
+        run_orchestrator: function that calls the orchestrator.
+        known: names of the activities and orchestrators of the app.
+        now: time that the orchestrator receives as the current time.
     """
-    return await _TurnRunner(work, known, now).run(run_orchestrator)
+    return await _TurnRunner(work, known, now).run_turn(run_orchestrator)
 
 
 class _TurnRunner:
@@ -104,26 +104,28 @@ class _TurnRunner:
         self._new: list[Event] = []
         self._turn = Turn([], self._progress)
 
-    async def run(self, run_orchestrator: Orchestrate) -> Turn:
+    async def run_turn(self, run_orchestrator: Orchestrate) -> Turn:
         if len(self._work.history) > MAX_HISTORY:
-            self._fail(f"its history has more than {MAX_HISTORY} events; let it continue as new")
-            return self._finish()
+            self._record_failure(f"its history has more than {MAX_HISTORY} events; let it continue as new")
+            return self._build_turn()
         try:
-            self._deliver()
+            self._deliver_messages()
             state, error = await self._call_orchestrator(run_orchestrator)
             self._apply_state(state, error)
         except OrchestratorFailed as failure:
-            self._fail(str(failure))
+            self._record_failure(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            self._fail(f"its state is not in the format of the Durable Functions SDK ({type(error).__name__}: {error})")
-        return self._finish()
+            self._record_failure(
+                f"its state is not in the format of the Durable Functions SDK ({type(error).__name__}: {error})"
+            )
+        return self._build_turn()
 
-    def _deliver(self) -> None:
-        """Append the messages to the history; retries get their task ids now, as in the SDK."""
-        self._new.append(events.event(EventType.ORCHESTRATOR_STARTED, self._now))
+    def _deliver_messages(self) -> None:
+        """Append the new messages to the history, and schedule retries in the order of the SDK's task ids."""
+        self._new.append(events.build_event(EventType.ORCHESTRATOR_STARTED, self._now))
         for message in self._work.messages:
             if message.kind is MessageKind.START:
-                self._new.append(events.execution_started(self._start, self._now))
+                self._new.append(events.build_execution_started(self._start, self._now))
                 continue
             self._new.append(message.event)
             self._record_message(message)
@@ -135,17 +137,20 @@ class _TurnRunner:
         elif message.kind is MessageKind.TIMER:
             retry = self._progress.waiting.pop(event["TimerId"], None)
             if retry is not None and retry.attempts < retry.action["retryOptions"]["maxNumberOfAttempts"]:
-                self._call(retry.action, RetryState(retry.action, retry.attempts + 1))
+                self._schedule_call(retry.action, RetryState(retry.action, retry.attempts + 1))
         else:
             retry = self._progress.running.pop(event["TaskScheduledId"], None)
-            if retry is not None and _failed(event):
+            if retry is not None and _is_failure(event):
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
-                self._progress.waiting[self._timer(self._now + pause)] = retry
+                self._progress.waiting[self._create_timer(self._now + pause)] = retry
 
     async def _call_orchestrator(self, run_orchestrator: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
-        """Return the orchestrator's state and its error; the SDK appends the state to the text of an exception."""
+        """Call the orchestrator; return its state (requested actions and result) and an error message if it failed.
+
+        If the orchestrator raises an exception, the SDK appends the state to the exception's text.
+        """
         try:
-            return json.loads(await run_orchestrator(self._start.name, self._context())), None
+            return json.loads(await run_orchestrator(self._start.name, self._build_context())), None
         except OrchestratorFailed as failure:
             message, mark, text = str(failure).rpartition(_STATE_MARK)
             if not mark:
@@ -153,7 +158,7 @@ class _TurnRunner:
             state = json.loads(text)
             return state, state.get("error") or message
 
-    def _context(self) -> str:
+    def _build_context(self) -> str:
         played = ['{"IsPlayed":true,' + text[1:] for text in self._work.history]
         fresh = ['{"IsPlayed":false,' + json.dumps(event)[1:] for event in self._new]
         members = {
@@ -167,51 +172,53 @@ class _TurnRunner:
         return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
 
     def _apply_state(self, state: Mapping[str, Any], error: str | None) -> None:
-        """Apply the orchestrator's state: schedule new actions, complete or fail."""
+        """Apply the state that the orchestrator returned: schedule its new actions, or record its result or failure."""
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])
-        requested = [action for group in state["actions"] for action in actions.flatten(group)]
-        reason = self._find_deviation(requested) or self._schedule_new(requested)
+        requested = [action for group in state["actions"] for action in actions.flatten_actions(group)]
+        reason = self._find_replay_deviation(requested) or self._schedule_new_actions(requested)
         if reason:
-            self._fail(reason)
+            self._record_failure(reason)
         elif error is not None:
-            self._fail(error)
+            self._record_failure(error)
         elif state["isDone"] and self._turn.continue_with is None:
             self._turn.status = OrchestrationStatus.COMPLETED
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
-    def _find_deviation(self, requested: Sequence[Action]) -> str | None:
-        """Return a message if the orchestrator changed earlier actions, else None."""
+    def _find_replay_deviation(self, requested: Sequence[Action]) -> str | None:
+        """Return an error message if the replay did not request the same actions as earlier turns."""
         for position, before in enumerate(self._progress.asked):
-            now = actions.signature(requested[position]) if position < len(requested) else "nothing"
+            now = actions.format_action_signature(requested[position]) if position < len(requested) else "nothing"
             if now != before.signature:
                 return (
                     f"Non-Deterministic workflow detected: step {position + 1} was {before.signature} and is {now} "
                     "on replay. An orchestrator must request the same tasks in the same order in every replay."
                 )
             if before.task is not None and requested[position].get("isCanceled"):
-                self._cancel(before.task)
+                self._cancel_timer(before.task)
         return None
 
-    def _cancel(self, timer: int) -> None:
+    def _cancel_timer(self, timer: int) -> None:
         if timer not in self._progress.cancelled:
             self._progress.cancelled.append(timer)
             self._turn.cancelled.append(timer)
 
-    def _schedule_new(self, requested: Sequence[Action]) -> str | None:
-        """Schedule new actions; return an error message if one cannot be scheduled."""
+    def _schedule_new_actions(self, requested: Sequence[Action]) -> str | None:
+        """Schedule the actions that no earlier turn requested; return an error message if an action is invalid."""
         for action in requested[len(self._progress.asked) :]:
-            kind = actions.read_type(action)
+            kind = actions.read_action_type(action)
             if kind in actions.UNSUPPORTED:
                 return f"the local host does not support {actions.UNSUPPORTED[kind]}"
             if kind in actions.ACTIVITIES and action["functionName"] not in self._known.activities:
-                return unknown_function_message(action["functionName"], "activity")
+                return format_unknown_function_message(action["functionName"], "activity")
             if kind in actions.SUB_ORCHESTRATIONS and action["functionName"] not in self._known.orchestrators:
-                return unknown_function_message(action["functionName"], "orchestrator")
-            self._progress.asked.append(ScheduledAction(actions.signature(action), self._schedule(kind, action)))
+                return format_unknown_function_message(action["functionName"], "orchestrator")
+            self._progress.asked.append(
+                ScheduledAction(actions.format_action_signature(action), self._schedule_action(kind, action))
+            )
         return None
 
-    def _schedule(self, kind: ActionType, action: Action) -> int | None:
+    def _schedule_action(self, kind: ActionType, action: Action) -> int | None:
         if kind is ActionType.CONTINUE_AS_NEW:
             self._turn.continue_with = json.dumps(action["input"])
             return None
@@ -220,30 +227,30 @@ class _TurnRunner:
             self._progress.waits[name] = self._progress.waits.get(name, 0) + 1
             return None
         if kind is ActionType.CREATE_TIMER:
-            task = self._timer(parse_rfc3339(action["fireAt"]))
+            task = self._create_timer(parse_rfc3339(action["fireAt"]))
             if action.get("isCanceled"):
-                self._cancel(task)
+                self._cancel_timer(task)
             return task
-        return self._call(action, RetryState(action, 1) if kind in actions.WITH_RETRY else None)
+        return self._schedule_call(action, RetryState(action, 1) if kind in actions.WITH_RETRY else None)
 
-    def _timer(self, due: datetime) -> int:
-        task = self._progress.new_task()
-        self._new.append(events.event(EventType.TIMER_CREATED, self._now, task, FireAt=rfc3339(due)))
+    def _create_timer(self, due: datetime) -> int:
+        task = self._progress.assign_task_id()
+        self._new.append(events.build_event(EventType.TIMER_CREATED, self._now, task, FireAt=rfc3339(due)))
         self._turn.timers.append((task, due))
         return task
 
-    def _call(self, action: Action, retry: RetryState | None) -> int:
-        task = self._progress.new_task()
+    def _schedule_call(self, action: Action, retry: RetryState | None) -> int:
+        task = self._progress.assign_task_id()
         if retry is not None:
             self._progress.running[task] = retry
         name, given = action["functionName"], action["input"]
-        if actions.read_type(action) in actions.ACTIVITIES:
-            self._new.append(events.event(EventType.TASK_SCHEDULED, self._now, task, Name=name, Input=given))
+        if actions.read_action_type(action) in actions.ACTIVITIES:
+            self._new.append(events.build_event(EventType.TASK_SCHEDULED, self._now, task, Name=name, Input=given))
             self._turn.activities.append(Activity(self._start.instance, self._start.execution, task, name, given))
             return task
         instance = action.get("instanceId") or f"{self._start.execution}:{task:04x}"
         self._new.append(
-            events.event(
+            events.build_event(
                 EventType.SUB_ORCHESTRATION_CREATED,
                 self._now,
                 task,
@@ -265,26 +272,26 @@ class _TurnRunner:
         )
         return task
 
-    def _fail(self, reason: str) -> None:
+    def _record_failure(self, reason: str) -> None:
         self._turn.status = OrchestrationStatus.FAILED
         self._turn.continue_with = None
         self._turn.output = json.dumps(f"Orchestrator function '{self._start.name}' failed: {reason}")
 
-    def _finish(self) -> Turn:
+    def _build_turn(self) -> Turn:
         if self._turn.status.ended:
             how, result = self._turn.status, self._turn.output
             self._new.append(
-                events.event(EventType.EXECUTION_COMPLETED, self._now, OrchestrationStatus=how, Result=result)
+                events.build_event(EventType.EXECUTION_COMPLETED, self._now, OrchestrationStatus=how, Result=result)
             )
-        self._new.append(events.event(EventType.ORCHESTRATOR_COMPLETED, self._now))
+        self._new.append(events.build_event(EventType.ORCHESTRATOR_COMPLETED, self._now))
         self._turn.history = [json.dumps(event) for event in self._new]
         return self._turn
 
 
-def _failed(event: Event) -> bool:
+def _is_failure(event: Event) -> bool:
     return event["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
-def unknown_function_message(name: str, what: str) -> str:
-    """Return the Durable Task extension's error message for an unknown function name."""
+def format_unknown_function_message(name: str, what: str) -> str:
+    """Return the message of the Durable Task extension about an unknown function; ``what`` is the kind of function."""
     return f"The function '{name}' doesn't exist, is disabled, or is not an {what} function."

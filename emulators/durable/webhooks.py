@@ -1,4 +1,4 @@
-"""HTTP API of the Durable Task extension, for permitted callers with the system key."""
+"""HTTP API of the Durable Task extension; callers must be permitted and send the system key."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from emulators.durable.events import history_document, status_document
+from emulators.durable.events import build_history_document, build_status_document
 from emulators.durable.management import InstanceFilter, Management
 from emulators.durable.management_urls import PREFIX, ManagementUrls
 from emulators.durable.ports import RequestCheck
@@ -19,13 +19,13 @@ from emulators.durable.records import (
     Instance,
     NewInstance,
     OrchestrationStatus,
-    new_id,
+    create_id,
 )
-from emulators.durable.turns import FunctionNames, unknown_function_message
+from emulators.durable.turns import FunctionNames, format_unknown_function_message
 from shared.errors import Kind, WorkspaceError
 
 TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
-"""Identifies the start of the next page of a list."""
+"""Header with the continuation token, which identifies the start of the next page of a list."""
 
 _MIN_SECONDS, _MAX_SECONDS = 0.01, 230.0
 _PAGE_SIZE, _MAX_PAGE_SIZE, _MAX_DIGITS = 100, 1_000, 10
@@ -35,14 +35,14 @@ _NO_REWIND = "The local host cannot rewind orchestrations; restart the instance 
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """Request with a valid system key.
+    """HTTP request to the Durable Task API whose system key was valid.
 
     Attributes:
         method: the HTTP method.
-        segments: the decoded path below the API.
-        query: query parameters; the last value of repeated ones.
-        headers: by name in lower case.
-        body: as sent.
+        segments: percent-decoded path segments below the base path of the API.
+        query: query parameters by name; if a parameter is repeated, its last value.
+        headers: headers by name in lower case.
+        body: body of the request, unchanged.
     """
 
     method: str
@@ -52,20 +52,20 @@ class WebhookRequest:
     body: bytes
 
 
-def normalize_json(body: bytes) -> str | None:
-    """Return a body as JSON text, None if it is not JSON."""
+def normalise_json(body: bytes) -> str | None:
+    """Return a request body as JSON text in the format of Python's ``json``; None if the body is not valid JSON."""
     try:
-        return json.dumps(json.loads(body, parse_constant=_reject_constant))
+        return json.dumps(json.loads(body, parse_constant=_reject_json_constant))
     except (ValueError, RecursionError):
         return None
 
 
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+def _reject_json_constant(constant: str) -> None:
+    raise ValueError(f"the constant {constant} is not valid JSON")
 
 
 def parse_seconds(call: WebhookRequest, name: str) -> float | None:
-    """Return a parameter in seconds, limited to the supported range; None if it is missing or not a number."""
+    """Parse a query parameter as seconds, limited to 0.01 to 230; None if it is missing or not a number."""
     try:
         given = float(call.query.get(name, ""))
     except ValueError:
@@ -74,35 +74,35 @@ def parse_seconds(call: WebhookRequest, name: str) -> float | None:
 
 
 def parse_page_size(call: WebhookRequest) -> int:
-    """Return the number of instances in a page."""
+    """Return the maximum number of instances in a page, from parameter ``top``; a default if missing or invalid."""
     given = call.query.get("top", "")
     is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
     return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
 
 
-def is_true(call: WebhookRequest, name: str) -> bool:
-    """Return whether a parameter is ``true``."""
+def has_true_parameter(call: WebhookRequest, name: str) -> bool:
+    """Return whether the query parameter ``name`` of a request has the value ``true``."""
     return call.query.get(name, "").lower() == "true"
 
 
-def wants_input(call: WebhookRequest) -> bool:
-    """Return whether the status includes inputs, which is the default."""
+def is_input_requested(call: WebhookRequest) -> bool:
+    """Return whether the reply must contain inputs: True unless the parameter ``showInput`` is ``false``."""
     return call.query.get("showInput", "").lower() != "false"
 
 
 def parse_filter(call: WebhookRequest) -> InstanceFilter:
-    """Return the conditions of a query; invalid ones are ignored, as in the extension."""
+    """Parse the query parameters that select instances; ignore invalid values, as in the Durable Task extension."""
     named = {status.lower(): status for status in OrchestrationStatus}
     given = call.query.get("runtimeStatus", "").split(",")
     return InstanceFilter(
-        created_from=_instant(call.query.get("createdTimeFrom", "")),
-        created_to=_instant(call.query.get("createdTimeTo", "")),
+        created_from=_parse_instant(call.query.get("createdTimeFrom", "")),
+        created_to=_parse_instant(call.query.get("createdTimeTo", "")),
         statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
         prefix=call.query.get("instanceIdPrefix", ""),
     )
 
 
-def _instant(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     try:
         instant = datetime.fromisoformat(text)
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
@@ -110,13 +110,13 @@ def _instant(text: str) -> datetime | None:
         return None
 
 
-def build_token(last: str) -> str:
-    """Return the continuation token for the page after an instance."""
+def build_continuation_token(last: str) -> str:
+    """Build the continuation token of a page; ``last`` is the last instance id on the page."""
     return base64.urlsafe_b64encode(last.encode()).decode()
 
 
-def read_token(token: str) -> str | None:
-    """Return the instance id in a token, an empty id for an empty token, None for an invalid token."""
+def parse_continuation_token(token: str) -> str | None:
+    """Return the instance id in a continuation token; empty for an empty token, None for an invalid token."""
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
@@ -125,7 +125,7 @@ def read_token(token: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class WebhookReply:
-    """Reply with a status, an optional JSON document, and headers."""
+    """HTTP reply of the Durable Task API: status, JSON value (None for no body), and headers."""
 
     status: int
     document: Any = None
@@ -133,7 +133,7 @@ class WebhookReply:
 
 
 class Webhooks:
-    """Handler of requests from ``DurableOrchestrationClient`` and to management URLs."""
+    """Handler of the Durable Task API, which ``DurableOrchestrationClient`` and management URLs call."""
 
     def __init__(
         self, management: Management, urls: ManagementUrls, names: FunctionNames, may_manage: RequestCheck
@@ -144,23 +144,24 @@ class Webhooks:
         self._may_manage = may_manage
 
     async def handle(self, scope: Mapping[str, Any], raw_path: str, body: bytes) -> WebhookReply:
-        """Handle a request under the extension's path.
+        """Handle an HTTP request below the base path of the Durable Task API.
 
         Raises:
-            WorkspaceError: ADMINISTRATION_IS_LOCAL if the caller is not permitted; SYSTEM_KEY_MISSING.
+            WorkspaceError: ADMINISTRATION_IS_LOCAL if the caller is not permitted; SYSTEM_KEY_MISSING if the request
+                has no valid system key.
         """
         if not self._may_manage(scope):
             detail = "The Durable Task API answers callers on this machine only."
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        rest = self._strip_key(raw_path, query, headers)
+        rest = self._check_and_strip_key(raw_path, query, headers)
         segments = [unquote(segment) for segment in rest.strip("/").split("/")]
-        return await self._route(WebhookRequest(scope["method"], segments, query, headers, body))
+        return await self._route_request(WebhookRequest(scope["method"], segments, query, headers, body))
 
-    def _strip_key(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
+    def _check_and_strip_key(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
         given = query.get("code") or headers.get("x-functions-key") or ""
-        rpc = self._urls.rpc_path().encode()
+        rpc = self._urls.build_rpc_path().encode()
         path = raw_path.encode("latin-1")
         if len(path) >= len(rpc) and hmac.compare_digest(path[: len(rpc)], rpc):
             return raw_path[len(rpc) :]
@@ -172,85 +173,87 @@ class Webhooks:
             "The request has no valid system key; send it as parameter `code` or header `x-functions-key`.",
         )
 
-    async def _route(self, request: WebhookRequest) -> WebhookReply:
+    async def _route_request(self, request: WebhookRequest) -> WebhookReply:
         if request.segments[0] == "entities":
             return WebhookReply(501, {"Message": "The local host does not support entities."})
         raises = len(request.segments) == _EVENT_SEGMENTS and request.segments[2].lower() == "raiseevent"
         handlers: dict[tuple[str, int, str], Callable[[WebhookRequest], Awaitable[WebhookReply]]] = {
-            ("orchestrators", 2, "POST"): self._start,
-            ("orchestrators", 3, "POST"): self._start,
-            ("instances", 1, "GET"): self._list,
-            ("instances", 1, "DELETE"): self._purge_all,
-            ("instances", 2, "GET"): self._status,
-            ("instances", 2, "DELETE"): self._purge,
+            ("orchestrators", 2, "POST"): self._start_instance,
+            ("orchestrators", 3, "POST"): self._start_instance,
+            ("instances", 1, "GET"): self._list_instances,
+            ("instances", 1, "DELETE"): self._purge_instances,
+            ("instances", 2, "GET"): self._reply_with_status,
+            ("instances", 2, "DELETE"): self._purge_instance,
             ("instances", 3, "POST"): self._run_operation,
         }
         if raises and request.segments[0] == "instances" and request.method == "POST":
-            return await self._raise(request)
+            return await self._raise_event(request)
         handler = handlers.get((request.segments[0], len(request.segments), request.method))
         return await handler(request) if handler is not None else WebhookReply(404)
 
-    async def _start(self, request: WebhookRequest) -> WebhookReply:
+    async def _start_instance(self, request: WebhookRequest) -> WebhookReply:
         name = request.segments[1]
         if name not in self._names.orchestrators:
-            message = unknown_function_message(name, "orchestrator")
+            message = format_unknown_function_message(name, "orchestrator")
             return WebhookReply(400, {"Message": message, "ExceptionMessage": message})
-        given = normalize_json(request.body)
+        given = normalise_json(request.body)
         if given is None and request.body.strip():
-            return _invalid_json()
-        instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else new_id()
+            return _build_invalid_json_reply()
+        instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else create_id()
         started = await self._management.start(
-            NewInstance(instance, new_id(), name, request.query.get("version") or self._names.version, given)
+            NewInstance(instance, create_id(), name, request.query.get("version") or self._names.version, given)
         )
         if not started:
             return WebhookReply(409, {"Message": f"An Orchestration instance with the ID {instance} already exists."})
-        return await self._started_reply(instance, request)
+        return await self._build_started_reply(instance, request)
 
-    async def _started_reply(self, instance: str, request: WebhookRequest) -> WebhookReply:
-        """Return an instance's URLs, or its result if the caller waits and it ends in time."""
+    async def _build_started_reply(self, instance: str, request: WebhookRequest) -> WebhookReply:
+        """Build the reply to a start: management URLs, or the result if the caller waits until the instance ends."""
         seconds, pause = (
             parse_seconds(request, "timeout"),
             parse_seconds(request, "pollingInterval"),
         )
         if seconds is not None and pause is not None:
-            found = await self._management.wait(instance, seconds, pause)
+            found = await self._management.wait_for_end(instance, seconds, pause)
             if found is not None and found.status is OrchestrationStatus.COMPLETED:
-                return WebhookReply(200, status_document(found, show_input=False)["output"])
+                return WebhookReply(200, build_status_document(found, show_input=False)["output"])
             if found is not None:
-                return WebhookReply(200, status_document(found, show_input=True))
-        return self._accepted_reply(instance)
+                return WebhookReply(200, build_status_document(found, show_input=True))
+        return self._build_accepted_reply(instance)
 
-    def _accepted_reply(self, instance: str) -> WebhookReply:
-        urls = self._urls.management(instance)
+    def _build_accepted_reply(self, instance: str) -> WebhookReply:
+        urls = self._urls.build_management_urls(instance)
         del urls["rewindPostUri"]
         return WebhookReply(202, urls, {"Location": urls["statusQueryGetUri"], "Retry-After": "10"})
 
-    async def _status(self, request: WebhookRequest) -> WebhookReply:
-        found = await self._management.find(request.segments[1])
+    async def _reply_with_status(self, request: WebhookRequest) -> WebhookReply:
+        found = await self._management.find_instance(request.segments[1])
         if found is None:
             return WebhookReply(404)
-        document = await self._document(found, request)
+        document = await self._build_status_document(found, request)
         if not found.status.ended:
-            location = self._urls.management(request.segments[1])["statusQueryGetUri"]
+            location = self._urls.build_management_urls(request.segments[1])["statusQueryGetUri"]
             return WebhookReply(202, document, {"Location": location, "Retry-After": "5"})
-        failed = found.status is OrchestrationStatus.FAILED and is_true(request, "returnInternalServerErrorOnFailure")
+        failed = found.status is OrchestrationStatus.FAILED and has_true_parameter(
+            request, "returnInternalServerErrorOnFailure"
+        )
         return WebhookReply(500 if failed else 200, document)
 
-    async def _document(self, found: Instance, request: WebhookRequest) -> dict[str, Any]:
+    async def _build_status_document(self, found: Instance, request: WebhookRequest) -> dict[str, Any]:
         history = None
-        if is_true(request, "showHistory"):
-            texts = await self._management.history(found.start.instance)
-            history = history_document(texts, show_output=is_true(request, "showHistoryOutput"))
-        return status_document(found, show_input=wants_input(request), history=history)
+        if has_true_parameter(request, "showHistory"):
+            texts = await self._management.load_history(found.start.instance)
+            history = build_history_document(texts, show_output=has_true_parameter(request, "showHistoryOutput"))
+        return build_status_document(found, show_input=is_input_requested(request), history=history)
 
-    async def _list(self, request: WebhookRequest) -> WebhookReply:
+    async def _list_instances(self, request: WebhookRequest) -> WebhookReply:
         limit = parse_page_size(request)
-        after = read_token(request.headers.get(TOKEN, ""))
+        after = parse_continuation_token(request.headers.get(TOKEN, ""))
         if after is None:
             return WebhookReply(400, {"Message": f"The {TOKEN} is not a continuation token of this host."})
-        found = await self._management.page(parse_filter(request), after, limit + 1)
-        shown = [status_document(instance, show_input=wants_input(request)) for instance in found[:limit]]
-        token = build_token(found[limit - 1].start.instance) if len(found) > limit else ""
+        found = await self._management.list_page(parse_filter(request), after, limit + 1)
+        shown = [build_status_document(instance, show_input=is_input_requested(request)) for instance in found[:limit]]
+        token = build_continuation_token(found[limit - 1].start.instance) if len(found) > limit else ""
         return WebhookReply(200, shown, {TOKEN: token} if token else {})
 
     async def _run_operation(self, request: WebhookRequest) -> WebhookReply:
@@ -258,33 +261,33 @@ class Webhooks:
         operation = request.segments[2].lower()
         if operation == "terminate":
             output = None if reason is None else json.dumps(reason)
-            return _change_reply(await self._management.terminate(instance, output))
+            return _build_change_reply(await self._management.terminate(instance, output))
         if operation == "suspend":
-            return _change_reply(await self._management.suspend(instance, reason))
+            return _build_change_reply(await self._management.suspend(instance, reason))
         if operation == "resume":
-            return _change_reply(await self._management.resume(instance, reason))
+            return _build_change_reply(await self._management.resume(instance, reason))
         if operation == "restart":
-            return await self._restart(instance, request)
+            return await self._restart_instance(instance, request)
         return WebhookReply(501, _NO_REWIND) if operation == "rewind" else WebhookReply(404)
 
-    async def _restart(self, instance: str, request: WebhookRequest) -> WebhookReply:
-        if await self._management.find(instance) is None:
+    async def _restart_instance(self, instance: str, request: WebhookRequest) -> WebhookReply:
+        if await self._management.find_instance(instance) is None:
             return WebhookReply(400, {"Message": "InstanceId does not match a valid orchestration instance."})
         new_instance = request.query.get("restartWithNewInstanceId", "").lower() != "false"
         restarted = await self._management.restart(instance, new_instance=new_instance)
         if restarted is None:
             return WebhookReply(409, {"Message": "A non-terminal instance with this instance ID already exists."})
-        return await self._started_reply(restarted, request)
+        return await self._build_started_reply(restarted, request)
 
-    async def _raise(self, request: WebhookRequest) -> WebhookReply:
+    async def _raise_event(self, request: WebhookRequest) -> WebhookReply:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return WebhookReply(400, {"Message": "Only application/json request content is supported"})
-        data = normalize_json(request.body)
+        data = normalise_json(request.body)
         if data is None:
-            return _invalid_json()
-        return _change_reply(await self._management.raise_event(request.segments[1], request.segments[3], data))
+            return _build_invalid_json_reply()
+        return _build_change_reply(await self._management.raise_event(request.segments[1], request.segments[3], data))
 
-    async def _purge(self, request: WebhookRequest) -> WebhookReply:
+    async def _purge_instance(self, request: WebhookRequest) -> WebhookReply:
         found = await self._management.purge(request.segments[1])
         if found is None:
             return WebhookReply(404)
@@ -293,7 +296,7 @@ class Webhooks:
             return WebhookReply(412, f"{message}{request.segments[1]} has status {found}")
         return WebhookReply(200, {"instancesDeleted": 1})
 
-    async def _purge_all(self, request: WebhookRequest) -> WebhookReply:
+    async def _purge_instances(self, request: WebhookRequest) -> WebhookReply:
         which = parse_filter(request)
         if which.created_from is None:
             return WebhookReply(400, "Please provide value for 'createdTimeFrom' parameter.")
@@ -301,11 +304,11 @@ class Webhooks:
         return WebhookReply(200, {"instancesDeleted": deleted}) if deleted else WebhookReply(404)
 
 
-def _change_reply(before: OrchestrationStatus | None) -> WebhookReply:
+def _build_change_reply(before: OrchestrationStatus | None) -> WebhookReply:
     if before is None:
         return WebhookReply(404)
     return WebhookReply(410) if before.ended else WebhookReply(202)
 
 
-def _invalid_json() -> WebhookReply:
+def _build_invalid_json_reply() -> WebhookReply:
     return WebhookReply(400, {"Message": "Invalid JSON content", "ExceptionMessage": "Invalid JSON content"})

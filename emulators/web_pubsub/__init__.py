@@ -1,4 +1,4 @@
-"""Emulator of Azure Web PubSub: its data plane, client protocols and event handlers in one process.
+"""Emulator of Azure Web PubSub in one process: REST API for servers, WebSocket clients, and events to an event handler.
 
-It is not the Azure service; README.md lists the differences.
+The emulator differs from the Azure service; README.md lists the differences.
 """

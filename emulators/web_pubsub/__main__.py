@@ -15,16 +15,16 @@ from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 from emulators.web_pubsub.upstream import HttpUpstream
-from shared.observability.logs import configure
+from shared.observability.logs import configure_json_logs
 
 _MIN_KEY_BYTES = 32
 _GRACE_SECONDS = 3
 
 
 def main() -> int:
-    """Parse the command line and serve; return 1 if the port is in use."""
-    arguments = _parser().parse_args()
-    configure(os.environ.get("LOG_LEVEL") or "INFO")
+    """Parse the command line and serve the emulator until it is stopped; return 0, or 1 if the port is in use."""
+    arguments = _build_parser().parse_args()
+    configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
     hubs = HubSettings(anonymous=arguments.anonymous)
     if arguments.upstream:
         hubs = HubSettings(
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def serve(settings: ServiceSettings, port: int) -> None:
-    """Serve on 127.0.0.1 until SIGTERM or SIGINT; print ``ready http://127.0.0.1:PORT`` when clients can connect.
+    """Serve the emulator on 127.0.0.1 until SIGTERM or SIGINT; print ``ready URL`` when clients can connect.
 
     Raises:
         OSError: the port is in use.
@@ -51,10 +51,10 @@ def serve(settings: ServiceSettings, port: int) -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen()
-        asyncio.run(_serve(settings, listener), loop_factory=uvloop.new_event_loop)
+        asyncio.run(_run_server(settings, listener), loop_factory=uvloop.new_event_loop)
 
 
-async def _serve(settings: ServiceSettings, listener: socket.socket) -> None:
+async def _run_server(settings: ServiceSettings, listener: socket.socket) -> None:
     service = WebPubSubEmulator(settings)
     # After its shutdown, uvicorn raises the handled signal again, when nothing remains to be stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,7 +67,7 @@ async def _serve(settings: ServiceSettings, listener: socket.socket) -> None:
 
 
 class EmulatorServer(uvicorn.Server):
-    """uvicorn server that prints its URL when it accepts connections."""
+    """uvicorn server that prints ``ready URL`` when it accepts connections, so that a parent process can wait."""
 
     def __init__(self, app: Application, listener: socket.socket) -> None:
         super().__init__(
@@ -89,19 +89,19 @@ class EmulatorServer(uvicorn.Server):
         self._listener = listener
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections."""
+        """Start to accept connections and print ``ready URL``."""
         await super().startup(sockets)
         print(f"ready http://127.0.0.1:{self._listener.getsockname()[1]}", flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m emulators.web_pubsub", description="Run the Azure Web PubSub emulator."
     )
     parser.add_argument("--port", type=int, default=8089, help="port on 127.0.0.1; 0 selects a free one")
     parser.add_argument(
         "--access-key",
-        type=_key,
+        type=_parse_key,
         default=os.environ.get("WEB_PUBSUB_ACCESS_KEY"),
         required="WEB_PUBSUB_ACCESS_KEY" not in os.environ,
         help="signs access tokens and events, at least 32 bytes (WEB_PUBSUB_ACCESS_KEY)",
@@ -119,9 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _key(text: str) -> str:
+def _parse_key(text: str) -> str:
     if len(text.encode()) < _MIN_KEY_BYTES:
-        raise argparse.ArgumentTypeError(f"the key must have at least {_MIN_KEY_BYTES} bytes")
+        raise argparse.ArgumentTypeError(f"the access key must have at least {_MIN_KEY_BYTES} bytes")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Types of ASGI 3, and reads of headers, query and bearer token from a scope."""
+"""Types of ASGI 3, and functions that read headers, query and bearer token from an ASGI scope."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -12,7 +12,7 @@ type RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 def read_headers(scope: Message) -> dict[str, list[str]]:
-    """Return the headers of a request: all values by name."""
+    """Return all values of each request header, by name in lower case."""
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
@@ -20,12 +20,12 @@ def read_headers(scope: Message) -> dict[str, list[str]]:
 
 
 def read_query(scope: Message) -> dict[str, list[str]]:
-    """Return the query parameters of a request: all values by name, including empty ones."""
+    """Return all values of each query parameter, by name; empty values are included."""
     return parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
 def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
-    """Return the token of an ``Authorization: Bearer`` header, None if it is missing."""
+    """Return the token of the header ``Authorization: Bearer``; None if the request has no such header."""
     for value in headers.get("authorization", ()):
         scheme, _, token = value.partition(" ")
         if scheme.lower() == "bearer":
@@ -34,6 +34,6 @@ def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
 
 
 def read_origin(scope: Message, headers: dict[str, list[str]]) -> str:
-    """Return the requested host and port in lower case."""
+    """Return host and port of a request, in lower case: the header ``Host``, or the address of the server."""
     host = headers.get("host", [""])[0] or "{}:{}".format(*scope["server"])
     return host.lower()

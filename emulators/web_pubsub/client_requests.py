@@ -1,4 +1,4 @@
-"""Requests of clients in the subprotocol json.webpubsub.azure.v1."""
+"""Messages that clients of the subprotocol json.webpubsub.azure.v1 send to the service."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ class _ClientRequest(BaseModel):
 
 
 class GroupRequest(_ClientRequest):
-    """Request to join or leave a group."""
+    """Request of a client to join or leave a group."""
 
     type: Literal["joinGroup", "leaveGroup"]
     group: GroupName
@@ -25,7 +25,7 @@ class GroupRequest(_ClientRequest):
 
 
 class SendToGroup(_ClientRequest):
-    """Request to send a message to a group."""
+    """Request of a client to send a message to all clients in a group."""
 
     type: Literal["sendToGroup"]
     group: GroupName
@@ -36,7 +36,7 @@ class SendToGroup(_ClientRequest):
 
 
 class EventRequest(_ClientRequest):
-    """Request to send an event to the event handler."""
+    """Request of a client to send an event to the hub's event handler."""
 
     type: Literal["event"]
     event: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -46,7 +46,7 @@ class EventRequest(_ClientRequest):
 
 
 class Ping(_ClientRequest):
-    """Request for a pong."""
+    """Keep-alive request of a client, to which the service replies with a pong message."""
 
     type: Literal["ping"]
 
@@ -54,4 +54,4 @@ class Ping(_ClientRequest):
 type ClientRequest = Annotated[GroupRequest | SendToGroup | EventRequest | Ping, Field(discriminator="type")]
 
 REQUESTS: TypeAdapter[GroupRequest | SendToGroup | EventRequest | Ping] = TypeAdapter(ClientRequest)
-"""Parser of one request in JSON."""
+"""Parser of one request of a client, in JSON."""

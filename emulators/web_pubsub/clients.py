@@ -1,4 +1,4 @@
-"""Client connections from the handshake to the disconnect, and the handling of their messages."""
+"""Service for WebSocket clients, from handshake to disconnect: executes their requests, and forwards their events."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_origin, read_query
 from emulators.web_pubsub.client_requests import REQUESTS, EventRequest, GroupRequest, Ping, SendToGroup
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
-from emulators.web_pubsub.error_replies import error_reply, request_id
+from emulators.web_pubsub.error_replies import build_error_reply, choose_request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client, parse_state_expiry
 from emulators.web_pubsub.hub import Hub
@@ -39,15 +39,15 @@ _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class Session(Protocol):
-    """Handler of the messages of one client."""
+    """Port that handles the messages of one client, according to the client's subprotocol."""
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Handle one text or binary message."""
+        """Handle one message of the client, which is either ``text`` or binary ``data``."""
         ...
 
 
 class PlainSession:
-    """Session without subprotocol: each message becomes the event ``message``, if the handler receives it."""
+    """Session of a client without subprotocol: each message is sent to the event handler as event ``message``."""
 
     def __init__(self, connection: ClientConnection, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
@@ -55,7 +55,7 @@ class PlainSession:
         self._subject = subject
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Send the message to the event handler and its response to the client."""
+        """Send a message of the client to the event handler, and the handler's response to the client."""
         if not self._events.handles_event("message"):
             return
         data_type = DataType.BINARY if text is None else DataType.TEXT
@@ -64,7 +64,7 @@ class PlainSession:
 
 
 class JsonSession:
-    """Session of a client of json.webpubsub.azure.v1."""
+    """Session of a client that uses the subprotocol json.webpubsub.azure.v1."""
 
     def __init__(self, connection: ClientConnection, hub: Hub, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
@@ -74,7 +74,7 @@ class JsonSession:
         self._acked: OrderedDict[int, None] = OrderedDict()
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Execute a request; an invalid request closes the connection."""
+        """Execute a request of the client; close the connection if the message is not a valid request."""
         try:
             request = REQUESTS.validate_json(text if text is not None else data or b"")
         except ValidationError:
@@ -85,54 +85,57 @@ class JsonSession:
         elif request.ackId is not None and request.ackId in self._acked:
             self._send_error_ack(request.ackId, "Duplicate", "The request with this ackId was already executed.")
         else:
-            await self._handle_request(request)
+            await self._execute_and_acknowledge(request)
 
-    async def _handle_request(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
-        done = await self._execute(request)
+    async def _execute_and_acknowledge(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
+        done = await self._execute_request(request)
         if request.ackId is not None and done is not None:
-            self._acknowledge(request.ackId, done=done)
+            self._acknowledge_request(request.ackId, done=done)
 
-    async def _execute(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
-        """Return whether a request was allowed, None if it closed the connection."""
+    async def _execute_request(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
+        """Execute a request of the client.
+
+        Return False if the client lacks the permission, None if the connection was closed, else True.
+        """
         match request:
             case GroupRequest():
                 return self._change_membership(request)
             case SendToGroup():
-                return await self._send(request)
+                return await self._send_to_group(request)
             case EventRequest():
                 return await self._send_event(request)
 
     def _change_membership(self, request: GroupRequest) -> bool:
         if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
             return False
-        move = self._hub.join if request.type == "joinGroup" else self._hub.leave
+        move = self._hub.join_group if request.type == "joinGroup" else self._hub.leave_group
         move(self._connection, request.group)
         return True
 
-    async def _send(self, request: SendToGroup) -> bool | None:
+    async def _send_to_group(self, request: SendToGroup) -> bool | None:
         if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
             return False
-        data = self._data(request)
+        data = self._encode_data(request)
         if data is None:
             return None
         payload = Payload(data, request.dataType, request.group, self._connection.user_id)
         excluded = {self._connection.id} if request.noEcho else ()
-        await self._hub.deliver(payload, tuple(self._hub.group_connections(request.group)), excluded)
+        await self._hub.deliver(payload, tuple(self._hub.find_group_connections(request.group)), excluded)
         return True
 
     async def _send_event(self, request: EventRequest) -> bool | None:
-        data = self._data(request)
+        data = self._encode_data(request)
         if data is None:
             return None
         if self._events.handles_event(request.event):
             await forward_event(self._connection, self._events, self._subject, request.event, request.dataType, data)
         return True
 
-    def _data(self, request: SendToGroup | EventRequest) -> bytes | None:
-        """Return the data of a request as bytes; data that do not match the type close the connection."""
+    def _encode_data(self, request: SendToGroup | EventRequest) -> bytes | None:
+        """Convert the data of a request to bytes; for data of a wrong type, close the connection and return None."""
         match request.dataType, request.data:
             case DataType.JSON, value:
-                with contextlib.suppress(TypeError):  # a number outside the range of orjson
+                with contextlib.suppress(TypeError):  # orjson cannot serialise a number of this size
                     return orjson.dumps(value)
             case DataType.TEXT, str(text):
                 return text.encode()
@@ -142,7 +145,7 @@ class JsonSession:
         self._connection.close(POLICY, "data does not match its dataType")
         return None
 
-    def _acknowledge(self, ack_id: int, *, done: bool) -> None:
+    def _acknowledge_request(self, ack_id: int, *, done: bool) -> None:
         if not done:
             self._send_error_ack(ack_id, "Forbidden", "The client lacks the permission.")
             return
@@ -159,9 +162,9 @@ class JsonSession:
 async def forward_event(
     connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
 ) -> None:
-    """Send a message to the event handler and its response to the client; a rejection closes the connection."""
+    """Send a client's message to the event handler, and the response to the client; an error closes the connection."""
     try:
-        response = await events.user_event(event, subject, _TYPES[data_type], data)
+        response = await events.send_user_event(event, subject, _TYPES[data_type], data)
     except UpstreamError:
         connection.close(POLICY, "the event handler does not respond")
         return
@@ -174,10 +177,10 @@ async def forward_event(
         if expiry is not None:
             connection.close_at(expiry)
     if response.body:
-        connection.send(Payload(response.body, _data_type(response)))
+        connection.send(Payload(response.body, _read_data_type(response)))
 
 
-def _data_type(response: HandlerResponse) -> DataType:
+def _read_data_type(response: HandlerResponse) -> DataType:
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     for data_type, name in _TYPES.items():
         if media_type == name.partition(";")[0]:
@@ -188,7 +191,7 @@ def _data_type(response: HandlerResponse) -> DataType:
 async def serve_client(
     scope: Message, receive: Receive, send: Send, hub: Hub, events: HubEvents, access_key: str, settings: HubSettings
 ) -> None:
-    """Serve one client of a hub until it disconnects."""
+    """Serve one WebSocket client of a hub, from its handshake until it disconnects."""
     await receive()
     connection_id = uuid.uuid4().hex
     try:
@@ -199,15 +202,15 @@ async def serve_client(
     except HandlerRejectionError as error:
         response = error.response
         headers = {name: value for name, value in response.headers.items() if name not in _HOP_HEADERS}
-        await _respond(send, response.status, headers, response.body)
+        await _send_handshake_response(send, response.status, headers, response.body)
         return
-    forwarded = {name: value for name, value in admission.headers.items() if name in settings.forwarded_headers}
-    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": _raw(forwarded)})
-    connection = _connection(scope, connection_id, admission)
+    forwarded = _encode_headers({k: v for k, v in admission.headers.items() if k in settings.forwarded_headers})
+    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": forwarded})
+    connection = _build_connection(scope, connection_id, admission)
     prelude = settings.prelude(connection, read_query(scope)) if settings.prelude is not None else None
     prelude_task = None if prelude is None else asyncio.create_task(_run_prelude(connection, prelude))
     try:
-        await _serve(connection, admission, receive, hub, events, _host(scope))
+        await _serve_connection(connection, admission, receive, hub, events, _read_requested_host(scope))
     finally:
         if prelude_task is not None:
             prelude_task.cancel()
@@ -217,26 +220,26 @@ async def _run_prelude(connection: ClientConnection, prelude: Coroutine[None, No
     try:
         await prelude
     except Exception:
-        _LOGGER.exception("the prelude failed; the client is closed")
-        connection.close(BROKEN, "the prelude failed")
+        _LOGGER.exception("the work before live messages failed; the client's connection is closed")
+        connection.close(BROKEN, "the work before live messages failed")
 
 
 async def reject_handshake(scope: Message, send: Send, error: WorkspaceError) -> None:
-    """Reject a handshake with a problem document."""
-    reply = error_reply(error, request_id(scope["headers"]))
-    await _respond(send, reply.status, reply.headers, reply.body)
+    """Reject a WebSocket handshake with an HTTP error and a problem document (RFC 9457)."""
+    reply = build_error_reply(error, choose_request_id(scope["headers"]))
+    await _send_handshake_response(send, reply.status, reply.headers, reply.body)
 
 
-async def _respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    await send({"type": "websocket.http.response.start", "status": status, "headers": _raw(headers)})
+async def _send_handshake_response(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    await send({"type": "websocket.http.response.start", "status": status, "headers": _encode_headers(headers)})
     await send({"type": "websocket.http.response.body", "body": body})
 
 
-def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
-def _connection(scope: Message, connection_id: str, admission: AcceptedClient) -> ClientConnection:
+def _build_connection(scope: Message, connection_id: str, admission: AcceptedClient) -> ClientConnection:
     wire: ClientSocket = scope["extensions"][EXTENSION]
     connection = ClientConnection(
         connection_id,
@@ -251,14 +254,14 @@ def _connection(scope: Message, connection_id: str, admission: AcceptedClient) -
     return connection
 
 
-async def _serve(
+async def _serve_connection(
     connection: ClientConnection, admission: AcceptedClient, receive: Receive, hub: Hub, events: HubEvents, origin: str
 ) -> None:
     subject = EventSubject(connection.id, connection.user_id, connection.subprotocol, connection.state, origin)
     session: Session
     if connection.subprotocol == JSON_SUBPROTOCOL:
         session = JsonSession(connection, hub, events, subject)
-        connection.send_system_message(_connected(connection))
+        connection.send_system_message(_build_connected_message(connection))
     else:
         session = PlainSession(connection, events, subject)
     hub.add(connection, admission.groups)
@@ -266,14 +269,14 @@ async def _serve(
     reason = ""
     try:
         connected_task = events.notify("connected", subject)
-        reason = await _read(session, receive)
+        reason = await _read_messages(session, receive)
     finally:
         hub.remove(connection)
         events.notify("disconnected", subject, connected_task, reason=connection.close_reason or reason)
 
 
-async def _read(session: Session, receive: Receive) -> str:
-    """Handle messages of the client until it disconnects, and return the reason."""
+async def _read_messages(session: Session, receive: Receive) -> str:
+    """Handle messages of the client until it disconnects; return the reason in its close frame."""
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
@@ -281,10 +284,10 @@ async def _read(session: Session, receive: Receive) -> str:
         await session.handle_message(message.get("text"), message.get("bytes"))
 
 
-def _connected(connection: ClientConnection) -> dict[str, str]:
+def _build_connected_message(connection: ClientConnection) -> dict[str, str]:
     document = {"type": "system", "event": "connected", "connectionId": connection.id}
     return document if connection.user_id is None else document | {"userId": connection.user_id}
 
 
-def _host(scope: Message) -> str:
+def _read_requested_host(scope: Message) -> str:
     return read_origin(scope, read_headers(scope))

@@ -1,4 +1,4 @@
-"""Connected client and the messages that are held back for it."""
+"""Connection of a client, and a buffer for its new messages while earlier messages are replayed."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ from shared.timestamps import now
 
 JSON_SUBPROTOCOL = "json.webpubsub.azure.v1"
 NORMAL, POLICY, BROKEN, TRY_AGAIN_LATER, TOKEN_EXPIRED = 1000, 1008, 1011, 1013, 4401
-"""Close codes of RFC 6455 section 7.4 and the IANA registry; the last one is specific to this service."""
+"""WebSocket close codes (RFC 6455 section 7.4, IANA registry); ``TOKEN_EXPIRED`` is specific to this service."""
 
 _LOGGER = get_logger("emulators.web_pubsub")
 _MAX_REASON_BYTES = 123
@@ -24,10 +24,10 @@ _BATCH_MESSAGES, _BATCH_BYTES = 500, 256 * 1024
 
 
 class HeldMessages:
-    """Bounded queue of messages that wait while others are sent first; an overflow drops all of them.
+    """Bounded buffer of new messages that wait while earlier messages are replayed; an overflow drops all messages.
 
     Attributes:
-        spilled: whether messages were dropped.
+        has_overflowed: True if the buffer has overflowed, so that its messages were dropped.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class HeldMessages:
         return bool(self._payloads)
 
     def put(self, payload: Payload) -> None:
-        """Add a message, unless the queue has overflowed."""
+        """Add a message; drop it if the buffer has overflowed."""
         if self.has_overflowed:
             return
         self._payloads.append(payload)
@@ -56,16 +56,16 @@ class HeldMessages:
 
 
 class ClientConnection:
-    """Client with an accepted handshake.
+    """Connection of a client whose handshake was accepted.
 
     Attributes:
-        id: unique in the process.
-        user_id: None for an anonymous client.
-        subprotocol: accepted subprotocol, None for a plain client.
-        groups: its groups, which the hub updates.
-        permissions: its own permissions.
-        state: opaque connection state that the event handler set last.
-        close_reason: reason if the server closed it, else empty.
+        id: id of the connection, unique in the process.
+        user_id: id of the client's user; None for an anonymous client.
+        subprotocol: accepted WebSocket subprotocol; None for a client without subprotocol.
+        groups: names of the client's groups; only the hub changes this set.
+        permissions: permissions of the client, for its requests in the subprotocol.
+        state: opaque text that the event handler stored for this connection; None if it has stored none.
+        close_reason: reason for which the server closed the connection; empty if the server did not close it.
     """
 
     def __init__(
@@ -90,25 +90,28 @@ class ClientConnection:
         self._held: HeldMessages | None = None
 
     def send(self, payload: Payload) -> None:
-        """Queue a message without waiting; a client that is too slow is closed (1013)."""
+        """Queue a message for the client without waiting; close the connection (1013) if the client is too slow."""
         if self._held is not None:
             self._held.put(payload)
         else:
-            self._outbox.put(self._frame(payload))
+            self._outbox.put(self._select_frame(payload))
 
     def hold(self) -> None:
-        """Hold back new messages and drop those held so far; ``send_when_drained`` still sends."""
+        """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.
+
+        The methods ``send_when_drained`` and ``send_all_when_drained`` bypass the buffer.
+        """
         self._held = HeldMessages()
 
     def has_overflowed(self) -> bool:
-        """Return whether held messages were dropped since ``hold``."""
+        """Return whether the buffer has overflowed, and so lost messages, since ``hold`` was called."""
         return self._held is not None and self._held.has_overflowed
 
     async def release(self, is_unwanted: Callable[[bytes], bool]) -> None:
-        """Send the held messages at the client's pace, then stop holding.
+        """Send the buffered messages as fast as the client accepts them, then stop buffering.
 
         Args:
-            is_unwanted: returns for the data of a message whether to skip it.
+            is_unwanted: function that receives the data of a message and returns True to skip the message.
         """
         while self._held:
             run = [payload for payload in self._held.pop(_BATCH_MESSAGES) if not is_unwanted(payload.data)]
@@ -120,7 +123,11 @@ class ClientConnection:
         self._held = None
 
     async def send_all_when_drained(self, payloads: Sequence[Payload]) -> bool:
-        """Send messages in batches, each after the client has received the last one; return whether it is connected."""
+        """Send messages in batches; each batch is sent after the socket has accepted the previous batch.
+
+        Returns:
+            Whether the client is still connected.
+        """
         batch_messages = batch_bytes = 0
         for payload in payloads:
             batch_messages, batch_bytes = batch_messages + 1, batch_bytes + len(payload.data)
@@ -129,23 +136,23 @@ class ClientConnection:
                 if not await self.send_when_drained(payload):
                     return False
             else:
-                self._outbox.put(self._frame(payload))
+                self._outbox.put(self._select_frame(payload))
         return True
 
     async def send_when_drained(self, payload: Payload) -> bool:
-        """Send a message after the client has received all earlier ones, so that it is never closed as too slow.
+        """Send a message after all earlier messages are written, so that a slow client does not overflow its queue.
 
         Returns:
             Whether the client is still connected.
         """
-        return await self._outbox.put_when_drained(self._frame(payload))
+        return await self._outbox.put_when_drained(self._select_frame(payload))
 
     def send_system_message(self, document: object) -> None:
-        """Send a system message of the subprotocol."""
+        """Send a system message of the subprotocol, such as ``connected`` or ``ack``, as JSON."""
         self._outbox.put(build_frame(orjson.dumps(document)))
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
-        """Close the connection; queued messages that cannot be written immediately are dropped."""
+        """Close the connection with a close code; queued messages that cannot be written immediately are dropped."""
         self.close_reason = self.close_reason or reason
         if self.subprotocol == JSON_SUBPROTOCOL:
             self.send_system_message({"type": "system", "event": "disconnected", "message": reason})
@@ -154,7 +161,7 @@ class ClientConnection:
         self._socket.end(code, reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore"))
 
     def close_at(self, instant: datetime, code: int = TOKEN_EXPIRED, reason: str = "the token expired") -> None:
-        """Schedule the close of the connection; an earlier scheduled time has priority."""
+        """Schedule the close of the connection at a time, unless an earlier close is already scheduled."""
         loop = asyncio.get_running_loop()
         at = loop.time() + (instant - now()).total_seconds()
         if self._deadline is None or at < self._deadline.when():
@@ -162,17 +169,17 @@ class ClientConnection:
             self._deadline = loop.call_at(at, self.close, code, reason)
 
     def cancel_deadline(self) -> None:
-        """Cancel the scheduled close."""
+        """Cancel the scheduled close of the connection."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
     def dispose(self) -> None:
-        """Release resources after the socket has closed."""
+        """Release the resources of the connection after its socket has closed."""
         self.cancel_deadline()
         self._outbox.discard()
 
-    def _frame(self, payload: Payload) -> bytes:
+    def _select_frame(self, payload: Payload) -> bytes:
         return payload.json_frame if self.subprotocol == JSON_SUBPROTOCOL else payload.plain_frame
 
     def _close_slow_client(self) -> None:

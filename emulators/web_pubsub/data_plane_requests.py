@@ -1,4 +1,4 @@
-"""Requests of the data plane and their parameters."""
+"""Requests that servers send to the REST API (data plane), and the validation of their parameters."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,17 @@ _MAX_TTL_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class DataPlaneRequest:
-    """Authenticated request of the data plane.
+    """Authenticated request that a server sends to the REST API (data plane).
 
     Attributes:
-        hub_name: the hub's name.
-        hub: the hub.
-        access_key: access key of the service.
-        origin: requested scheme, host and port.
-        path: path parameters by name; the empty name holds the whole path.
-        query: query parameters with all their values.
-        headers: with names in lower case and all their values.
-        body: at most 1 MiB.
+        hub_name: name of the hub.
+        hub: hub that the request addresses.
+        access_key: access key of the service, which signs access tokens.
+        origin: scheme, host and port of the requested URL.
+        path: path parameters by name; the whole path has the empty name.
+        query: all values of each query parameter, by name.
+        headers: all values of each header, by name in lower case.
+        body: body of the request, at most 1 MiB.
     """
 
     hub_name: str
@@ -48,11 +48,11 @@ class DataPlaneRequest:
     headers: Mapping[str, Sequence[str]]
     body: bytes
 
-    def query_value(self, name: str) -> str | None:
-        """Return a query parameter.
+    def read_query_value(self, name: str) -> str | None:
+        """Return the value of a query parameter; None if it is missing.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST if it is repeated.
+            WorkspaceError: INVALID_REQUEST if the parameter is repeated.
         """
         values = self.query.get(name, ())
         if len(values) > 1:
@@ -60,56 +60,56 @@ class DataPlaneRequest:
         return values[0] if values else None
 
     def parse_number(self, name: str, default: int, minimum: int, maximum: int) -> int:
-        """Return an integer query parameter.
+        """Parse an integer query parameter; return ``default`` if it is missing.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST if it is not an integer or out of range.
+            WorkspaceError: INVALID_REQUEST if the parameter is not an integer or out of range.
         """
-        text = self.query_value(name)
+        text = self.read_query_value(name)
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
             raise invalid(name, f"must be an integer between {minimum} and {maximum}")
         return int(text)
 
-    def close_reason(self) -> str:
-        """Return the reason for closing connections."""
-        return self.query_value("reason") or ""
+    def read_close_reason(self) -> str:
+        """Return the query parameter ``reason``, which clients receive when their connections are closed."""
+        return self.read_query_value("reason") or ""
 
-    def excluded_ids(self) -> frozenset[str]:
-        """Return the ids of excluded connections."""
+    def parse_excluded_ids(self) -> frozenset[str]:
+        """Return the connection ids in the query parameter ``excluded``, to which the operation does not apply."""
         return frozenset(self.query.get("excluded", ()))
 
     def parse_group(self) -> str:
-        """Return the group in the path.
+        """Validate and return the group name in the path.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST if it is blank or longer than 1024 characters.
+            WorkspaceError: INVALID_REQUEST if the group name is blank or longer than 1024 characters.
         """
-        return _group(self.path["group"], "group")
+        return _validate_group_name(self.path["group"], "group")
 
     def parse_permission(self) -> tuple[Permission, str | None]:
-        """Return the permission in the path and its group, None for all groups.
+        """Return the permission in the path, and the group to which the permission applies (None for all groups).
 
         Raises:
             WorkspaceError: INVALID_REQUEST if the permission is unknown.
         """
-        target = self.query_value("targetName")
+        target = self.read_query_value("targetName")
         try:
             permission = Permission(self.path["permission"])
         except ValueError:
             raise invalid("permission", f"must be one of {', '.join(Permission)}") from None
-        return permission, target if target is None else _group(target, "targetName")
+        return permission, target if target is None else _validate_group_name(target, "targetName")
 
     def parse_payload(self) -> Payload:
-        """Return the message in the body.
+        """Return the message for clients from the body of the request.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST if the content type is unknown, the body does not match it, or a
-                parameter is unsupported.
+            WorkspaceError: INVALID_REQUEST if the content type is unknown, the body does not match the content type, or
+                a parameter is unsupported.
         """
-        self._reject_unsupported()
-        data_type = _TYPES.get(self._header("content-type").partition(";")[0].strip().lower())
+        self._reject_unsupported_fields()
+        data_type = _TYPES.get(self._read_header("content-type").partition(";")[0].strip().lower())
         if data_type is None:
             raise invalid("Content-Type", f"must be one of {', '.join(_TYPES)}")
         try:
@@ -121,23 +121,23 @@ class DataPlaneRequest:
             raise invalid("body", f"is not valid {data_type.value}") from None
         return Payload(self.body, data_type, self.parse_group() if "group" in self.path else None)
 
-    def _reject_unsupported(self) -> None:
-        """Reject unsupported parameters that select recipients, because ignoring them would reach the wrong clients."""
-        if self.query_value("filter") is not None:
-            _raise_unsupported("filter")
+    def _reject_unsupported_fields(self) -> None:
+        """Reject unsupported parameters; if ``filter`` were ignored, a message would reach the wrong clients."""
+        if self.read_query_value("filter") is not None:
+            _raise_unsupported_field("filter")
         if self.parse_number("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):
-            _raise_unsupported("messageTtlSeconds")
-        if self._header("content-encoding") not in {"", "identity"}:
-            _raise_unsupported("Content-Encoding")
+            _raise_unsupported_field("messageTtlSeconds")
+        if self._read_header("content-encoding") not in {"", "identity"}:
+            _raise_unsupported_field("Content-Encoding")
 
-    def _header(self, name: str) -> str:
+    def _read_header(self, name: str) -> str:
         return ",".join(self.headers.get(name, ()))
 
 
 async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> bytes:
-    """Return the body of a request.
+    """Read the body of a request to the REST API, at most 1 MiB.
 
-    Part of an oversized body is read and dropped, so that the caller finishes sending and receives the reply.
+    Up to 16 MiB of a larger body are read and dropped, so that the caller can finish sending and read the reply.
 
     Raises:
         WorkspaceError: BODY_TOO_LARGE if the body exceeds 1 MiB.
@@ -148,7 +148,7 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
     while more and size <= _MAX_READ_BYTES:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionError("the caller disconnected")
+            raise ConnectionError("the caller disconnected before the body of the request was complete")
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -159,11 +159,11 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
     return b"".join(parts)
 
 
-def _group(name: str, field: str) -> str:
+def _validate_group_name(name: str, field: str) -> str:
     if not name.strip() or len(name) > MAX_NAME_LENGTH:
         raise invalid(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
     return name
 
 
-def _raise_unsupported(field: str) -> NoReturn:
+def _raise_unsupported_field(field: str) -> NoReturn:
     raise invalid(field, "is not supported by this emulator")

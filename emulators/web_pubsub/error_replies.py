@@ -1,4 +1,4 @@
-"""Error replies as RFC 9457 problem documents, also to invalid WebSocket handshakes (RFC 6455 section 4.2.1)."""
+"""Error replies with problem documents (RFC 9457), also for invalid WebSocket handshakes (RFC 6455 section 4.2.1)."""
 
 import re
 import uuid
@@ -44,23 +44,23 @@ _SWITCHING: Final = 101
 
 @dataclass(slots=True)
 class EmulatorReply:
-    """HTTP reply of the emulator."""
+    """HTTP reply of the emulator: status, headers and body."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def json_reply(document: object) -> EmulatorReply:
-    """Return a reply 200 with a JSON document."""
+def build_json_reply(document: object) -> EmulatorReply:
+    """Build a reply with status 200 and a JSON document."""
     return EmulatorReply(200, orjson.dumps(document), {"Content-Type": "application/json"})
 
 
-def request_id(headers: RawHeaders) -> str:
-    """Return a valid ``x-request-id`` of the caller (1 to 128 visible ASCII characters), else a new id.
+def choose_request_id(headers: RawHeaders) -> str:
+    """Return the header ``x-request-id`` of a request if valid (1 to 128 visible ASCII characters), else a new id.
 
     Args:
-        headers: with names in lower case.
+        headers: pairs of name (in lower case) and value.
     """
     given = [value for name, value in headers if name == b"x-request-id"]
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
@@ -68,13 +68,13 @@ def request_id(headers: RawHeaders) -> str:
     return uuid.uuid4().hex
 
 
-def error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) -> EmulatorReply:
-    """Return the reply for an error.
+def build_error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) -> EmulatorReply:
+    """Build the HTTP reply with the problem document of an error.
 
     Args:
-        error: the error.
-        given_id: the id of the request.
-        close: whether the connection ends with the reply.
+        error: the error to report.
+        given_id: id of the request, for the header ``x-request-id`` and the property ``traceId``.
+        close: True to add the header ``Connection: close``.
     """
     status = _STATUSES.get(error.kind, HTTPStatus.INTERNAL_SERVER_ERROR)
     document: dict[str, Any] = {
@@ -86,7 +86,7 @@ def error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) ->
         "code": error.code,
         "traceId": given_id,
     }
-    headers = {"Content-Type": "application/problem+json", **_headers_of(error), "x-request-id": given_id}
+    headers = {"Content-Type": "application/problem+json", **_build_error_headers(error), "x-request-id": given_id}
     headers |= _SECURITY_HEADERS
     if close:
         headers["Connection"] = "close"
@@ -94,7 +94,7 @@ def error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) ->
 
 
 def serialize_reply(reply: EmulatorReply, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a connection without an application."""
+    """Return the HTTP/1.1 bytes of a reply (RFC 9112 section 4), for a handshake that never reaches the application."""
     lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
     lines += [name + b": " + value for name, value in default_headers]
     lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
@@ -102,7 +102,7 @@ def serialize_reply(reply: EmulatorReply, default_headers: Iterable[tuple[bytes,
     return b"\r\n".join(lines)
 
 
-def _headers_of(error: WorkspaceError) -> dict[str, str]:
+def _build_error_headers(error: WorkspaceError) -> dict[str, str]:
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": "Bearer"}
@@ -118,7 +118,7 @@ def _headers_of(error: WorkspaceError) -> dict[str, str]:
 
 
 def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> WorkspaceError | None:
-    """Return the error of a handshake, None if it is valid."""
+    """Return the error of an invalid WebSocket handshake; None if the handshake is valid."""
     if handshake.headers.get_all("Sec-WebSocket-Version") not in ([], [_VERSION]):
         detail = f"Unsupported WebSocket version; use {_VERSION}."
         return WorkspaceError(Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
@@ -131,7 +131,7 @@ def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> Worksp
 
 
 def unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
-    """Return the error of a request that cannot be parsed as a handshake."""
+    """Return the error for a request that the library websockets cannot parse as a handshake."""
     match protocol.handshake_exc:
         case RequestLineTooLong():
             return WorkspaceError(Kind.TARGET_TOO_LONG, "URI_TOO_LONG", "The URL of the handshake is too long.")
@@ -143,15 +143,17 @@ def unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
 
 
 def build_handshake_reply(error: WorkspaceError, handshake: Request | None) -> EmulatorReply:
-    """Return the error reply, and log it like every request.
+    """Build the error reply to an invalid WebSocket handshake, and write the request to the log.
 
     Args:
-        error: the error of the handshake.
-        handshake: None if it could not be parsed.
+        error: the error to report.
+        handshake: the request; None if the request could not be parsed.
     """
     raw = [] if handshake is None else handshake.headers.raw_items()
-    given_id = request_id((name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw)
-    reply = error_reply(error, given_id, close=True)
+    given_id = choose_request_id(
+        (name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw
+    )
+    reply = build_error_reply(error, given_id, close=True)
     if error.kind is Kind.UPGRADE_REQUIRED:
         reply.headers["Sec-WebSocket-Version"] = _VERSION
     method = "GET" if handshake is None else handshake.method

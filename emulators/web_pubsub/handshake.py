@@ -1,4 +1,4 @@
-"""Access tokens, and authorization of clients by access token and event handler."""
+"""Access tokens of clients and servers, and the decision whether a client may connect."""
 
 import base64
 import binascii
@@ -34,53 +34,54 @@ _LOGGER = get_logger("emulators.web_pubsub")
 
 
 def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
-    """Return the claims of a valid token for a URL.
+    """Validate an access token for the requested URL and return the claims of the token.
 
     Args:
-        token: the token from the request.
-        access_key: the key that must have signed it.
-        host: the host and port that the caller used, in lower case.
-        target: path of the URL as sent, optionally with its query.
+        token: access token in the request, a JWT.
+        access_key: key that must have signed the token.
+        host: host and port of the requested URL, in lower case.
+        target: path of the requested URL as sent, optionally with the query.
 
     Raises:
-        WorkspaceError: UNAUTHENTICATED if the token is malformed, expired, signed with another key, or for another URL.
+        WorkspaceError: UNAUTHENTICATED if the token is malformed, expired, signed with another key, or issued for
+            another URL.
     """
-    claims = _verified(token, access_key, host, target)
+    claims = _verify_token(token, access_key, host, target)
     if claims["exp"] <= time.time():
-        raise _unauthenticated(_INVALID)
+        raise _unauthenticated_error(_INVALID)
     return claims
 
 
 # Publishers reuse a token for many requests, and its validation costs more than a request.
 @lru_cache(maxsize=_CACHE_SIZE)
-def _verified(token: str, access_key: str, host: str, target: str) -> Claims:
+def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims:
     try:
         claims: Claims = jwt.decode(
             token, access_key, algorithms=["HS256"], options={"require": ["exp", "aud"], "verify_aud": False}
         )
     except (jwt.InvalidTokenError, ValueError, OverflowError):
-        raise _unauthenticated(_INVALID) from None
-    if len(token) > _MAX_TOKEN_LENGTH or not _is_time(claims["exp"]):
-        raise _unauthenticated(_INVALID)
+        raise _unauthenticated_error(_INVALID) from None
+    if len(token) > _MAX_TOKEN_LENGTH or not _is_token_time(claims["exp"]):
+        raise _unauthenticated_error(_INVALID)
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-    if not any(isinstance(audience, str) and _is_for(audience, host, target) for audience in audiences):
-        raise _unauthenticated("The access token is for another URL.")
+    if not any(isinstance(audience, str) and _is_audience_for(audience, host, target) for audience in audiences):
+        raise _unauthenticated_error("The access token is for another URL.")
     return claims
 
 
 def issue_token(
     access_key: str, audience: str, issued_at: int, expires_at: int, claims: Mapping[str, str | Sequence[str] | None]
 ) -> str:
-    """Return a token without empty claims. Times are in seconds since 1970."""
+    """Issue an access token for the URL ``audience``; times are in seconds since 1970, and empty claims are omitted."""
     given = {name: value for name, value in claims.items() if value}
     return jwt.encode({"aud": audience, "iat": issued_at, "exp": expires_at, **given}, access_key, algorithm="HS256")
 
 
-def _is_for(audience: str, host: str, target: str) -> bool:
-    """Return whether an audience is equivalent to a URL.
+def _is_audience_for(audience: str, host: str, target: str) -> bool:
+    """Return whether the audience of an access token is equivalent to the requested URL.
 
-    Clients sign a URL before their HTTP library normalizes it, so that percent-encoding can differ (RFC 3986 section
-    6.2.2).
+    Percent-encoding may differ (RFC 3986 section 6.2.2), because clients sign a URL before their HTTP library
+    normalizes the URL.
     """
     try:
         parts = urlsplit(audience)
@@ -90,47 +91,47 @@ def _is_for(audience: str, host: str, target: str) -> bool:
     return (
         parts.scheme in _SCHEMES
         and parts.netloc.lower() == host
-        and _segments(parts.path) == _segments(path)
-        and (not parts.query or _parameters(parts.query) == _parameters(query))
+        and _decode_segments(parts.path) == _decode_segments(path)
+        and (not parts.query or _parse_parameters(parts.query) == _parse_parameters(query))
     )
 
 
-def _is_time(value: object) -> bool:
+def _is_token_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MAX_TIME
 
 
-def _segments(path: str) -> list[bytes]:
+def _decode_segments(path: str) -> list[bytes]:
     return [unquote_to_bytes(segment) for segment in path.split("/")]
 
 
-def _parameters(query: str) -> list[tuple[str, str]]:
+def _parse_parameters(query: str) -> list[tuple[str, str]]:
     # Invalid UTF-8 must be preserved, because two different URLs could otherwise become equal.
     return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
 
 
-def _unauthenticated(detail: str) -> WorkspaceError:
+def _unauthenticated_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)
 
 
 class HandlerRejectionError(Exception):
-    """Rejection of a client by the event handler, with the response for the client."""
+    """The event handler rejects a client; ``response`` is the HTTP response to send to the client."""
 
     def __init__(self, response: HandlerResponse) -> None:
-        super().__init__(f"the event handler responds {response.status}")
+        super().__init__(f"the event handler rejected the client with status {response.status}")
         self.response = response
 
 
 @dataclass(slots=True)
 class AcceptedClient:
-    """Client that is authorized to connect.
+    """Client that may connect, with data from its access token and from the event handler.
 
     Attributes:
-        user_id: None for an anonymous client.
-        groups: groups to join.
-        roles: its roles.
-        subprotocol: accepted subprotocol, None for a plain client.
-        state: connection state from the event handler.
-        expires_at: time at which to close the connection, None for never.
+        user_id: id of the client's user; None for an anonymous client.
+        groups: names of the groups that the client joins.
+        roles: roles of the client, which grant permissions.
+        subprotocol: accepted WebSocket subprotocol; None for a client without subprotocol.
+        state: opaque text that the event handler stored for this connection; None if it has stored none.
+        expires_at: time at which to close the connection; None if the connection has no expiry.
         headers: headers of the event handler's response, with names in lower case.
     """
 
@@ -157,36 +158,37 @@ class _ConnectResponse(BaseModel):
 async def authorize_client(
     scope: Message, connection_id: str, access_key: str, events: HubEvents, *, anonymous: bool
 ) -> AcceptedClient:
-    """Return the authorized client of a handshake.
+    """Check the access token of a client and ask the event handler whether the client may connect.
 
     Args:
         scope: ASGI scope of the handshake.
         connection_id: id of the new connection.
         access_key: key that signs access tokens.
-        events: events of the hub.
-        anonymous: whether an access token may be missing.
+        events: sender of the hub's events.
+        anonymous: True if a client may connect without an access token.
 
     Raises:
-        WorkspaceError: UNAUTHENTICATED, INVALID_REQUEST or EVENT_HANDLER_UNAVAILABLE.
-        RefusedError: the event handler rejects the client.
+        WorkspaceError: UNAUTHENTICATED without a valid token, INVALID_REQUEST for an unsupported subprotocol,
+            EVENT_HANDLER_UNAVAILABLE if the event handler does not respond.
+        HandlerRejectionError: the event handler rejects the client.
     """
     headers = read_headers(scope)
     host = read_origin(scope, headers)
-    claims = _claims(scope, headers, access_key, host, anonymous=anonymous)
-    admission = _from_claims(claims)
+    claims = _read_claims(scope, headers, access_key, host, anonymous=anonymous)
+    admission = _client_from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
         raise invalid("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
     if events.handles_connect():
         subject = EventSubject(connection_id, admission.user_id, None, None, host)
-        response = await events.connect(subject, _document(scope, headers, claims))
-        _apply_response(admission, response, offered)
+        response = await events.send_connect(subject, _build_connect_document(scope, headers, claims))
+        _apply_connect_response(admission, response, offered)
     if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:
         admission.subprotocol = JSON_SUBPROTOCOL
     return admission
 
 
-def _claims(
+def _read_claims(
     scope: Message, headers: dict[str, list[str]], access_key: str, host: str, *, anonymous: bool
 ) -> Claims | None:
     token = read_query(scope).get("access_token", [None])[0] or read_bearer_token(headers)
@@ -197,7 +199,7 @@ def _claims(
     return None
 
 
-def _from_claims(claims: Claims | None) -> AcceptedClient:
+def _client_from_claims(claims: Claims | None) -> AcceptedClient:
     if claims is None:
         return AcceptedClient()
     instants = [datetime.fromtimestamp(claims["exp"], UTC)]
@@ -205,8 +207,8 @@ def _from_claims(claims: Claims | None) -> AcceptedClient:
         instants.append(_parse_instant(claims["expires_at"]))
     return AcceptedClient(
         user_id=claims.get("sub"),
-        groups=_texts(claims.get("webpubsub.group")),
-        roles=_texts(claims.get("role")),
+        groups=_list_strings(claims.get("webpubsub.group")),
+        roles=_list_strings(claims.get("role")),
         expires_at=min(instants),
     )
 
@@ -216,20 +218,22 @@ def _parse_instant(text: str) -> datetime:
         return parse_rfc3339(text)
     except ValueError:
         raise WorkspaceError(
-            Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "Claim `expires_at` is not an RFC 3339 date-time."
+            Kind.UNAUTHENTICATED,
+            "UNAUTHENTICATED",
+            "Claim `expires_at` of the token is not an RFC 3339 date-time.",
         ) from None
 
 
-def _texts(claim: object) -> list[str]:
-    """Return a claim that is a string or a list of strings."""
+def _list_strings(claim: object) -> list[str]:
+    """Return the strings in a claim that is a string or a list; all other values are ignored."""
     values = claim if isinstance(claim, list) else [claim]
     return [value for value in values if isinstance(value, str)]
 
 
-def _document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
+def _build_connect_document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
     query = {name: values for name, values in read_query(scope).items() if name != "access_token"}
     return {
-        "claims": {name: _claim_texts(value) for name, value in (claims or {}).items()},
+        "claims": {name: _list_claim_values(value) for name, value in (claims or {}).items()},
         "query": query,
         "headers": headers,
         "subprotocols": list(scope["subprotocols"]),
@@ -237,22 +241,22 @@ def _document(scope: Message, headers: dict[str, list[str]], claims: Claims | No
     }
 
 
-def _claim_texts(value: Any) -> list[str]:
-    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _as_list(value)]
+def _list_claim_values(value: Any) -> list[str]:
+    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _wrap_in_list(value)]
 
 
-def _as_list(value: Any) -> list[Any]:
+def _wrap_in_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _apply_response(admission: AcceptedClient, response: HandlerResponse, offered: Sequence[str]) -> None:
+def _apply_connect_response(admission: AcceptedClient, response: HandlerResponse, offered: Sequence[str]) -> None:
     if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
         raise HandlerRejectionError(response)
     admission.headers = response.headers
     admission.state = response.headers.get("ce-connectionstate")
     expiry = parse_state_expiry(admission.state)
     if expiry is not None:
-        admission.expires_at = expiry  # the handler knows the expiry of a shared link
+        admission.expires_at = expiry  # the expiry of a shared link, which only the event handler knows
     if not response.body:
         return
     try:
@@ -270,7 +274,7 @@ def _apply_response(admission: AcceptedClient, response: HandlerResponse, offere
 
 
 def parse_state_expiry(state: str | None) -> datetime | None:
-    """Return the member ``expiresAt`` (RFC 3339) of a connection state that is the Base64 of a JSON object.
+    """Return the time ``expiresAt`` in a connection state that is a JSON object in Base64; None for any other state.
 
     In the Azure service the state is opaque; only this emulator closes the connection at this time.
     """

@@ -1,83 +1,88 @@
-"""Hub: connections by id, group and user."""
+"""Hub of the Web PubSub emulator: the connections of clients by id, group and user."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 
-from emulators.web_pubsub.connection import ClientConnection
+from emulators.web_pubsub.connection import NORMAL, ClientConnection
 from emulators.web_pubsub.payloads import DataType, Payload
 
 _NONE_EXCLUDED: frozenset[str] = frozenset()
 
 
 class Hub:
-    """Clients of one hub. A group exists while it has members."""
+    """Set of connected clients that exchange messages; a group exists while a client is in it.
 
-    def __init__(self, count_clients: Callable[[int], None] = lambda _change: None) -> None:
-        """Create an empty hub; ``count_clients`` receives each change of the number of clients."""
+    Args:
+        count_clients: function that is called with 1 or -1 when a client connects or disconnects.
+        close_code: WebSocket close code for connections that a request to the REST API closes.
+    """
+
+    def __init__(self, count_clients: Callable[[int], None] = lambda _change: None, close_code: int = NORMAL) -> None:
         self._count_clients = count_clients
+        self.close_code = close_code
         self.connections: dict[str, ClientConnection] = {}
         self._groups: dict[str, dict[str, ClientConnection]] = {}
         self._users: dict[str, dict[str, ClientConnection]] = {}
 
     def add(self, connection: ClientConnection, groups: Iterable[str] = ()) -> None:
-        """Add a client to the hub and to groups."""
+        """Add a client to the hub and to its initial groups."""
         self.connections[connection.id] = connection
         self._count_clients(1)
         if connection.user_id is not None:
             self._users.setdefault(connection.user_id, {})[connection.id] = connection
         for group in groups:
-            self.join(connection, group)
+            self.join_group(connection, group)
 
     def remove(self, connection: ClientConnection) -> None:
-        """Remove a client, if it is present."""
-        self.leave_all(connection)
+        """Remove a client from the hub and its groups, and release the resources of its connection."""
+        self.leave_all_groups(connection)
         if self.connections.pop(connection.id, None) is not None:
             self._count_clients(-1)
         if connection.user_id is not None:
-            _remove_from(self._users, connection.user_id, connection)
+            _remove_from_index(self._users, connection.user_id, connection)
         connection.dispose()
 
-    def join(self, connection: ClientConnection, group: str) -> None:
-        """Add a client to a group."""
+    def join_group(self, connection: ClientConnection, group: str) -> None:
+        """Add a client to a group, unless the client has disconnected."""
         if connection.id in self.connections:
             self._groups.setdefault(group, {})[connection.id] = connection
             connection.groups.add(group)
 
-    def leave(self, connection: ClientConnection, group: str) -> None:
+    def leave_group(self, connection: ClientConnection, group: str) -> None:
         """Remove a client from a group."""
-        _remove_from(self._groups, group, connection)
+        _remove_from_index(self._groups, group, connection)
         connection.groups.discard(group)
 
-    def leave_all(self, connection: ClientConnection) -> None:
-        """Remove a client from all groups."""
+    def leave_all_groups(self, connection: ClientConnection) -> None:
+        """Remove a client from all its groups."""
         for group in tuple(connection.groups):
-            self.leave(connection, group)
+            self.leave_group(connection, group)
 
-    def group_connections(self, group: str) -> Collection[ClientConnection]:
-        """Return the clients in a group."""
+    def find_group_connections(self, group: str) -> Collection[ClientConnection]:
+        """Return the connections of the clients in a group."""
         return self._groups.get(group, {}).values()
 
-    def user_connections(self, user_id: str) -> Collection[ClientConnection]:
-        """Return the clients of a user."""
+    def find_user_connections(self, user_id: str) -> Collection[ClientConnection]:
+        """Return the connections of all clients of a user."""
         return self._users.get(user_id, {}).values()
 
     async def publish(self, group: str, data: bytes, data_type: DataType = DataType.JSON) -> None:
-        """Send a message to a group, without waiting for any client.
+        """Send a message to all clients in a group, without waiting for any client.
 
         Args:
-            group: its name.
-            data: one JSON value, or data of ``data_type``.
-            data_type: type of the data.
+            group: name of the group.
+            data: content of the message as bytes.
+            data_type: type of the content.
         """
-        await self.deliver(Payload(data, data_type, group=group), self.group_connections(group))
+        await self.deliver(Payload(data, data_type, group=group), self.find_group_connections(group))
 
     async def deliver(
         self, payload: Payload, connections: Iterable[ClientConnection], excluded: Collection[str] = _NONE_EXCLUDED
     ) -> None:
-        """Send a message to clients, except those whose ids are excluded.
+        """Send a message to the given clients, except those whose connection id is excluded.
 
-        It yields to the event loop once, so that sockets can write. Without this, a busy publisher would make every
-        client look too slow.
+        The method then yields to the event loop, so that sockets can write; otherwise the queues of all clients would
+        fill while a busy publisher sends.
         """
         for connection in connections:
             if connection.id not in excluded:
@@ -85,7 +90,7 @@ class Hub:
         await asyncio.sleep(0)
 
 
-def _remove_from(index: dict[str, dict[str, ClientConnection]], key: str, connection: ClientConnection) -> None:
+def _remove_from_index(index: dict[str, dict[str, ClientConnection]], key: str, connection: ClientConnection) -> None:
     members = index.get(key)
     if members is not None:
         members.pop(connection.id, None)

@@ -1,6 +1,6 @@
-"""Operations of the data plane, by method and path below ``/api/hubs/{hub}``.
+"""Operations of the REST API (data plane) that servers call, by method and path below ``/api/hubs/{hub}``.
 
-``OPERATIONS`` lists what the emulator supports; authentication and routing belong to the service.
+``OPERATIONS`` lists the supported operations; the module ``service`` authenticates and routes requests.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.data_plane_requests import DataPlaneRequest
-from emulators.web_pubsub.error_replies import EmulatorReply, json_reply
+from emulators.web_pubsub.error_replies import EmulatorReply, build_json_reply
 from emulators.web_pubsub.handshake import issue_token
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.timestamps import now
@@ -21,138 +21,147 @@ _PAGE, _MAX_TOP = 200, 2**31 - 1
 
 
 async def send_to_all(request: DataPlaneRequest) -> EmulatorReply:
-    """Send to every client of the hub."""
-    await request.hub.deliver(request.parse_payload(), tuple(request.hub.connections.values()), request.excluded_ids())
+    """Send a message to every client of the hub."""
+    await request.hub.deliver(
+        request.parse_payload(), tuple(request.hub.connections.values()), request.parse_excluded_ids()
+    )
     return _ACCEPTED
 
 
 async def send_to_group(request: DataPlaneRequest) -> EmulatorReply:
-    """Send to every client in a group."""
+    """Send a message to every client in a group."""
     await request.hub.deliver(
-        request.parse_payload(), tuple(request.hub.group_connections(request.parse_group())), request.excluded_ids()
+        request.parse_payload(),
+        tuple(request.hub.find_group_connections(request.parse_group())),
+        request.parse_excluded_ids(),
     )
     return _ACCEPTED
 
 
 async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
-    """Send to every client of a user."""
-    await request.hub.deliver(request.parse_payload(), tuple(request.hub.user_connections(request.path["user"])))
+    """Send a message to every client of a user."""
+    await request.hub.deliver(request.parse_payload(), tuple(request.hub.find_user_connections(request.path["user"])))
     return _ACCEPTED
 
 
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
-    """Send to one client after it has received all earlier messages, which limits the rate of the sender."""
+    """Send a message to one client; the reply waits until earlier messages are written, which slows down the sender."""
     payload = request.parse_payload()
-    if not await _connection(request).send_when_drained(payload):
-        raise _unknown_connection()
+    if not await _find_connection(request).send_when_drained(payload):
+        raise _unknown_connection_error()
     return _ACCEPTED
 
 
 async def close_all(request: DataPlaneRequest) -> EmulatorReply:
-    """Close every client of the hub."""
-    return _close(request, request.hub.connections.values())
+    """Close the connection of every client of the hub."""
+    return _close_connections(request, request.hub.connections.values())
 
 
 async def close_group(request: DataPlaneRequest) -> EmulatorReply:
-    """Close every client in a group."""
-    return _close(request, request.hub.group_connections(request.parse_group()))
+    """Close the connection of every client in a group."""
+    return _close_connections(request, request.hub.find_group_connections(request.parse_group()))
 
 
 async def close_user(request: DataPlaneRequest) -> EmulatorReply:
-    """Close every client of a user."""
-    return _close(request, request.hub.user_connections(request.path["user"]))
+    """Close the connection of every client of a user."""
+    return _close_connections(request, request.hub.find_user_connections(request.path["user"]))
 
 
 async def close_connection(request: DataPlaneRequest) -> EmulatorReply:
-    """Close one client, if it is connected."""
+    """Close the connection of one client, if it is connected."""
     connection = request.hub.connections.get(request.path["connection"])
-    return _close(request, () if connection is None else (connection,))
+    return _close_connections(request, () if connection is None else (connection,))
 
 
-async def connection_exists(request: DataPlaneRequest) -> EmulatorReply:
-    """Return 200 if a client is connected, else 404."""
+async def check_connection(request: DataPlaneRequest) -> EmulatorReply:
+    """Reply with status 200 if a client is connected, else 404."""
     return _OK if request.path["connection"] in request.hub.connections else _NOT_FOUND
 
 
-async def group_exists(request: DataPlaneRequest) -> EmulatorReply:
-    """Return 200 if a group has clients, else 404."""
-    return _OK if request.hub.group_connections(request.parse_group()) else _NOT_FOUND
+async def check_group(request: DataPlaneRequest) -> EmulatorReply:
+    """Reply with status 200 if a group has clients, else 404."""
+    return _OK if request.hub.find_group_connections(request.parse_group()) else _NOT_FOUND
 
 
-async def user_exists(request: DataPlaneRequest) -> EmulatorReply:
-    """Return 200 if a user has clients, else 404."""
-    return _OK if request.hub.user_connections(request.path["user"]) else _NOT_FOUND
+async def check_user(request: DataPlaneRequest) -> EmulatorReply:
+    """Reply with status 200 if a user has clients, else 404."""
+    return _OK if request.hub.find_user_connections(request.path["user"]) else _NOT_FOUND
 
 
-async def join_connection(request: DataPlaneRequest) -> EmulatorReply:
+async def add_connection_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add one client to a group."""
-    request.hub.join(_connection(request), request.parse_group())
+    request.hub.join_group(_find_connection(request), request.parse_group())
     return _OK
 
 
-async def leave_connection(request: DataPlaneRequest) -> EmulatorReply:
+async def remove_connection_from_group(request: DataPlaneRequest) -> EmulatorReply:
     """Remove one client from a group."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
-        request.hub.leave(connection, request.parse_group())
+        request.hub.leave_group(connection, request.parse_group())
     return _NO_CONTENT
 
 
-async def leave_connection_all(request: DataPlaneRequest) -> EmulatorReply:
+async def remove_connection_from_all_groups(request: DataPlaneRequest) -> EmulatorReply:
     """Remove one client from all groups."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
-        request.hub.leave_all(connection)
+        request.hub.leave_all_groups(connection)
     return _NO_CONTENT
 
 
-async def join_user(request: DataPlaneRequest) -> EmulatorReply:
+async def add_user_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add the current clients of a user to a group."""
-    for connection in request.hub.user_connections(request.path["user"]):
-        request.hub.join(connection, request.parse_group())
+    for connection in request.hub.find_user_connections(request.path["user"]):
+        request.hub.join_group(connection, request.parse_group())
     return _OK
 
 
-async def leave_user(request: DataPlaneRequest) -> EmulatorReply:
+async def remove_user_from_group(request: DataPlaneRequest) -> EmulatorReply:
     """Remove the clients of a user from a group."""
-    for connection in request.hub.user_connections(request.path["user"]):
-        request.hub.leave(connection, request.parse_group())
+    for connection in request.hub.find_user_connections(request.path["user"]):
+        request.hub.leave_group(connection, request.parse_group())
     return _NO_CONTENT
 
 
-async def leave_user_all(request: DataPlaneRequest) -> EmulatorReply:
+async def remove_user_from_all_groups(request: DataPlaneRequest) -> EmulatorReply:
     """Remove the clients of a user from all groups."""
-    for connection in request.hub.user_connections(request.path["user"]):
-        request.hub.leave_all(connection)
+    for connection in request.hub.find_user_connections(request.path["user"]):
+        request.hub.leave_all_groups(connection)
     return _NO_CONTENT
 
 
-async def list_group(request: DataPlaneRequest) -> EmulatorReply:
-    """List the clients in a group by page; the continuation token is the last connection id of a page."""
+async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
+    """Reply with one page of the connections in a group.
+
+    The continuation token is the last connection id of the previous page.
+    """
     top, size = request.parse_number("top", _MAX_TOP, 1, _MAX_TOP), request.parse_number("maxpagesize", _PAGE, 1, _PAGE)
-    after = request.query_value("continuationToken") or ""
+    after = request.read_query_value("continuationToken") or ""
     members = sorted(
-        (each for each in request.hub.group_connections(request.parse_group()) if each.id > after),
+        (each for each in request.hub.find_group_connections(request.parse_group()) if each.id > after),
         key=lambda each: each.id,
     )
     page = members[: min(top, size)]
-    document: dict[str, object] = {"value": [_member(each) for each in page]}
+    document: dict[str, object] = {"value": [_to_connection_entry(each) for each in page]}
     if len(page) < min(len(members), top):
-        rest = f"api-version={request.query_value('api-version')}&maxpagesize={size}&continuationToken={page[-1].id}"
+        rest = (
+            f"api-version={request.read_query_value('api-version')}&maxpagesize={size}&continuationToken={page[-1].id}"
+        )
         if top != _MAX_TOP:
             rest += f"&top={top - len(page)}"
         document["nextLink"] = f"{request.origin}{request.path['']}?{rest}"
-    return json_reply(document)
+    return build_json_reply(document)
 
 
 async def grant_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Grant a permission to a client."""
-    _connection(request).permissions.grant(*request.parse_permission())
+    _find_connection(request).permissions.grant(*request.parse_permission())
     return _OK
 
 
 async def check_permission(request: DataPlaneRequest) -> EmulatorReply:
-    """Return 200 if a client has a permission, else 404."""
+    """Reply with status 200 if a client has a permission, else 404."""
     connection = request.hub.connections.get(request.path["connection"])
     return _OK if connection is not None and connection.permissions.allows(*request.parse_permission()) else _NOT_FOUND
 
@@ -167,7 +176,7 @@ async def revoke_permission(request: DataPlaneRequest) -> EmulatorReply:
 
 async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
     """Issue an access token for a client."""
-    if (request.query_value("clientType") or "Default").lower() != "default":
+    if (request.read_query_value("clientType") or "Default").lower() != "default":
         raise invalid("clientType", "must be Default; this emulator supports no other protocol")
     minutes = timedelta(minutes=request.parse_number("minutesToExpire", 60, 1, _MAX_MINUTES))
     issued = now()
@@ -177,58 +186,58 @@ async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
         int(issued.timestamp()),
         int((issued + minutes).timestamp()),
         {
-            "sub": request.query_value("userId"),
+            "sub": request.read_query_value("userId"),
             "role": request.query.get("role"),
             "webpubsub.group": request.query.get("group"),
         },
     )
-    return json_reply({"token": token})
+    return build_json_reply({"token": token})
 
 
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     ":send": {"POST": send_to_all},
     ":closeConnections": {"POST": close_all},
     ":generateToken": {"POST": generate_token},
-    "connections/{connection}": {"HEAD": connection_exists, "DELETE": close_connection},
+    "connections/{connection}": {"HEAD": check_connection, "DELETE": close_connection},
     "connections/{connection}/:send": {"POST": send_to_connection},
-    "connections/{connection}/groups": {"DELETE": leave_connection_all},
-    "groups/{group}": {"HEAD": group_exists},
+    "connections/{connection}/groups": {"DELETE": remove_connection_from_all_groups},
+    "groups/{group}": {"HEAD": check_group},
     "groups/{group}/:send": {"POST": send_to_group},
     "groups/{group}/:closeConnections": {"POST": close_group},
-    "groups/{group}/connections": {"GET": list_group},
-    "groups/{group}/connections/{connection}": {"PUT": join_connection, "DELETE": leave_connection},
+    "groups/{group}/connections": {"GET": list_group_connections},
+    "groups/{group}/connections/{connection}": {"PUT": add_connection_to_group, "DELETE": remove_connection_from_group},
     "permissions/{permission}/connections/{connection}": {
         "PUT": grant_permission,
         "HEAD": check_permission,
         "DELETE": revoke_permission,
     },
-    "users/{user}": {"HEAD": user_exists},
+    "users/{user}": {"HEAD": check_user},
     "users/{user}/:send": {"POST": send_to_user},
     "users/{user}/:closeConnections": {"POST": close_user},
-    "users/{user}/groups": {"DELETE": leave_user_all},
-    "users/{user}/groups/{group}": {"PUT": join_user, "DELETE": leave_user},
+    "users/{user}/groups": {"DELETE": remove_user_from_all_groups},
+    "users/{user}/groups/{group}": {"PUT": add_user_to_group, "DELETE": remove_user_from_group},
 }
 
 
-def _close(request: DataPlaneRequest, connections: Iterable[ClientConnection]) -> EmulatorReply:
-    reason, excluded = request.close_reason(), request.excluded_ids()
+def _close_connections(request: DataPlaneRequest, connections: Iterable[ClientConnection]) -> EmulatorReply:
+    reason, excluded = request.read_close_reason(), request.parse_excluded_ids()
     for connection in tuple(connections):
         if connection.id not in excluded:
-            connection.close(reason=reason)
+            connection.close(request.hub.close_code, reason)
     return _NO_CONTENT
 
 
-def _connection(request: DataPlaneRequest) -> ClientConnection:
+def _find_connection(request: DataPlaneRequest) -> ClientConnection:
     connection = request.hub.connections.get(request.path["connection"])
     if connection is None:
-        raise _unknown_connection()
+        raise _unknown_connection_error()
     return connection
 
 
-def _unknown_connection() -> WorkspaceError:
+def _unknown_connection_error() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "CLIENT_NOT_FOUND", "No client with this connection id is connected.")
 
 
-def _member(connection: ClientConnection) -> dict[str, str]:
+def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
     member = {"connectionId": connection.id}
     return member if connection.user_id is None else member | {"userId": connection.user_id}

@@ -1,4 +1,4 @@
-"""Bounded queue of frames for one client, which never blocks the sender."""
+"""Bounded queue of WebSocket frames for one client; a sender need not wait for the client."""
 
 import asyncio
 from collections import deque
@@ -7,10 +7,10 @@ from typing import Protocol
 
 MAX_MESSAGES = 10_000
 MAX_BYTES = 4 * 1024 * 1024
-"""Limits of unsent data; a client above them is closed."""
+"""Limits of the unsent data for a client; the connection of a client above a limit is closed."""
 
 _CHECK_SOCKET_BYTES = MAX_BYTES // 2
-"""Below this size the buffer of the socket need not be read, because it holds at most its limit and one message."""
+"""Up to this number of queued bytes, the bytes in the socket's buffer need not be counted, to save time."""
 
 _CHUNK_BYTES = 64 * 1024
 _COALESCE_SECONDS = 0.05
@@ -18,38 +18,38 @@ _COALESCE_SECONDS = 0.05
 
 
 class ClientSocket(Protocol):
-    """Socket of a client."""
+    """Port to the socket that sends WebSocket frames to a client."""
 
     def has_room(self) -> bool:
-        """Return whether the socket accepts more data."""
+        """Return whether the socket accepts more data now, because its buffer is not full."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Write whole frames."""
+        """Write complete frames to the socket."""
         ...
 
-    def buffered_bytes(self) -> int:
-        """Return the number of written bytes that are not sent yet."""
+    def count_buffered_bytes(self) -> int:
+        """Return the number of bytes that were written to the socket but not sent yet."""
         ...
 
-    def call_on_room(self, call: Callable[[], None]) -> None:
-        """Register a function that is called when there is room again and when the socket is lost."""
+    def call_when_writable(self, call: Callable[[], None]) -> None:
+        """Register a function that is called when the socket accepts data again, and when the connection is lost."""
         ...
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code; later writes and closes have no effect."""
+        """Close the socket with a close code and a reason; later writes and closes have no effect."""
         ...
 
 
 class Outbox:
-    """Queue of frames of one client.
+    """Queue of the frames that wait to be sent to one client.
 
-    A frame after a pause is written immediately; frames in quick succession are written together. Frames that the
-    socket does not accept wait here, up to a limit.
+    The first frame after a pause is written immediately; frames in quick succession are written together. Frames wait
+    in the queue, up to a limit, while the buffer of the socket is full.
     """
 
     def __init__(self, client_socket: ClientSocket, on_overflow: Callable[[], None]) -> None:
-        """Write to a socket; ``on_overflow`` is called when the client is too slow."""
+        """Create a queue that writes to a socket; ``on_overflow`` is called when the queue exceeds a limit."""
         self._socket = client_socket
         self._on_overflow = on_overflow
         self._frames: deque[bytes] = deque()
@@ -59,24 +59,24 @@ class Outbox:
         self._flushed_at = 0.0
         self._closed = False
         self._waiters: list[asyncio.Future[None]] = []
-        client_socket.call_on_room(self._flush)
+        client_socket.call_when_writable(self._flush)
 
     def put(self, frame: bytes) -> None:
-        """Queue a frame; call ``on_overflow`` if the queue exceeds its limits."""
+        """Queue a frame; call ``on_overflow`` if the queue exceeds a limit."""
         if self._closed:
             return
         self._frames.append(frame)
         self._bytes += len(frame)
         if len(self._frames) > MAX_MESSAGES or (
-            self._bytes > _CHECK_SOCKET_BYTES and self._bytes + self._socket.buffered_bytes() > MAX_BYTES
+            self._bytes > _CHECK_SOCKET_BYTES and self._bytes + self._socket.count_buffered_bytes() > MAX_BYTES
         ):
             self.discard()
             self._on_overflow()
         elif self._scheduled is None or (not self._flush_is_immediate and self._bytes >= _CHUNK_BYTES):
-            self._schedule()
+            self._schedule_flush()
 
     async def put_when_drained(self, frame: bytes) -> bool:
-        """Queue a frame after all earlier ones are written; return False if the client is disconnected."""
+        """Wait until all earlier frames are written, then queue a frame; return False if the client is disconnected."""
         while not self._closed and (self._frames or not self._socket.has_room()):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -85,18 +85,18 @@ class Outbox:
         return not self._closed
 
     def flush(self) -> None:
-        """Write as much as the socket accepts now."""
+        """Write as many frames as the socket accepts now."""
         self._flush()
 
     def discard(self) -> None:
-        """Drop unwritten frames and accept no more."""
+        """Drop all frames that are not written, and accept no further frames."""
         self._closed = True
         self._frames.clear()
         self._bytes = 0
         self._wake_waiters()
 
-    def _schedule(self) -> None:
-        """Schedule a flush: immediately after a pause or for a long queue, else after a short delay."""
+    def _schedule_flush(self) -> None:
+        """Schedule a write: immediately after a pause or for a long queue, else after a delay that collects frames."""
         loop = asyncio.get_running_loop()
         delay = self._flushed_at + _COALESCE_SECONDS - loop.time()
         is_immediate = delay <= 0 or self._bytes >= _CHUNK_BYTES
@@ -112,12 +112,12 @@ class Outbox:
             self._scheduled = None
             self._flushed_at = asyncio.get_running_loop().time()
         while self._frames and self._socket.has_room():
-            self._socket.write(self._chunk())
+            self._socket.write(self._take_chunk())
         if not self._frames and self._socket.has_room():
             self._wake_waiters()
 
-    def _chunk(self) -> bytes:
-        """Remove frames that fit into one write, at least one, and return them."""
+    def _take_chunk(self) -> bytes:
+        """Remove the oldest frames that fit into one write (at least one frame) and return their joined bytes."""
         chunk = [self._frames.popleft()]
         size = len(chunk[0])
         while self._frames and size + len(self._frames[0]) <= _CHUNK_BYTES:

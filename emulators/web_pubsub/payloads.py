@@ -1,4 +1,4 @@
-"""Message to clients, serialized once for each kind of client."""
+"""Messages to clients; a message for many clients is serialised only once for each subprotocol."""
 
 import base64
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from websockets.frames import Frame, Opcode
 
 
 class DataType(StrEnum):
-    """Data type of a message."""
+    """Type of the content of a message."""
 
     TEXT = "text"
     JSON = "json"
@@ -19,13 +19,13 @@ class DataType(StrEnum):
 
 @dataclass(frozen=True)
 class Payload:
-    """Message to clients.
+    """Message that the service sends to clients.
 
     Attributes:
-        data: its bytes; UTF-8 for text, one JSON value for JSON.
-        data_type: type of the data.
-        group: the group that receives it, None for all clients, a user or a connection.
-        from_user: the user whose client sent it, None for a server.
+        data: content as bytes: UTF-8 for text, one JSON value for JSON.
+        data_type: type of ``data``.
+        group: name of the group to which the message is sent; None if it is not sent to a group.
+        from_user: id of the user whose client sent the message; None for a message of a server.
     """
 
     data: bytes
@@ -35,21 +35,21 @@ class Payload:
 
     @cached_property
     def plain_frame(self) -> bytes:
-        """Frame for a client without subprotocol, with the data only."""
+        """WebSocket frame with only the data, for a client without subprotocol."""
         return build_frame(self.data, binary=self.data_type is DataType.BINARY)
 
     @cached_property
     def json_frame(self) -> bytes:
-        """Frame for a client of json.webpubsub.azure.v1."""
+        """WebSocket frame with a JSON object that contains the data, for a client of json.webpubsub.azure.v1."""
         document: dict[str, object] = {"type": "message", "from": "server" if self.group is None else "group"}
         if self.group is not None:
             document["group"] = self.group
         if self.from_user is not None:
             document["fromUserId"] = self.from_user
-        document |= {"dataType": self.data_type.value, "data": self._embedded()}
+        document |= {"dataType": self.data_type.value, "data": self._to_json_value()}
         return build_frame(orjson.dumps(document))
 
-    def _embedded(self) -> object:
+    def _to_json_value(self) -> object:
         match self.data_type:
             case DataType.TEXT:
                 return self.data.decode()
@@ -60,5 +60,5 @@ class Payload:
 
 
 def build_frame(data: bytes, *, binary: bool = False) -> bytes:
-    """Return one unfragmented, unmasked frame of text or binary data (RFC 6455 section 5.2)."""
+    """Return the bytes of one unfragmented, unmasked WebSocket frame of text or binary data (RFC 6455 section 5.2)."""
     return Frame(Opcode.BINARY if binary else Opcode.TEXT, data).serialize(mask=False)

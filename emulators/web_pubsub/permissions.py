@@ -1,21 +1,21 @@
-"""Permissions of a client of json.webpubsub.azure.v1, from its roles and later grants."""
+"""Permissions of a client of json.webpubsub.azure.v1, which its roles and later requests of servers grant."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """Action that requires a permission."""
+    """Actions for which a client requires a permission, with their names in the REST API."""
 
     JOIN_LEAVE_GROUP = "joinLeaveGroup"
     SEND_TO_GROUP = "sendToGroup"
 
 
 class Permissions:
-    """Permissions of one connection, for all groups or for single groups."""
+    """Permissions of one client connection, for all groups or for single groups."""
 
     def __init__(self, roles: Iterable[str]) -> None:
-        """Read the roles ``webpubsub.<permission>`` and ``webpubsub.<permission>.<group>``; ignore others."""
+        """Grant the roles ``webpubsub.<permission>`` and ``webpubsub.<permission>.<group>``; ignore all other roles."""
         self._granted: set[tuple[Permission, str | None]] = set()
         for role in roles:
             for permission in Permission:
@@ -26,13 +26,13 @@ class Permissions:
                     self.grant(permission, role.removeprefix(f"{prefix}."))
 
     def allows(self, permission: Permission, group: str | None) -> bool:
-        """Return whether a permission is granted for a group, None for all groups."""
+        """Return whether a permission is granted for a group, or for all groups if ``group`` is None."""
         return (permission, None) in self._granted or (permission, group) in self._granted
 
     def grant(self, permission: Permission, group: str | None) -> None:
-        """Grant a permission, None for all groups."""
+        """Grant a permission for a group, or for all groups if ``group`` is None."""
         self._granted.add((permission, group))
 
     def revoke(self, permission: Permission, group: str | None) -> None:
-        """Revoke a permission."""
+        """Revoke a permission for a group, or for all groups if ``group`` is None."""
         self._granted.discard((permission, group))

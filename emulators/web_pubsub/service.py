@@ -1,4 +1,7 @@
-"""ASGI application of the emulator: ``/api/hubs/{hub}`` for servers, ``/client/hubs/{hub}`` for clients."""
+"""ASGI application of the Web PubSub emulator.
+
+Servers send requests to ``/api/hubs/{hub}``; clients connect to ``/client/hubs/{hub}``.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +11,7 @@ from urllib.parse import unquote
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_bearer_token, read_headers, read_origin, read_query
 from emulators.web_pubsub.clients import reject_handshake, serve_client
 from emulators.web_pubsub.data_plane_requests import DataPlaneRequest, read_body
-from emulators.web_pubsub.error_replies import EmulatorReply, error_reply, request_id
+from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, choose_request_id
 from emulators.web_pubsub.events import HubEvents
 from emulators.web_pubsub.handshake import read_token
 from emulators.web_pubsub.hub import Hub
@@ -25,24 +28,29 @@ _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
 
 
 class WebPubSubEmulator:
-    """Web PubSub emulator; serve it with :class:`emulators.web_pubsub.sockets.FrameSocket` on one event loop."""
+    """Web PubSub emulator as an ASGI application.
+
+    Serve it with :class:`emulators.web_pubsub.sockets.FrameSocket` on one event loop.
+    """
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
         self._hubs: dict[str, Hub] = {}
         self._events: dict[str, HubEvents] = {}
 
-    def hub(self, name: str) -> Hub:
-        """Return a hub; the first use creates it."""
-        return self._hubs.setdefault(name, Hub(self._settings.count_clients))
+    def get_or_create_hub(self, name: str) -> Hub:
+        """Return the hub with a name; create the hub when its name is used for the first time."""
+        return self._hubs.setdefault(
+            name, Hub(self._settings.count_clients, self._settings.find_hub_settings(name).close_code)
+        )
 
     async def close(self) -> None:
-        """Wait for pending events and close the upstreams."""
+        """Wait for events that are being sent, and close the connections to event handlers."""
         for events in self._events.values():
             await events.close()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serve one request or client (ASGI 3)."""
+        """Serve one HTTP request or WebSocket client (ASGI 3)."""
         if scope["type"] == "websocket":
             await self._serve_client(scope, receive, send)
         elif scope["type"] == "http":
@@ -53,16 +61,16 @@ class WebPubSubEmulator:
         name = unquote(path.removeprefix(_CLIENT))
         if not path.startswith(_CLIENT) or not _HUB.fullmatch(name):
             await receive()
-            await reject_handshake(scope, send, _not_found())
+            await reject_handshake(scope, send, _route_not_found_error())
             return
-        settings = self._settings.for_hub(name)
+        settings = self._settings.find_hub_settings(name)
         if name not in self._events:
             self._events[name] = HubEvents(name, settings, self._settings.access_key)
         await serve_client(
             scope,
             receive,
             send,
-            self.hub(name),
+            self.get_or_create_hub(name),
             self._events[name],
             self._settings.access_key,
             settings,
@@ -70,31 +78,31 @@ class WebPubSubEmulator:
 
     async def _serve_request(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
-            reply = await self._handle(scope, receive)
+            reply = await self._route_request(scope, receive)
         except WorkspaceError as error:
-            given_id = request_id(scope["headers"])
+            given_id = choose_request_id(scope["headers"])
             # Unread parts of a body would be parsed as the next request.
-            reply = error_reply(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
+            reply = build_error_reply(_add_message_property(error), given_id, close=error.kind is Kind.TOO_LARGE)
         except ConnectionError:
             return
-        await _reply(send, reply, is_head=scope["method"] == "HEAD")
+        await _send_reply(send, reply, is_head=scope["method"] == "HEAD")
 
-    async def _handle(self, scope: Message, receive: Receive) -> EmulatorReply:
+    async def _route_request(self, scope: Message, receive: Receive) -> EmulatorReply:
         path = scope["raw_path"].decode("latin-1")
         if path == "/api/health":
             return EmulatorReply(200, b"", {})
         name, _, rest = path.removeprefix(_API).partition("/")
         name = unquote(name)
         if not path.startswith(_API) or not _HUB.fullmatch(name):
-            raise _not_found()
-        operation, parts = _route(scope["method"], rest)
+            raise _route_not_found_error()
+        operation, parts = _find_operation(scope["method"], rest)
         headers, query = read_headers(scope), read_query(scope)
         host = read_origin(scope, headers)
-        self._check_token(scope, headers, host, path)
+        self._check_access_token(scope, headers, host, path)
         body = await read_body(headers, receive)
         request = DataPlaneRequest(
             hub_name=name,
-            hub=self.hub(name),
+            hub=self.get_or_create_hub(name),
             access_key=self._settings.access_key,
             origin=f"{scope['scheme']}://{host}",
             path={**parts, "": path},
@@ -102,11 +110,11 @@ class WebPubSubEmulator:
             headers=headers,
             body=body,
         )
-        if not _API_VERSION.fullmatch(request.query_value("api-version") or ""):
+        if not _API_VERSION.fullmatch(request.read_query_value("api-version") or ""):
             raise invalid("api-version", "is required, for instance 2024-12-01")
         return await operation(request)
 
-    def _check_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
+    def _check_access_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
         token = read_bearer_token(headers)
         if token is None:
             raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
@@ -114,17 +122,17 @@ class WebPubSubEmulator:
         read_token(token, self._settings.access_key, host, f"{path}?{query}")
 
 
-def _with_message(error: WorkspaceError) -> WorkspaceError:
-    """Return the error with the member ``message``, which the official clients show."""
+def _add_message_property(error: WorkspaceError) -> WorkspaceError:
+    """Add the property ``message`` to an error, because the official SDKs show this property."""
     return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
-    """Return the operation of a method and path, and its decoded path parameters."""
+def _find_operation(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
+    """Return the operation for a method and a path below the hub, and the decoded path parameters."""
     segments = rest.split("/")
     for template, operations in OPERATIONS.items():
-        parts = _match(template.split("/"), segments)
+        parts = _match_path(template.split("/"), segments)
         if parts is None:
             continue
         if method not in operations:
@@ -135,10 +143,10 @@ def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
                 allow=list(operations),
             )
         return operations[method], parts
-    raise _not_found()
+    raise _route_not_found_error()
 
 
-def _match(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
+def _match_path(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
     if len(template) != len(segments):
         return None
     parts: dict[str, str] = {}
@@ -150,7 +158,7 @@ def _match(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] |
     return parts
 
 
-async def _reply(send: Send, reply: EmulatorReply, *, is_head: bool) -> None:
+async def _send_reply(send: Send, reply: EmulatorReply, *, is_head: bool) -> None:
     headers: Mapping[str, str] = reply.headers
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     if reply.status != 204:  # noqa: PLR2004  No Content has no length (RFC 9110 section 8.6)
@@ -159,5 +167,5 @@ async def _reply(send: Send, reply: EmulatorReply, *, is_head: bool) -> None:
     await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
 
 
-def _not_found() -> WorkspaceError:
+def _route_not_found_error() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")

@@ -1,21 +1,24 @@
-"""Settings of hubs and of the service."""
+"""Settings of the Web PubSub emulator and its hubs."""
 
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from emulators.web_pubsub.connection import ClientConnection
+from emulators.web_pubsub.connection import NORMAL, ClientConnection
 from emulators.web_pubsub.upstream import Upstream
 
 SYSTEM_EVENTS = frozenset({"connect", "connected", "disconnected"})
 
 
 type Prelude = Callable[[ClientConnection, Mapping[str, Sequence[str]]], Coroutine[None, None, None] | None]
-"""Returns work that runs for a client with the given query parameters before it receives live messages, or None.
-The Azure service has no preludes; the local host uses them for replays."""
+"""Function that creates work for a new client, such as a replay, which runs before the client gets live messages.
+
+The function receives the connection and its query parameters; it returns None for no work. The Azure service has no
+such function.
+"""
 
 
 class AnyEvent(Container[str]):
-    """All user events, ``*`` in the settings of the Azure service."""
+    """Collection that contains the name of every user event, like ``*`` in the settings of the Azure service."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -23,16 +26,19 @@ class AnyEvent(Container[str]):
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """Settings of one hub.
+    """Settings of one hub (set of clients that exchange messages).
 
     Attributes:
-        upstream: its event handler, if any.
-        system_events: which of connect, connected and disconnected the handler receives.
-        user_events: which user events the handler receives; messages of plain clients are ``message``.
-        anonymous: whether clients can connect without an access token, unless the handler rejects them.
-        prelude: work that runs before live messages, if any.
-        forwarded_headers: headers of the handler's response to connect, in lower case, that accepted clients receive.
-            The Azure service forwards none.
+        upstream: connection to the event handler of the hub; None for no event handler.
+        system_events: names of the system events (connect, connected, disconnected) that the event handler receives.
+        user_events: names of the user events that the event handler receives; ``message`` for messages of clients
+            without subprotocol.
+        anonymous: True if clients may connect without an access token, unless the event handler rejects them.
+        prelude: function that creates work for a new client, such as a replay, which runs before live messages are
+            sent to the client; None for no such work.
+        forwarded_headers: names (in lower case) of headers in the event handler's response to ``connect`` that are sent
+            to the client; the Azure service sends none.
+        close_code: WebSocket close code for connections that the REST API closes; the Azure service uses 1000.
     """
 
     upstream: Upstream | None = None
@@ -41,17 +47,18 @@ class HubSettings:
     anonymous: bool = False
     prelude: Prelude | None = None
     forwarded_headers: frozenset[str] = frozenset()
+    close_code: int = NORMAL
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """Settings of the service.
+    """Settings of the whole emulator.
 
     Attributes:
-        access_key: signs access tokens and events; at least 32 bytes.
-        hubs: settings by hub.
+        access_key: key that signs access tokens and events; at least 32 bytes.
+        hubs: settings of individual hubs, by name.
         other_hubs: settings of all other hubs.
-        count_clients: receives each change of the number of connected clients.
+        count_clients: function that is called with 1 or -1 when a client connects or disconnects.
     """
 
     access_key: str
@@ -59,6 +66,6 @@ class ServiceSettings:
     other_hubs: HubSettings = field(default_factory=HubSettings)
     count_clients: Callable[[int], None] = lambda _change: None
 
-    def for_hub(self, hub: str) -> HubSettings:
-        """Return the settings of a hub."""
+    def find_hub_settings(self, hub: str) -> HubSettings:
+        """Return the settings of the hub with this name."""
         return self.hubs.get(hub, self.other_hubs)

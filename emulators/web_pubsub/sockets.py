@@ -1,6 +1,6 @@
-"""uvicorn's WebSocket protocol with direct writes of serialized frames.
+"""uvicorn's WebSocket protocol, extended so that the emulator can write serialised frames directly to the socket.
 
-Serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``.
+To use this protocol, serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``.
 """
 
 import socket
@@ -23,10 +23,10 @@ from emulators.web_pubsub.error_replies import (
 from shared.errors import WorkspaceError
 
 EXTENSION = "local.frames"
-"""Key of the socket in the ``extensions`` of a scope."""
+"""Key of the client's socket in the ``extensions`` of an ASGI scope."""
 
 MAX_MESSAGE_BYTES = 1024 * 1024
-"""Limit of a message from a client; larger ones close the connection with 1009."""
+"""Maximum size in bytes of a client's message; a larger message closes the connection with code 1009."""
 
 PING_SECONDS = 60.0
 """Interval of pings and timeout of pongs; long, because a slow client reads the ping after all queued data."""
@@ -35,19 +35,19 @@ _LINGER_SECONDS = 2.0
 _END_SECONDS = 10.0
 _STOP_SECONDS = 1.0
 _KERNEL_BYTES = 256 * 1024
-"""Limit of the send buffer, so that the outbox and not the kernel bounds the data of a slow client."""
+"""Size of the kernel's send buffer; it is small, so that the data of a slow client waits in the outbox instead."""
 
 
 class FrameSocket(WebSocketsSansIOProtocol):
-    """Socket of one client (RFC 6455)."""
+    """WebSocket of one client (RFC 6455) to which serialised frames can be written directly."""
 
-    _on_room: Callable[[], None] | None = None
+    _on_writable: Callable[[], None] | None = None
 
     def handle_connect(self, event: Request) -> None:
-        """Add the socket to the scope, or reject an invalid handshake."""
+        """Reject an invalid handshake; else call the application, with this socket in the ASGI scope."""
         error = find_handshake_error(event, self.conn)
         if error is not None:
-            self._reject(error, event)
+            self._reject_handshake(error, event)
             return
         super().handle_connect(event)
         cast("Message", self.scope)["extensions"][EXTENSION] = self
@@ -56,72 +56,72 @@ class FrameSocket(WebSocketsSansIOProtocol):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
 
     def has_room(self) -> bool:
-        """Return whether the socket accepts more data."""
+        """Return whether the socket accepts more data now."""
         return self.writable.is_set() and not self.close_sent and not self.disconnected
 
     def write(self, data: bytes) -> None:
-        """Write whole frames; ignore them after the closing handshake has begun (RFC 6455 section 5.5.1)."""
+        """Write complete frames; ignore frames after the closing handshake has begun (RFC 6455 section 5.5.1)."""
         if self.conn.state is State.OPEN and not self.transport.is_closing():
             self.transport.write(data)
 
-    def buffered_bytes(self) -> int:
-        """Return the number of written bytes that are not sent yet."""
+    def count_buffered_bytes(self) -> int:
+        """Return the number of bytes that were written to the socket but not sent yet."""
         return self.transport.get_write_buffer_size()
 
-    def call_on_room(self, call: Callable[[], None]) -> None:
-        """Register a function that is called when there is room again and when the socket is lost."""
-        self._on_room = call
+    def call_when_writable(self, call: Callable[[], None]) -> None:
+        """Register a function to call whenever the socket accepts data again, and when the socket is lost."""
+        self._on_writable = call
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code immediately; abort if the client does not reply.
+        """Start the closing handshake immediately; abort the connection if the client does not reply.
 
         Args:
-            code: RFC 6455 section 7.4.
-            reason: up to 123 bytes of UTF-8.
+            code: close code (RFC 6455 section 7.4).
+            reason: reason that the client receives, up to 123 bytes of UTF-8.
         """
         if self.close_sent or self.disconnected or self.conn.state is not State.OPEN:
             return
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.conn.send_close(code, reason)
-        self._write_all()
+        self._write_pending_frames()
         self.close_sent = True
         self._resume_reading()
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Handle a message of the application; the reply to a rejected handshake completes it."""
+        """Send an ASGI message of the application; a complete rejection ends the handshake."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Handle the loss of the connection."""
+        """Notify the application, and senders that wait for room in the buffer, that the connection is lost."""
         super().connection_lost(exc)
-        self._notify_room()
+        self._notify_room_available()
 
     def resume_writing(self) -> None:
-        """Resume writing and reading."""
+        """Resume writing (and reading, if paused), because the transport has sent most of its buffered data."""
         super().resume_writing()
         if self.queue.empty():
             self._resume_reading()
-        self._notify_room()
+        self._notify_room_available()
 
     def shutdown(self) -> None:
-        """Close with 1001 because the server stops; abort clients that do not read."""
+        """Close the connection with code 1001, because the server stops; abort if the client does not read."""
         if self.handshake_complete and not self.close_sent:
             self.end(CloseCode.GOING_AWAY, "the host stops")
         super().shutdown()
         self.loop.call_later(_STOP_SECONDS, self.transport.abort)
 
     def handle_ping(self) -> None:
-        """Reply to a ping; pause reading if the client does not read its pongs."""
+        """Reply to a ping; pause reading if the client does not read the pongs."""
         super().handle_ping()
         if not self.writable.is_set() and not self.read_paused:
             self.read_paused = True
             self.transport.pause_reading()
 
     def send_receive_event_to_app(self) -> None:
-        """Pass a message to the application; invalid UTF-8 closes the connection (RFC 6455 section 8.1)."""
+        """Pass a client's message to the application; invalid UTF-8 closes the connection (RFC 6455 section 8.1)."""
         if self.curr_msg_data_type == "text" and not self.close_sent:
             try:
                 b"".join(self.frames).decode()
@@ -133,23 +133,23 @@ class FrameSocket(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received data; ignore it after a protocol violation (RFC 6455 section 7.1.7)."""
+        """Parse received bytes; ignore them after the client has violated the protocol (RFC 6455 section 7.1.7)."""
         if self.conn.eof_sent:
             return
         super().data_received(data)
         if not self.handshake_initiated and self.conn.handshake_exc is not None:
-            self._reject(unreadable_handshake_error(self.conn), None)
+            self._reject_handshake(unreadable_handshake_error(self.conn), None)
 
     def handle_parser_exception(self) -> None:
-        """Close after a protocol violation.
+        """Send a close frame after the client has violated the protocol.
 
-        The transport closes later: an immediate close would reset the connection before the client reads the code.
+        The TCP connection is closed later, because a reset could prevent the client from reading the close code.
         """
         sent = self.conn.close_sent
         if sent is not None and not self.close_sent:
             self.queue.put_nowait({"type": "websocket.disconnect", "code": sent.code, "reason": sent.reason})
         self.close_sent = True
-        self._write_all()
+        self._write_pending_frames()
         self.stop_keepalive()
         if not self.transport.is_closing():
             self.transport.write_eof()
@@ -158,13 +158,13 @@ class FrameSocket(WebSocketsSansIOProtocol):
             self.close_timer.cancel()
         self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
-    def _reject(self, error: WorkspaceError, handshake: Request | None) -> None:
-        """Reply with an error in place of the upgrade and ignore further data."""
+    def _reject_handshake(self, error: WorkspaceError, handshake: Request | None) -> None:
+        """Reply to an invalid handshake with an HTTP error and close the connection."""
         self.handshake_initiated = self.handshake_complete = self.close_sent = True
         self.transport.write(serialize_reply(build_handshake_reply(error, handshake), self.default_headers))
         self.transport.close()
 
-    def _write_all(self) -> None:
+    def _write_pending_frames(self) -> None:
         self.transport.write(b"".join(self.conn.data_to_send()))
 
     def _resume_reading(self) -> None:
@@ -172,6 +172,6 @@ class FrameSocket(WebSocketsSansIOProtocol):
             self.read_paused = False
             self.transport.resume_reading()
 
-    def _notify_room(self) -> None:
-        if self._on_room is not None:
-            self._on_room()
+    def _notify_room_available(self) -> None:
+        if self._on_writable is not None:
+            self._on_writable()

@@ -1,4 +1,4 @@
-"""Upstreams: event handlers at a URL or in this process."""
+"""Connections to event handlers, which receive events about clients: at a URL, or in this process."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ _SECONDS = 30.0
 
 
 class UpstreamError(Exception):
-    """The event handler does not respond."""
+    """The event handler does not respond, or its response is too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerResponse:
-    """Response of the event handler.
+    """HTTP response of an event handler.
 
     Attributes:
-        status: the HTTP status.
-        headers: with names in lower case.
-        body: at most 1 MiB.
+        status: HTTP status.
+        headers: headers of the response, by name in lower case.
+        body: body of the response, at most 1 MiB.
     """
 
     status: int
@@ -33,14 +33,14 @@ class HandlerResponse:
 
 
 class Upstream(Protocol):
-    """Connection to an event handler."""
+    """Port to an event handler."""
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Send one request and return its response with any status.
+        """Send one request to the event handler and return its response; an error status does not raise an exception.
 
         Args:
-            method: POST for an event, OPTIONS for the validation.
-            event: the event's name, for URLs that contain it.
+            method: POST to send an event, OPTIONS to ask whether the event handler accepts events of this service.
+            event: name of the event, for URLs that contain the name.
             headers: headers of the request.
             body: body of the request.
 
@@ -50,19 +50,19 @@ class Upstream(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections to the event handler."""
         ...
 
 
 class HttpUpstream:
-    """Event handler at a URL, in which ``{event}`` is replaced by the event name."""
+    """Connection to an event handler at a URL, in which ``{event}`` is replaced by the event name."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._session: aiohttp.ClientSession | None = None
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Send one request, without following redirects."""
+        """Send one request to the URL; redirects are not followed."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
         url = self._url.replace("{event}", quote(event, safe=""))
@@ -72,30 +72,30 @@ class HttpUpstream:
                 while not reply.content.at_eof() and len(content) <= _MAX_RESPONSE_BYTES:
                     content += await reply.content.read(_MAX_RESPONSE_BYTES + 1)
                 if len(content) > _MAX_RESPONSE_BYTES:
-                    raise UpstreamError("the response is too large")
+                    raise UpstreamError("the response of the event handler is larger than 1 MiB")
                 return HandlerResponse(
                     reply.status, {name.lower(): value for name, value in reply.headers.items()}, content
                 )
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise UpstreamError(type(error).__name__) from None
+            raise UpstreamError(f"the request to the event handler failed: {type(error).__name__}") from None
 
     async def close(self) -> None:
-        """Close the client's connections."""
+        """Close the connections of the HTTP client."""
         if self._session is not None:
             await self._session.close()
 
 
 class AsgiUpstream:
-    """Event handler that is a route of an ASGI application in this process."""
+    """Connection to an event handler at a path of an ASGI application in this process."""
 
     def __init__(self, application: Application, path: str, host: str = "127.0.0.1") -> None:
-        """Call a path of an application, in which ``{event}`` is replaced by the event name."""
+        """Create a connection to a path of an application, in which ``{event}`` is replaced by the event name."""
         self._application = application
         self._path = path
         self._host = host
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Call the application; an exception becomes an UpstreamError."""
+        """Call the ASGI application with a request; an exception in the application becomes an UpstreamError."""
         target = urlsplit(self._path.replace("{event}", quote(event, safe="")))
         sent = {"host": self._host, **headers, "content-length": str(len(body))}
         scope = {
@@ -116,15 +116,15 @@ class AsgiUpstream:
         try:
             await self._application(scope, call.receive, call.send)
         except Exception as error:
-            raise UpstreamError(type(error).__name__) from error
-        return call.response()
+            raise UpstreamError(f"the request to the event handler failed: {type(error).__name__}") from error
+        return call.build_response()
 
     async def close(self) -> None:
-        """Do nothing; there are no connections."""
+        """Do nothing, because there are no network connections."""
 
 
 class _AsgiCall:
-    """Request to an application and its response."""
+    """One request to an ASGI application; collects the messages of the response."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -142,6 +142,6 @@ class _AsgiCall:
         else:
             self._parts.append(message.get("body", b""))
 
-    def response(self) -> HandlerResponse:
+    def build_response(self) -> HandlerResponse:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
         return HandlerResponse(self._status, headers, b"".join(self._parts))

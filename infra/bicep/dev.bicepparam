@@ -1,10 +1,10 @@
-// The smallest that works: nothing stands ready, a cluster without a guarantee, stores paid by use.
+// Smallest environment: no always-ready instances, a cluster without a service level, stores billed by use.
 using './main.bicep'
 
 param environmentName = 'dev'
 param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
 param activeLocation = readEnvironmentVariable('AZURE_ACTIVE_LOCATION', '')
-// Without a default: a deployment that forgot them would switch the live stream off and take the operator's data role away.
+// These have no defaults: a deployment without them would remove the live stream and the operator's data role.
 param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID')
 param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE')
 param entraAudience = readEnvironmentVariable('ENTRA_AUDIENCE', '')

@@ -1,4 +1,4 @@
-// The second step, once the app answers: the service probes the event handler when it is told of it.
+// Second step of a deployment, after the app responds, because Web PubSub probes the event handler when it is configured.
 //   az deployment group create -g RESOURCE_GROUP -f infra/bicep/live-stream.bicep -p serviceName=... appUrl=... audience=...
 @description('Name of the Web PubSub service.')
 param serviceName string
@@ -6,7 +6,7 @@ param serviceName string
 @description('Address of the app, https://...')
 param appUrl string
 
-@description('Client id of the app registration for which the service asks tokens.')
+@description('Client id of the app registration for which the service requests tokens.')
 param audience string
 
 resource service 'Microsoft.SignalRService/webPubSub@2024-03-01' existing = {

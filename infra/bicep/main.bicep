@@ -1,27 +1,27 @@
-// Everything that one workspace needs. It only composes; modules create, and validate their parameters.
+// All resources of one workspace. This template only composes modules, which create resources and validate parameters.
 //   az deployment sub create -l LOCATION -f infra/bicep/main.bicep -p infra/bicep/dev.bicepparam
 targetScope = 'subscription'
 
 import { dataStoreAccount, emailAddress, ownHub, readyInstances, textMap } from 'types.bicep'
 
-@description('Name of the environment; part of every name: letters, digits and single inner hyphens.')
+@description('Name of the environment, which is part of every resource name: letters, digits and single inner hyphens.')
 @minLength(2)
 @maxLength(12)
 param environmentName string
 
-@description('Home region: the resource group and the stores are created in it and named after it. It never changes.')
+@description('Home region: the resource group and the stores are created in this region and named after it. It never changes.')
 param location string
 
-@description('Region in which the app runs and Cosmos DB writes; another one than the home region after a failover, empty for the home region.')
+@description('Region in which the app runs and Cosmos DB accepts writes; empty for the home region, another region after a failover.')
 param activeLocation string = location
 
 @description('Further tags of every resource.')
 param tags textMap = {}
 
-@description('Instances that never stop.')
+@description('Always-ready instances, which never stop.')
 param alwaysReady readyInstances[] = []
 
-@description('Instances that the app grows to at most.')
+@description('Maximum number of instances of the app.')
 @minValue(40)
 @maxValue(1000)
 param maximumInstances int = 100
@@ -33,12 +33,12 @@ param maximumInstances int = 100
 ])
 param instanceMemoryMb int = 2048
 
-@description('HTTP requests that one instance serves at once before another one is started.')
+@description('Number of concurrent HTTP requests per instance at which another instance is started.')
 @minValue(1)
 @maxValue(1000)
 param httpConcurrency int = 50
 
-@description('Spread the app over the zones of its region. Then every entry of alwaysReady needs two instances, and hostStorageSku zone redundancy.')
+@description('Spread the app over the zones of its region. This requires two instances in every entry of alwaysReady, and a zone-redundant hostStorageSku.')
 param hostZoneRedundant bool = false
 
 @description('Redundancy of the storage account of the Functions host.')
@@ -51,10 +51,10 @@ param hostStorageSku string = 'Standard_LRS'
 @description('Run the simulators of the workspace document.')
 param simulatorsEnabled bool = true
 
-@description('NCRONTAB schedule on which simulators send. Every second makes the timer tick every second instead of every five; each tick is paid for.')
+@description('NCRONTAB schedule on which simulators send. If it is every second, the timer runs every second instead of every five seconds, and Azure bills each run.')
 param simulatorSchedule string = '*/1 * * * * *'
 
-@description('Name of the Cosmos DB account, after a restore into another one; empty for the usual name.')
+@description('Name of the Cosmos DB account after a restore to another account; empty for the default name.')
 param cosmosName string = ''
 
 @allowed([
@@ -63,11 +63,11 @@ param cosmosName string = ''
 ])
 param cosmosMode string = 'serverless'
 
-@description('RU/s that all containers share at most, with autoscale.')
+@description('Maximum RU/s that all containers share, with autoscale.')
 @minValue(1000)
 param cosmosMaxThroughput int = 4000
 
-@description('Further regions for reads and for failover; a serverless account has none. Change them in a deployment of their own.')
+@description('Further regions for reads and for failover; a serverless account has none. Change them in a separate deployment.')
 param cosmosReadRegions string[] = []
 
 @allowed([
@@ -79,33 +79,33 @@ param cosmosBackupTier string = 'Continuous7Days'
 @description('Spread Cosmos DB over the zones of each of its regions.')
 param zoneRedundant bool = false
 
-@description('Refuse to delete the account of the audit chains, until somebody removes the lock.')
+@description('Create a lock that prevents the deletion of the account of the audit chains until the lock is removed.')
 param protectStores bool = false
 
-@description('Name of a key vault that is used as it is, after a failover; empty to create or update the usual one.')
+@description('Name of an existing key vault to use without changes after a failover; empty to create or update the default one.')
 param existingVaultName string = ''
 
-@description('Name of a data storage account that is used as it is, after a failover; empty to create or update the usual one.')
+@description('Name of an existing data storage account to use without changes after a failover; empty to create or update the default one.')
 param existingDataStorageName string = ''
 
-@description('True once the immutability policy of the checkpoints is locked: a template may not write a locked policy.')
+@description('Whether the immutability policy of the checkpoints is locked. A template cannot write a locked policy.')
 param checkpointsLocked bool = false
 
-@description('Address of a Data Explorer cluster or Fabric eventhouse that is there already; empty to create a cluster.')
+@description('Address of an existing Data Explorer cluster or Fabric eventhouse; empty to create a cluster.')
 param existingKustoUri string = ''
 
-@description('Database there, and in a cluster of our own.')
+@description('Name of the database, in an existing or a new cluster.')
 param kustoDatabase string = 'Telemetry'
 param kustoSku string = 'Dev(No SLA)_Standard_E2a_v4'
 
 @minValue(1)
 param kustoCapacity int = 1
 
-@description('Days of telemetry that queries find on disks.')
+@description('Days of telemetry that the cluster caches on disks for fast queries.')
 @minValue(1)
 param telemetryHotDays int = 31
 
-@description('Days of telemetry that queries find at all; the cold archive keeps everything.')
+@description('Days of telemetry that queries can read; the cold archive stores all telemetry.')
 @minValue(1)
 param telemetryRetentionDays int = 366
 
@@ -122,15 +122,15 @@ param hubRetentionHours int = 72
 @maxValue(40)
 param throughputUnits int = 1
 
-@description('Units up to which Event Hubs grows by itself.')
+@description('Maximum number of units to which Event Hubs scales automatically.')
 @minValue(1)
 @maxValue(40)
 param maxThroughputUnits int = 4
 
-@description('Connections with a hub of their own.')
+@description('Data connections that have their own event hub.')
 param ownHubs ownHub[] = []
 
-@description('Create an IoT Hub whose devices\' messages go to the hub telemetry.')
+@description('Create an IoT Hub that routes the messages of its devices to the hub telemetry.')
 param withIotHub bool = false
 param iotHubSku string = 'S1'
 
@@ -148,7 +148,7 @@ param liveStreamAudience string = ''
 @description('Audience of Entra ID tokens that /workspace/api/keys accepts; empty to accept none.')
 param entraAudience string = ''
 
-@description('Client id of the app registration as which the web console signs people in by Entra ID; empty for no such button.')
+@description('Client id of the app registration with which the web console signs in users by Entra ID; empty for no such sign-in.')
 param entraConsoleClientId string = ''
 
 @allowed([
@@ -157,14 +157,14 @@ param entraConsoleClientId string = ''
 ])
 param keyVaultSku string = 'standard'
 
-@description('Keep a deleted vault and its name for 90 days whatever happens. Azure never switches this off again.')
+@description('Retain a deleted vault and its name for 90 days (purge protection). This cannot be switched off later.')
 param purgeProtection bool = false
 
-@description('default, or recover to restore the deleted vault of this name.')
+@description('Mode of creation: default, or recover to restore the deleted vault with this name.')
 param vaultCreateMode string = 'default'
 param dataStorageSku string = 'Standard_ZRS'
 
-@description('Days for which a checkpoint can be neither changed nor removed once the policy is locked.')
+@description('Days for which a checkpoint cannot be changed or removed once the policy is locked.')
 @minValue(1)
 @maxValue(146000)
 param checkpointRetentionDays int = 3653
@@ -177,49 +177,55 @@ param archiveCoolAfterDays int = 60
 @maxValue(730)
 param logRetentionDays int = 90
 
-@description('GB a day after which no more logs are taken in; -1 for no limit.')
+@description('GB per day after which no more logs are ingested; -1 for no limit.')
 @minValue(-1)
 param dailyLogCapGb int = -1
 
 @description('E-mail addresses that receive alerts; empty for no alerts.')
 param alertEmails emailAddress[] = []
 
-@description('Object id of who applies the workspace document from a machine of their own; empty for nobody.')
+@description('Object id of the user or group that applies the workspace document from its own machine; empty for none.')
 param operatorPrincipalId string = ''
 
-@description('Reach stores by private addresses alone.')
+@description('Make stores accessible by private addresses only.')
 param privateNetworking bool = false
 
 @description('Host name of the gateway; empty for no gateway.')
 param gatewayHostName string = ''
 
-@description('Address of its certificate as a Key Vault secret, without the version.')
+@description('Address of the gateway\'s certificate as a Key Vault secret, without the version.')
 param gatewayCertificateSecretUri string = ''
 
-@description('Id of the identity that may read that secret.')
+@description('Id of the identity that has the right to read that secret.')
 param gatewayIdentityId string = ''
 
 @minValue(2)
 @maxValue(125)
 param gatewayMaximumInstances int = 4
 
-@description('Accounts of data stores; the vault must hold the secret continuation.')
+@description('Cosmos DB accounts of data stores; they require the secret continuation in the vault.')
 param dataStoreAccounts dataStoreAccount[] = []
 
-@description('Origins whose pages may call the app, such as https://plant.example.')
+@description('Origins of web pages that are allowed to call the app, such as https://plant.example.')
 param corsOrigins string[] = []
+
+@description('Whether members can create webhooks; requires the secret webhooks in the vault.')
+param webhooksEnabled bool = false
+
+@description('Internal networks in CIDR form that webhooks may reach; by default only public addresses.')
+param webhookAllowedNetworks string[] = []
 
 @description('Log level of the app.')
 param logLevel string = 'INFO'
 
-// "West Europe" and "westeurope" are one region, and must give one name.
+// "West Europe" and "westeurope" are the same region, and must result in the same name.
 func regionOf(name string) string => toLower(replace(name, ' ', ''))
 
 var home = regionOf(location)
 var active = regionOf(empty(activeLocation) ? location : activeLocation)
 var isAway = active != home
 
-// Storage and Cosmos DB accept small letters alone; "Prod" and "prod" are one environment.
+// Names of storage and Cosmos DB have lower-case letters only; "Prod" and "prod" are the same environment.
 var lowerName = toLower(environmentName)
 var characters = map(range(0, length(lowerName)), each => substring(lowerName, each, 1))
 var unusable = filter(characters, each => !contains('abcdefghijklmnopqrstuvwxyz0123456789-', each))
@@ -229,12 +235,12 @@ var environmentPart = isLegal ? lowerName : fail('${rule}; it is ${environmentNa
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
 var homeBase = 'oi-${environmentPart}'
-// One resource group holds a name once: what runs away from home has the region in its name.
+// Names are unique in a resource group, so resources outside of the home region have the region in their names.
 var base = isAway ? '${homeBase}-${active}' : homeBase
 var homeUnique = uniqueString(subscription().id, environmentPart, home)
 var unique = uniqueString(subscription().id, environmentPart, active)
 var compact = replace(environmentPart, '-', '')
-// Stores are named after the home region, what runs after the active one. Nothing here may depend on an output.
+// Stores are named after the home region, running services after the active region. Names must not depend on results of modules.
 var names = {
   workspace: 'log-${base}'
   insights: 'appi-${base}'
@@ -249,7 +255,7 @@ var names = {
 }
 var identityNames = { app: 'id-${base}-app', kusto: 'id-${base}-kusto', iot: 'id-${base}-iot' }
 var groupName = 'rg-${homeBase}'
-// The first region writes. A serverless account has one region only.
+// The first region accepts writes. A serverless account has only one region.
 var cosmosRegions = cosmosMode == 'serverless' ? [home] : union([active], [home], map(cosmosReadRegions, each => regionOf(each)))
 var cosmosDatabase = 'workspace'
 var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
@@ -261,7 +267,7 @@ resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
   tags: allTags
 }
 
-// Private DNS zones have fixed names: those of a second region need a group of their own.
+// Private DNS zones have fixed names, so those of a second region require a separate resource group.
 resource networkGroup 'Microsoft.Resources/resourceGroups@2025-04-01' = if (isAway) {
   name: 'rg-${base}'
   location: active
@@ -377,6 +383,8 @@ module app 'modules/app.bicep' = {
     dataStoreAccounts: dataStoreAccounts
     gatewayHostName: gatewayHostName
     corsOrigins: corsOrigins
+    webhooksEnabled: webhooksEnabled
+    webhookAllowedNetworks: webhookAllowedNetworks
     simulatorSchedule: simulatorSchedule
     logLevel: logLevel
     simulatorsEnabled: simulatorsEnabled
@@ -421,7 +429,7 @@ module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
   }
 }
 
-// azd keeps these for its hooks; scripts take them by the same names.
+// azd stores these for its hooks; scripts read them by the same names.
 output AZURE_RESOURCE_GROUP string = group.name
 output APP_NAME string = app.outputs.name
 output APP_URL string = 'https://${app.outputs.host}'

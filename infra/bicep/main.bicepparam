@@ -1,4 +1,4 @@
-// What azd takes: the small size, and what `azd env set` says.
+// Parameters for azd: the small size, and the values that `azd env set` has stored.
 using './main.bicep'
 
 param environmentName = readEnvironmentVariable('AZURE_ENV_NAME', 'dev')

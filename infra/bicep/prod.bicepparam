@@ -1,13 +1,13 @@
-// A plant's own: instances stand ready, throughput is provisioned, stores reachable by private addresses alone.
+// Environment of a plant: instances are always ready, throughput is provisioned, stores have private addresses only.
 using './main.bicep'
 
-// Regions beside the home region, divided by commas, or none.
+// Further regions, separated by commas, or none.
 var readRegions = readEnvironmentVariable('COSMOS_READ_REGIONS', '')
 
 param environmentName = 'prod'
 param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
 param activeLocation = readEnvironmentVariable('AZURE_ACTIVE_LOCATION', '')
-// Without a default: a deployment that forgot them would switch the live stream off and take the operator's data role away.
+// These have no defaults: a deployment without them would remove the live stream and the operator's data role.
 param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID')
 param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE')
 param entraAudience = readEnvironmentVariable('ENTRA_AUDIENCE', '')
@@ -17,7 +17,7 @@ param existingVaultName = readEnvironmentVariable('EXISTING_VAULT_NAME', '')
 param existingDataStorageName = readEnvironmentVariable('EXISTING_DATA_STORAGE_NAME', '')
 param vaultCreateMode = empty(readEnvironmentVariable('VAULT_CREATE_MODE', '')) ? 'default' : readEnvironmentVariable('VAULT_CREATE_MODE', '')
 param checkpointsLocked = toLower(readEnvironmentVariable('CHECKPOINTS_LOCKED', '')) == 'true'
-// Required: without alerts nobody learns of a broken chain.
+// Required, because operators would otherwise not be notified of a broken chain.
 param alertEmails = split(replace(readEnvironmentVariable('ALERT_EMAILS'), ' ', ''), ',')
 param alwaysReady = [
   { name: 'http', instanceCount: 2 }
@@ -26,7 +26,7 @@ param alwaysReady = [
   { name: 'function:archive', instanceCount: 2 }
   { name: 'function:live', instanceCount: 2 }
 ]
-// Two of each: with zones Azure keeps, and bills, at least two of every function or group, also of those not listed.
+// Two of each, because with zones Azure runs and bills at least two instances of every function or group, listed or not.
 param hostZoneRedundant = true
 param hostStorageSku = 'Standard_ZRS'
 param simulatorsEnabled = false

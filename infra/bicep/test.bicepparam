@@ -1,10 +1,10 @@
-// As production, but small: two instances are always ready, everything is taken down again some day.
+// Environment for tests: like production but small, with two always-ready instances; it can be removed completely.
 using './main.bicep'
 
 param environmentName = 'test'
 param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
 param activeLocation = readEnvironmentVariable('AZURE_ACTIVE_LOCATION', '')
-// Without a default: a deployment that forgot them would switch the live stream off and take the operator's data role away.
+// These have no defaults: a deployment without them would remove the live stream and the operator's data role.
 param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID')
 param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE')
 param entraAudience = readEnvironmentVariable('ENTRA_AUDIENCE', '')

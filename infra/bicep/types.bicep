@@ -1,4 +1,4 @@
-// The types of every parameter that is an object or a list, so that a misspelt member is an error of the compiler.
+// Types of all parameters that are objects or lists, so that the compiler rejects a misspelt member.
 
 @export()
 @description('Texts by name, such as tags and app settings.')
@@ -8,7 +8,7 @@ type textMap = {
 
 @export()
 @sealed()
-@description('Instances that always run: http, durable or function:NAME, and how many.')
+@description('Always-ready instances: name of the group (http, durable or function:NAME), and their number.')
 type readyInstances = {
   name: string
   instanceCount: int
@@ -16,7 +16,7 @@ type readyInstances = {
 
 @export()
 @sealed()
-@description('A connection that has an event hub of its own.')
+@description('Data connection that has its own event hub.')
 type ownHub = {
   hub: string
   consumerGroup: string
@@ -32,7 +32,7 @@ type dataStoreAccount = {
 
 @export()
 @sealed()
-@description('Names of what the stores and services are made of; each depends on parameters only, so that a preview knows it.')
+@description('Names of the resources of stores and services; each depends only on parameters, so that a preview can show it.')
 type serviceNameMap = {
   workspace: string
   insights: string
@@ -57,7 +57,7 @@ type identityNameMap = {
 
 @export()
 @sealed()
-@description('Object ids of the managed identities by their purpose; known at run time only, so nothing may be named or counted by them.')
+@description('Object ids of the managed identities by their purpose. They are known only at run time, so no name and no loop may depend on them.')
 type principalIdMap = {
   app: string
   kusto: string
@@ -66,5 +66,5 @@ type principalIdMap = {
 
 @export()
 @minLength(3)
-@description('An e-mail address; an empty text, as an unset variable of a workflow gives it, is rejected.')
+@description('E-mail address; an empty text, which results from an unset variable of a workflow, is rejected.')
 type emailAddress = string

@@ -1,1 +1,1 @@
-"""Model of the sizes, quantities and costs of a deployment: ``python -m scripts.sizing --help``."""
+"""Model that estimates Azure service sizes, monthly quantities and costs: ``python -m scripts.sizing --help``."""

@@ -1,6 +1,7 @@
-"""``python -m scripts.sizing``: print sizes, monthly quantities, limits and, with prices, costs.
+"""Command that estimates the sizes, monthly quantities and costs of a deployment: ``python -m scripts.sizing``.
 
-Exit codes: 0 done, also where limits are exceeded; 2 wrong options or prices.
+Costs are printed if prices are given. Exit codes: 0 for a printed report, also if the load exceeds limits; 2 for
+invalid options or prices.
 """
 
 import argparse
@@ -13,14 +14,14 @@ from pathlib import Path
 from scripts.sizing.load import EXAMPLES, Load
 from scripts.sizing.model import calculate_costs, calculate_quantities, find_exceeded_limits, size_deployment
 from scripts.sizing.prices import read_prices
-from scripts.sizing.report import Costs, to_json, to_text
+from scripts.sizing.report import Costs, build_json_report, build_text_report
 
 WRONG_OPTIONS = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit code."""
-    options = vars(_parser().parse_args(arguments))
+    """Print the report for the options of the command line, and return the exit code."""
+    options = vars(_build_parser().parse_args(arguments))
     base = EXAMPLES[options["example"]] if options["example"] else Load()
     given = {field.name: options[field.name] for field in fields(Load) if options[field.name] is not None}
     try:
@@ -35,15 +36,16 @@ def main(arguments: Sequence[str]) -> int:
         return WRONG_OPTIONS
     limits = find_exceeded_limits(sizes)
     if options["json"]:
-        sys.stdout.write(json.dumps(to_json(sizes, quantities, limits, costs), indent=2) + "\n")
+        sys.stdout.write(json.dumps(build_json_report(sizes, quantities, limits, costs), indent=2) + "\n")
     else:
-        sys.stdout.write(to_text(sizes, quantities, limits, costs) + "\n")
+        sys.stdout.write(build_text_report(sizes, quantities, limits, costs) + "\n")
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.sizing", description="Size a deployment. docs/scale.md explains the model."
+        prog="python -m scripts.sizing",
+        description="Size a deployment; see docs/how-to/size-a-deployment.md.",
     )
     parser.add_argument("--example", choices=EXAMPLES, help="start from an example instead of the defaults")
     parser.add_argument("--prices", type=Path, metavar="FILE", help="price file; without it no costs are printed")

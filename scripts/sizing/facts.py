@@ -1,8 +1,8 @@
-"""Numbers that the model calculates with, each with its source.
+"""Numbers with which the sizing model calculates, each with its source.
 
-*Published* numbers are Azure's, from the page named. *Measured* numbers come from this repository, on a development
-machine with two cores. *Assumed* numbers are neither; replace them once your deployment can be measured. Nothing was
-measured on Azure.
+*Published* numbers are from the named page of Azure. *Measured* numbers are from this repository, on a development
+machine with two cores. *Assumed* numbers are neither published nor measured; replace them by measurements of your
+deployment. Nothing was measured on Azure.
 """
 
 from typing import Final
@@ -65,7 +65,7 @@ REQUEST_SECONDS: Final = 0.25
 """Assumed: mean duration of a request, store or query engine included."""
 ALWAYS_READY: Final = {"http": 2, "durable": 2, "ingest": 2, "archive": 2, "live": 2, "background": 2}
 """Instances in production: those of ``prod.bicepparam``, and two of each other function, because with zone redundancy
-Azure keeps two of every function. Published: learn.microsoft.com/azure/reliability/reliability-functions."""
+Azure runs at least two of each. Published: learn.microsoft.com/azure/reliability/reliability-functions."""
 
 SCHEDULE_WITHOUT_SIMULATORS: Final = "*/5 * * * * *"
 """``BACKGROUND_SCHEDULE`` without simulators: the job that runs most often then, ``live-streams``, is due every 5 s."""
@@ -92,7 +92,7 @@ CONNECTION_STATE_BYTES: Final = 105
 """Measured: one connection's counts in the item of a hub partition."""
 SERVERLESS_RU_PER_SECOND: Final = 5_000
 MAX_CATALOG_ITEMS: Final = 10_000
-"""docs/cosmos.md: connections, surfaces, queries and members together."""
+"""docs/explanation/cosmos.md: connections, surfaces, queries and members together."""
 VERIFY_SECONDS: Final = 200
 """The service's own limit of a verification."""
 VERIFY_RECORDS_PER_SECOND: Final = 420_000
@@ -137,4 +137,4 @@ WEB_PUBSUB_UNITS: Final = (1, 2, 5, 10, 20, 50, 100)
 FREE_MESSAGES_PER_UNIT_DAY: Final = 1_000_000
 BILLED_MESSAGE_BYTES: Final = 2 * BYTES_PER_KB
 CONNECTION_IMPULSES_PER_SECOND: Final = 200
-"""docs/live-stream.md: 200 to 500 for each connection, since the calls of one connection go one after the other."""
+"""docs/how-to/live-stream.md: 200 to 500 for each connection, because its calls run one after another."""

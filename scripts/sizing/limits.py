@@ -1,4 +1,4 @@
-"""Limits of the design that a load exceeds, with remedies for operators."""
+"""Checks whether a load exceeds a limit of Azure services or of this service, with remedies for operators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from scripts.sizing.services import (
     EventHubsSize,
     LiveStreamSize,
     ScalingGroup,
-    impulse_bytes,
-    partition_rate,
+    compute_impulse_bytes,
+    compute_partition_rate,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExceededLimit:
-    """An exceeded limit.
+    """Limit of an Azure service or of this service that a load exceeds.
 
     Attributes:
-        name: stable name, such as ``event-hubs-units``.
-        problem: the exceeded limit, with both numbers.
-        remedy: action of the operator.
+        name: stable identifier of the limit, such as ``event-hubs-units``.
+        problem: sentence with the required number and the limit.
+        remedy: advice for the operator.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ExceededLimit:
 
 
 def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of the namespace."""
+    """Yield the limits of the Event Hubs namespace that the load exceeds."""
     if hubs.throughput_units > facts.MAX_THROUGHPUT_UNITS:
         yield ExceededLimit(
             "event-hubs-units",
@@ -61,9 +61,9 @@ def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
 
 
 def check_connections(load: Load) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of one connection and of the number of connections."""
-    by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / impulse_bytes(load)
-    most = min(by_bytes, partition_rate(1, 1))
+    """Yield the limits of a single connection, and of the number of connections, that the load exceeds."""
+    by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / compute_impulse_bytes(load)
+    most = min(by_bytes, compute_partition_rate(1, 1))
     if load.busiest_connection > most:
         yield ExceededLimit(
             "connection-partition",
@@ -88,8 +88,8 @@ def check_connections(load: Load) -> Iterator[ExceededLimit]:
 
 
 def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of audit chains and of the account."""
-    appends = load.audit_each / load.scopes_each
+    """Yield the limits of the audit log and of the Cosmos DB account that the load exceeds."""
+    appends = load.audit_rate_per_deployment / load.scopes_each
     most_ru = facts.PARTITION_RU_PER_SECOND / facts.HEADROOM
     if appends > facts.CHAIN_APPENDS_PER_SECOND or cosmos.chain_ru_per_second > most_ru:
         yield ExceededLimit(
@@ -105,7 +105,7 @@ def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
             f"After {load.audit_days:,} days a verification may take {cosmos.verify_seconds:,.0f} s; the service "
             f"ends it after {facts.VERIFY_SECONDS} s, perhaps from day {days:,.0f} on.",
             "Divide the events over more scopes, for instance one for each year, or verify offline with "
-            "`python -m shared.provenance.verify`, which has no time limit.",
+            "`oi verify-file`, which has no time limit.",
         )
     if not load.production and cosmos.total_ru_per_second > facts.SERVERLESS_RU_PER_SECOND:
         yield ExceededLimit(
@@ -119,7 +119,7 @@ def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
 def check_stores(
     explorer: DataExplorerSize, archive: ArchiveSize, compaction_seconds: float
 ) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of Data Explorer and of the archive."""
+    """Yield the limits of Data Explorer and of the cold archive that the load exceeds."""
     if explorer.gb_per_hour > facts.STREAMING_GB_PER_HOUR:
         yield ExceededLimit(
             "streaming-ingestion",
@@ -139,7 +139,7 @@ def check_stores(
 
 
 def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of Web PubSub."""
+    """Yield the limits of Web PubSub that the load exceeds."""
     if live.units > facts.WEB_PUBSUB_UNITS[-1]:
         yield ExceededLimit(
             "web-pubsub-units",
@@ -152,7 +152,7 @@ def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
 
 
 def check_instances(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of instances and their memory."""
+    """Yield the limits on the number and the memory of the app's instances that the load exceeds."""
     instances = sum(group.instances for group in groups.values())
     if instances > facts.DEFAULT_INSTANCES:
         yield ExceededLimit(

@@ -1,4 +1,4 @@
-"""Load that a deployment is sized for."""
+"""Load for which the sizing model computes sizes: messages, requests, records and retention times."""
 
 from dataclasses import dataclass, fields
 from math import ceil
@@ -13,32 +13,34 @@ _AT_LEAST_ONE = {"deployments", "connections", "connections_per_listener", "audi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Load of all deployments together; it is spread evenly over them.
+    """Load of all deployments together, of which each deployment processes an equal part.
 
     Attributes:
         deployments: number of deployments; each serves one workspace.
-        connections: data connections.
-        messages_per_second: mean telemetry messages.
+        connections: number of data connections.
+        messages_per_second: mean number of telemetry messages per second.
         message_bytes: size of a message as the device sends it.
-        busiest_connection_messages_per_second: messages of the busiest connection; 0 if all are equal.
-        batch_seconds: time between two invocations for each partition of a hub, while events wait. The default is an
-            assumption for ``minEventBatchSize`` 1; with 1,000 in host.json it is ``maxWaitTime``.
-        listeners: live streams that are open at the same time; 0 for deployments without Web PubSub.
-        connections_per_listener: connections that a live stream hears.
-        http_requests_per_second: requests of the API, queries included.
-        audit_events_per_second: appended audit records.
-        audit_scopes: chains over which the records spread evenly.
-        audit_record_bytes: size of a record's canonical form.
-        audit_days: age up to which the stored audit chains are counted; the service never removes them.
-        hot_days: days of telemetry in the cache of Data Explorer.
-        retention_days: days of telemetry in Data Explorer.
-        archive_days: age up to which the archive is counted; the service never removes it.
-        compression: bytes of JSON per byte that Data Explorer stores.
-        log_gb_per_day: logs and traces that Log Analytics takes in.
-        instance_memory_mb: memory of an instance of the app.
-        regions: regions of Cosmos DB.
-        simulators: whether the simulators run, and the timer ticks every second.
-        production: whether instances stand ready, Cosmos DB is provisioned and Data Explorer has two machines or more.
+        busiest_connection_messages_per_second: messages per second of the busiest connection; 0 if all connections
+            send the same number.
+        batch_seconds: time between two invocations for one partition of a hub while events wait. The default is an
+            assumption for ``minEventBatchSize`` 1 in host.json; for 1,000, use the value of ``maxWaitTime``.
+        listeners: number of live streams that are open at the same time; 0 for deployments without Web PubSub.
+        connections_per_listener: number of connections whose telemetry events a live stream receives.
+        http_requests_per_second: number of API requests per second, including queries.
+        audit_events_per_second: number of audit records appended per second.
+        audit_scopes: number of audit chains; each receives an equal part of the records.
+        audit_record_bytes: size of an audit record as canonical JSON.
+        audit_days: age in days up to which audit records count as stored; the service never removes audit records.
+        hot_days: number of days for which telemetry is in the cache of Data Explorer.
+        retention_days: number of days for which telemetry is in Data Explorer.
+        archive_days: age in days up to which archived telemetry counts as stored; the service never removes it.
+        compression: number of bytes of JSON for which Data Explorer stores one byte.
+        log_gb_per_day: GB of logs and traces that Log Analytics ingests per day.
+        instance_memory_mb: memory of each instance of the app in MB.
+        regions: number of regions of the Cosmos DB account.
+        simulators: True if simulated connections send telemetry, so that the background timer runs every second.
+        production: True if instances are always ready, Cosmos DB throughput is provisioned, and Data Explorer has at
+            least two machines.
     """
 
     deployments: int = 1
@@ -65,10 +67,10 @@ class Load:
     production: bool = True
 
     def __post_init__(self) -> None:
-        """Check the values.
+        """Check that every field is in its range.
 
         Raises:
-            ValueError: names the first field that is out of range.
+            ValueError: a field is out of range; the message names the first such field.
         """
         for field in fields(self):
             least = 1 if field.name in _AT_LEAST_ONE else 0
@@ -83,37 +85,37 @@ class Load:
 
     @property
     def connections_each(self) -> int:
-        """Connections of one deployment."""
+        """Number of connections of each deployment."""
         return ceil(self.connections / self.deployments)
 
     @property
     def messages_each(self) -> float:
-        """Messages/s of one deployment."""
+        """Number of telemetry messages per second of each deployment."""
         return self.messages_per_second / self.deployments
 
     @property
-    def listeners_each(self) -> int:
-        """Live streams of one deployment."""
+    def listeners_per_deployment(self) -> int:
+        """Number of open live streams of each deployment."""
         return ceil(self.listeners / self.deployments)
 
     @property
     def requests_each(self) -> float:
-        """Requests/s of one deployment."""
+        """Number of API requests per second of each deployment."""
         return self.http_requests_per_second / self.deployments
 
     @property
     def scopes_each(self) -> int:
-        """Audit chains of one deployment."""
+        """Number of audit chains of each deployment."""
         return ceil(self.audit_scopes / self.deployments)
 
     @property
-    def audit_each(self) -> float:
-        """Audit records/s of one deployment."""
+    def audit_rate_per_deployment(self) -> float:
+        """Number of audit records that each deployment appends per second."""
         return self.audit_events_per_second / self.deployments
 
     @property
     def busiest_connection(self) -> float:
-        """Messages/s of the busiest connection."""
+        """Messages per second of the busiest connection; the mean if the load does not state it."""
         return max(self.busiest_connection_messages_per_second, self.messages_per_second / self.connections)
 
 

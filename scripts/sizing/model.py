@@ -1,4 +1,4 @@
-"""Model of a deployment: sizes, monthly quantities and exceeded limits."""
+"""Sizing model of a deployment: sizes of its Azure services, monthly quantities, costs and exceeded limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,21 +26,22 @@ from scripts.sizing.services import (
 MB_PER_GB = 1_024
 MILLION = 1_000_000
 TEN_THOUSAND = 10_000
+SIGNATURES_PER_CHECKPOINT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of one deployment.
+    """Sizes of the Azure services of one deployment.
 
     Attributes:
-        load: load of all deployments.
-        event_hubs: the namespace.
-        functions: scaling groups by name.
-        background: the timer.
-        cosmos: the account.
-        data_explorer: the cluster.
-        archive: the cold archive.
-        live_stream: Web PubSub.
+        load: total load of all deployments, from which the sizes are computed.
+        event_hubs: size of the Event Hubs namespace.
+        functions: sizes of the groups of functions that scale together, by name.
+        background: load that the background timer causes.
+        cosmos: size of the Cosmos DB account.
+        data_explorer: size of the Data Explorer cluster.
+        archive: size of the cold archive.
+        live_stream: size of Web PubSub.
     """
 
     load: Load
@@ -54,7 +55,7 @@ class Sizes:
 
 
 def size_deployment(load: Load) -> Sizes:
-    """Size one deployment for its part of a load."""
+    """Compute the sizes of the services of one deployment, which processes its part of the load."""
     hubs, background = size_event_hubs(load), size_background(load)
     return Sizes(
         load,
@@ -69,7 +70,7 @@ def size_deployment(load: Load) -> Sizes:
 
 
 def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
-    """Return the limits of the design that the load exceeds."""
+    """Return the limits, of Azure services or of this service, that the load of a deployment exceeds."""
     compaction_seconds = facts.SECONDS_PER_MONTH / sizes.background.runs_per_month["compaction"]
     return [
         *limits.check_hubs(sizes.event_hubs),
@@ -82,26 +83,26 @@ def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
 
 
 def calculate_quantities(sizes: Sizes) -> dict[str, float]:
-    """Return the monthly use of all deployments by meter, without unused meters.
+    """Return the monthly quantities that Azure bills for all deployments, by meter; unused meters are omitted.
 
-    Free grants are not subtracted, except the messages that each unit of Web PubSub includes.
+    Free quantities are not subtracted, except the messages that each unit of Web PubSub includes.
     """
     each = (
-        _functions_quantities(sizes)
-        | _event_hubs_quantities(sizes.event_hubs)
-        | _cosmos_quantities(sizes)
-        | _data_explorer_quantities(sizes)
-        | _archive_quantities(sizes.archive)
-        | _live_stream_quantities(sizes.live_stream)
-        | _key_vault_quantities(sizes)
+        _calculate_functions_quantities(sizes)
+        | _calculate_event_hubs_quantities(sizes.event_hubs)
+        | _calculate_cosmos_quantities(sizes)
+        | _calculate_data_explorer_quantities(sizes)
+        | _calculate_archive_quantities(sizes.archive)
+        | _calculate_live_stream_quantities(sizes.live_stream)
+        | _calculate_key_vault_quantities(sizes)
     )
     quantities = {meter: quantity * sizes.load.deployments for meter, quantity in each.items()}
     quantities["log_analytics_gb"] = sizes.load.log_gb_per_day * facts.DAYS_PER_MONTH
     return {meter: quantity for meter, quantity in quantities.items() if quantity > 0}
 
 
-def _functions_quantities(sizes: Sizes) -> dict[str, float]:
-    """Divide billed seconds into those of always-ready instances, which have another price, and the rest."""
+def _calculate_functions_quantities(sizes: Sizes) -> dict[str, float]:
+    """Divide the billed seconds of functions between always-ready and on-demand instances, whose prices differ."""
     ready = facts.ALWAYS_READY if sizes.load.production else {}
     gb_seconds = sizes.load.instance_memory_mb / MB_PER_GB * facts.SECONDS_PER_MONTH
     ready_billed = sum(
@@ -117,7 +118,7 @@ def _functions_quantities(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
+def _calculate_event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
     # The Premium tier bills no events.
     if hubs.processing_units:
         return {"event_hubs_processing_unit_hour": float(hubs.processing_units * facts.HOURS_PER_MONTH)}
@@ -127,7 +128,7 @@ def _event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
     }
 
 
-def _cosmos_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_cosmos_quantities(sizes: Sizes) -> dict[str, float]:
     cosmos, regions = sizes.cosmos, sizes.load.regions
     stored = {"cosmos_gb_month": cosmos.stored_gb * regions}
     if not sizes.load.production:
@@ -139,7 +140,7 @@ def _cosmos_quantities(sizes: Sizes) -> dict[str, float]:
     return stored | {"cosmos_autoscale_100_ru_hour": float(hours)}
 
 
-def _data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
+def _calculate_data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
     explorer = sizes.data_explorer
     hours = float(explorer.machines * facts.HOURS_PER_MONTH)
     # The cluster without a service level has no markup.
@@ -151,7 +152,7 @@ def _data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _archive_quantities(archive: ArchiveSize) -> dict[str, float]:
+def _calculate_archive_quantities(archive: ArchiveSize) -> dict[str, float]:
     return {
         "blob_hot_gb_month": archive.hot_gb,
         "blob_cool_gb_month": archive.gb - archive.hot_gb,
@@ -160,20 +161,23 @@ def _archive_quantities(archive: ArchiveSize) -> dict[str, float]:
     }
 
 
-def _live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
+def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
     return {
         "web_pubsub_unit_day": live.units * facts.DAYS_PER_MONTH,
         "web_pubsub_million_messages": live.billed_messages_per_month / MILLION,
     }
 
 
-def _key_vault_quantities(sizes: Sizes) -> dict[str, float]:
-    """Count the signatures of checkpoints: one for each chain that has grown, in each run."""
+def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
+    """Count the signatures by Key Vault: each run signs one checkpoint for each audit chain that has grown.
+
+    A checkpoint has two signatures: one over its text, and one over its root, for receipts.
+    """
     runs = sizes.background.runs_per_month["checkpoints"]
-    grown = min(float(sizes.load.scopes_each), sizes.load.audit_each * facts.SECONDS_PER_MONTH / runs)
-    return {"key_vault_10000_operations": runs * grown / TEN_THOUSAND}
+    grown = min(float(sizes.load.scopes_each), sizes.load.audit_rate_per_deployment * facts.SECONDS_PER_MONTH / runs)
+    return {"key_vault_10000_operations": runs * grown * SIGNATURES_PER_CHECKPOINT / TEN_THOUSAND}
 
 
 def calculate_costs(quantities: Mapping[str, float], prices: Mapping[str, float]) -> dict[str, float]:
-    """Return the monthly cost of each meter."""
+    """Return the monthly cost by meter: quantity times price."""
     return {meter: quantity * prices[meter] for meter, quantity in quantities.items()}

@@ -1,4 +1,4 @@
-"""Prices by meter, from the operator's price file."""
+"""Meters (quantities that Azure bills), and the price file in which operators state their prices."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ _PAGES: Final = "https://azure.microsoft.com/pricing/details/"
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A quantity that Azure bills.
+    """Quantity that Azure bills.
 
     Attributes:
-        unit: unit of the price.
-        page: page with the price.
+        unit: unit to which the price applies.
+        page: URL of Azure's page with the price.
     """
 
     unit: str
@@ -58,18 +58,18 @@ METERS: Final[Mapping[str, Meter]] = {
 
 
 def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float]]:
-    """Read a price file.
+    """Read the currency and the prices from a price file.
 
     Args:
         path: YAML file with ``currency`` and ``prices``, see ``samples/prices.example.yaml``.
-        needed: meters with a required price; others may be null.
+        needed: names of the meters whose price the file must state; other prices may be null.
 
     Returns:
-        The currency and the required prices.
+        The currency, and the required prices by meter.
 
     Raises:
-        ValueError: naming each field or meter that is unknown, missing or invalid.
-        OSError: if the file cannot be read.
+        ValueError: fields or meters are unknown, missing or invalid; the message names them.
+        OSError: the file cannot be read.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))

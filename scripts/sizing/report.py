@@ -1,4 +1,4 @@
-"""Report of sizes, quantities, costs and limits as text and as JSON."""
+"""Report of the sizing model, as text and as JSON: sizes, quantities, costs and exceeded limits."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -14,23 +14,23 @@ WIDTH = 118
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Monthly cost of each meter.
+    """Monthly costs by meter.
 
     Attributes:
         currency: currency of all amounts.
-        by_meter: amount of each meter.
+        by_meter: monthly cost of each meter.
     """
 
     currency: str
     by_meter: Mapping[str, float]
 
 
-def to_json(
+def build_json_report(
     sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
 ) -> dict[str, Any]:
-    """Return the report as a JSON object; ``costs`` is null without prices."""
+    """Convert the results of the sizing model to a JSON object; ``costs`` is null if no prices were given."""
     total = None if costs is None else {**asdict(costs), "total": sum(costs.by_meter.values())}
-    # The names of the nested members contain the units.
+    # The names of the nested properties contain the units.
     return {
         "sizes": asdict(sizes),
         "quantities": dict(quantities),
@@ -39,10 +39,12 @@ def to_json(
     }
 
 
-def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None) -> str:
-    """Return the report as text."""
-    parts = [f"Sizes of one deployment (deployments: {sizes.load.deployments})", *_sizes(sizes), ""]
-    parts += ["Quantities of a month, all deployments", *_quantities(quantities, costs), ""]
+def build_text_report(
+    sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
+) -> str:
+    """Convert the results of the sizing model to a report in plain text."""
+    parts = [f"Sizes of one deployment (deployments: {sizes.load.deployments})", *_format_sizes(sizes), ""]
+    parts += ["Quantities of a month, all deployments", *_format_quantities(quantities, costs), ""]
     if costs is None:
         parts += ["No prices given: see samples/prices.example.yaml", ""]
     else:
@@ -51,15 +53,15 @@ def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[Exceeded
         return "\n".join([*parts, "No limit of the design is exceeded."])
     parts.append("Exceeded limits")
     for limit in limits:
-        parts += [_wrap(f"{limit.name}: {limit.problem}", "  "), _wrap(limit.remedy, "    ")]
+        parts += [_wrap_lines(f"{limit.name}: {limit.problem}", "  "), _wrap_lines(limit.remedy, "    ")]
     return "\n".join(parts)
 
 
-def _wrap(text: str, indent: str) -> str:
+def _wrap_lines(text: str, indent: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _sizes(sizes: Sizes) -> Iterator[str]:
+def _format_sizes(sizes: Sizes) -> Iterator[str]:
     hubs, cosmos, explorer, archive = sizes.event_hubs, sizes.cosmos, sizes.data_explorer, sizes.archive
     units = f"throughput units {hubs.throughput_units}"
     if hubs.processing_units:
@@ -71,7 +73,7 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
     )
     groups = ", ".join(f"{name} {group.instances}" for name, group in sizes.functions.items())
     yield f"  Functions      instances: {groups}"
-    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_runs(sizes)} runs of jobs a month"
+    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_runs(sizes)} runs of jobs a month"
     throughput = cosmos.autoscale_max_ru_per_second
     mode = f"autoscale up to {throughput:,} RU/s" if throughput else "serverless"
     mean = f"mean {cosmos.total_ru_per_second:,.0f} RU/s"
@@ -95,11 +97,11 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
     )
 
 
-def _runs(sizes: Sizes) -> str:
+def _format_runs(sizes: Sizes) -> str:
     return f"{sum(sizes.background.runs_per_month.values()):,.0f}"
 
 
-def _quantities(quantities: Mapping[str, float], costs: Costs | None) -> Iterator[str]:
+def _format_quantities(quantities: Mapping[str, float], costs: Costs | None) -> Iterator[str]:
     for meter, quantity in quantities.items():
         amount = "" if costs is None else f"{costs.by_meter[meter]:>16,.2f} {costs.currency}"
         yield f"  {meter:44}{quantity:>18,.2f}{amount}  ({METERS[meter].unit})"

@@ -1,4 +1,7 @@
-"""Formulas for each Azure service of one deployment. Sources of the numbers: ``scripts/sizing/facts.py``."""
+"""Formulas for the size of each Azure service of one deployment.
+
+The sources of the numbers are in ``scripts/sizing/facts.py``.
+"""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -9,6 +12,7 @@ from math import ceil
 from scripts.sizing import facts
 from scripts.sizing.load import Load
 from shared.background.schedules import Schedule
+from shared.oauth.grant_ending import SCHEDULE as GRANTS_SCHEDULE
 from shared.settings import Settings
 
 _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -16,18 +20,18 @@ _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class EventHubsSize:
-    """Size of the Event Hubs namespace.
+    """Size and load of the Event Hubs namespace, which has two hubs: messages, and normalised events (impulses).
 
     Attributes:
         events_in_per_second: events sent to both hubs.
-        mb_in_per_second: the same in MB.
+        mb_in_per_second: MB sent to both hubs.
         events_out_per_second: events read by all consumer groups.
-        mb_out_per_second: the same in MB.
-        throughput_units: units of the Standard tier that this load needs, even if the tier has fewer.
+        mb_out_per_second: MB read by all consumer groups.
+        throughput_units: throughput units of the Standard tier that this load requires, even if the tier has fewer.
         processing_units: units of the Premium tier; 0 if the Standard tier suffices.
-        partitions: of each hub.
-        partition_messages_per_second: messages that one reader of a partition processes.
-        billed_events_per_second: events in, each started 64 KB as one.
+        partitions: number of partitions of each hub.
+        partition_messages_per_second: number of messages that one reader of a partition can process.
+        billed_events_per_second: number of events that Azure bills, one for every started 64 KB of an event.
     """
 
     events_in_per_second: float
@@ -43,12 +47,12 @@ class EventHubsSize:
 
 @dataclass(frozen=True, slots=True)
 class ScalingGroup:
-    """Functions that scale together on Flex Consumption.
+    """Group of functions that scale together on Flex Consumption, and its load.
 
     Attributes:
-        instances: that the group needs.
-        executions_per_second: invocations.
-        billed_seconds_per_second: instance seconds that are billed in each second, for all instances together.
+        instances: number of instances that the group requires.
+        executions_per_second: number of invocations of functions per second.
+        billed_seconds_per_second: number of instances that are billed on average, which is billed seconds per second.
     """
 
     instances: int
@@ -58,12 +62,12 @@ class ScalingGroup:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundLoad:
-    """The background timer.
+    """Load that the timer for background jobs causes.
 
     Attributes:
-        tick_seconds: time between two ticks.
-        runs_per_month: runs of each job.
-        ru_per_second: request units of the leases.
+        tick_seconds: time between two runs of the timer.
+        runs_per_month: number of runs per month, by name of the job.
+        ru_per_second: request units of Cosmos DB per second for the leases of the jobs.
     """
 
     tick_seconds: float
@@ -73,15 +77,15 @@ class BackgroundLoad:
 
 @dataclass(frozen=True, slots=True)
 class CosmosDbSize:
-    """Size of Cosmos DB.
+    """Size and load of the Cosmos DB account.
 
     Attributes:
-        ru_per_append: request units of one audit record, its share of the head included.
-        ru_per_second: mean load by purpose.
-        autoscale_max_ru_per_second: for ``cosmosMaxThroughput``; 0 if serverless.
-        verify_ru: at most, to verify one chain that is ``audit_days`` old.
-        verify_seconds: at least, at 10,000 RU/s.
-        chain_ru_per_second: load of one chain.
+        ru_per_append: request units of one appended audit record, including its share of the write of the chain head.
+        ru_per_second: mean request units per second, by purpose.
+        autoscale_max_ru_per_second: value for the template parameter ``cosmosMaxThroughput``; 0 if serverless.
+        verify_ru: maximum request units to verify one audit chain that is ``audit_days`` old.
+        verify_seconds: minimum duration of this verification, at 10,000 RU/s.
+        chain_ru_per_second: request units per second that appends to one audit chain use.
         stored_gb: size of the audit chains after ``audit_days``.
     """
 
@@ -95,7 +99,7 @@ class CosmosDbSize:
 
     @property
     def total_ru_per_second(self) -> float:
-        """Mean load."""
+        """Mean request units of Cosmos DB per second, for all purposes together."""
         return sum(self.ru_per_second.values())
 
 
@@ -104,12 +108,12 @@ class DataExplorerSize:
     """Size of the Data Explorer cluster.
 
     Attributes:
-        gb_per_hour: JSON that is ingested.
-        hot_gb: in the cache, compressed.
-        stored_gb: in storage, compressed.
+        gb_per_hour: GB of JSON ingested per hour.
+        hot_gb: compressed GB in the cache.
+        stored_gb: compressed GB in storage.
         machine: size of a machine; ``dev`` for the cluster without a service level.
-        machines: how many.
-        cores: of all machines.
+        machines: number of machines.
+        cores: number of cores of all machines.
     """
 
     gb_per_hour: float
@@ -125,11 +129,11 @@ class ArchiveSize:
     """Size of the cold archive.
 
     Attributes:
-        gb: after ``archive_days``.
-        hot_gb: of these, in the hot tier.
-        blobs: merged blobs after ``archive_days``.
-        writes_per_second: blobs that the trigger writes, at most.
-        lists_per_month: pages of listings by the job ``compaction``.
+        gb: size of the archive in GB after ``archive_days``.
+        hot_gb: part of ``gb`` that is in the hot tier.
+        blobs: number of blobs after ``archive_days``, when the batches of each hour have been merged.
+        writes_per_second: maximum number of blobs that the trigger writes per second.
+        lists_per_month: number of pages of blob listings that the job ``compaction`` reads.
         list_seconds: duration of one listing.
     """
 
@@ -146,11 +150,11 @@ class LiveStreamSize:
     """Size of Web PubSub.
 
     Attributes:
-        messages_in_per_second: impulses that the app publishes; every impulse, since the app cannot know on Azure
-            which groups have listeners.
-        messages_out_per_second: deliveries.
-        units: the least number of units that suffices, even if the Standard tier has fewer.
-        billed_messages_per_month: beyond the free ones.
+        messages_in_per_second: telemetry events that the app publishes: all events, because the app cannot know on
+            Azure which groups have listeners.
+        messages_out_per_second: number of messages delivered to listeners.
+        units: minimum number of units for this load, even if the Standard tier offers fewer.
+        billed_messages_per_month: number of delivered messages beyond the free ones.
     """
 
     messages_in_per_second: float
@@ -159,21 +163,21 @@ class LiveStreamSize:
     billed_messages_per_month: float
 
 
-def impulse_bytes(load: Load) -> int:
-    """Return the size of an impulse: the message and its envelope."""
+def compute_impulse_bytes(load: Load) -> int:
+    """Return the size in bytes of a normalised telemetry event (impulse): the message and its envelope."""
     return load.message_bytes + facts.IMPULSE_ENVELOPE_BYTES
 
 
 def round_up_to_size(needed: float, sizes: Sequence[int]) -> int:
-    """Return the smallest size that suffices, or the rounded need if none does."""
+    """Return the smallest available size of at least ``needed``; ``needed``, rounded up, if all sizes are smaller."""
     return next((size for size in sizes if size >= needed), ceil(needed))
 
 
-def partition_rate(connections: int, partitions: int) -> float:
-    """Return the messages/s that one reader of a partition processes.
+def compute_partition_rate(connections: int, partitions: int) -> float:
+    """Return the number of messages per second that one reader of a partition can process.
 
-    A full batch takes the processor time of its events and a round trip for each connection in it, because a
-    connection's events are sent as a batch of their own.
+    A full batch takes the processor time of its events and one round trip for each connection in the batch, because the
+    reader sends the events of each connection separately.
     """
     connections_in_batch = min(ceil(connections / partitions), facts.BATCH_EVENTS)
     seconds = facts.BATCH_EVENTS * facts.MESSAGE_CPU_SECONDS + connections_in_batch * facts.ROUND_TRIP_SECONDS
@@ -181,9 +185,13 @@ def partition_rate(connections: int, partitions: int) -> float:
 
 
 def size_event_hubs(load: Load) -> EventHubsSize:
-    """Size the namespace: units by events and bytes in both directions, partitions by bytes and reader capacity."""
+    """Compute the size of the Event Hubs namespace.
+
+    The number of units follows from events and bytes in both directions, that of partitions from bytes and the capacity
+    of readers.
+    """
     messages = load.messages_each
-    message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, impulse_bytes(load)))
+    message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, compute_impulse_bytes(load)))
     events_in, mb_in = facts.HUBS * messages, messages * (message_mb + impulse_mb)
     events_out = (1 + facts.IMPULSE_READERS) * messages
     mb_out = messages * (message_mb + facts.IMPULSE_READERS * impulse_mb)
@@ -201,33 +209,35 @@ def size_event_hubs(load: Load) -> EventHubsSize:
     partitions = max(
         facts.LEAST_PARTITIONS,
         ceil(facts.HEADROOM * messages * impulse_mb / facts.PARTITION_MB_IN),
-        _size_partitions_by_time(load.connections_each, facts.HEADROOM * messages),
+        _compute_partitions_by_time(load.connections_each, facts.HEADROOM * messages),
     )
-    rate = partition_rate(load.connections_each, partitions)
+    rate = compute_partition_rate(load.connections_each, partitions)
     billed = messages * sum(
-        max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, impulse_bytes(load))
+        max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, compute_impulse_bytes(load))
     )
     return EventHubsSize(events_in, mb_in, events_out, mb_out, units, processing_units, partitions, rate, billed)
 
 
-def _size_partitions_by_time(connections: int, messages_per_second: float) -> int:
-    """Return the minimum number of partitions whose readers together process the messages."""
-    slowest = partition_rate(facts.BATCH_EVENTS, 1)
+def _compute_partitions_by_time(connections: int, messages_per_second: float) -> int:
+    """Return the smallest number of partitions whose readers together can process the messages."""
+    slowest = compute_partition_rate(facts.BATCH_EVENTS, 1)
     candidates = range(1, ceil(messages_per_second / slowest) + 2)
     # More partitions have fewer connections each, so the sum grows with their number.
     return candidates[
-        bisect_left(candidates, messages_per_second, key=lambda count: count * partition_rate(connections, count))
+        bisect_left(
+            candidates, messages_per_second, key=lambda count: count * compute_partition_rate(connections, count)
+        )
     ]
 
 
 def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
-    """Size the scaling groups. HTTP functions share one, so do orchestrations; every other trigger has its own.
+    """Compute the sizes of the scaling groups: HTTP functions, orchestrations, and one for each other function.
 
-    An instance reads whole partitions, so a function that reads a hub has no more instances than partitions.
+    An instance reads whole partitions, so that a function that reads a hub has at most as many instances as partitions.
     """
     at_once = load.requests_each * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
     busy = min(hubs.partitions, ceil(facts.HEADROOM * load.messages_each * facts.MESSAGE_CPU_SECONDS))
-    batches = batches_per_second(load, hubs)
+    batches = compute_batch_rate(load, hubs)
     readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
     return {
         **{name: _size_group(load, name, busy, batches) for name in readers},
@@ -238,16 +248,19 @@ def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) 
     }
 
 
-def batches_per_second(load: Load, hubs: EventHubsSize) -> float:
-    """Return the invocations of a function that reads a hub.
+def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
+    """Return the number of batches per second with which a function that reads a hub is invoked.
 
-    At most one for each message and one for each partition and ``batch_seconds``; more where batches are full.
+    A batch has at least one message. If batches are not full, a partition has at most one batch per ``batch_seconds``.
     """
     return min(load.messages_each, max(hubs.partitions / load.batch_seconds, load.messages_each / facts.BATCH_EVENTS))
 
 
 def _size_group(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
-    """Bill each execution for at least a second, and never more than all instances all the time."""
+    """Compute the number of instances and the billed time of one scaling group.
+
+    Azure bills each execution for at least a second. The sum is at most that of all instances running continuously.
+    """
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
     instances = max(1, ready, needed)
     billed = min(float(instances), executions_per_second * facts.LEAST_BILLED_SECONDS)
@@ -255,12 +268,15 @@ def _size_group(load: Load, name: str, needed: int, executions_per_second: float
 
 
 def size_background(load: Load) -> BackgroundLoad:
-    """Count the ticks and the jobs' runs; a job runs no more often than the timer ticks."""
+    """Compute the load that the background timer causes; a job cannot run more often than the timer."""
     settings = Settings.read({})
     schedules = {
         "simulators": settings.simulator_schedule if load.simulators else "",
         "live-streams": settings.live_schedule if load.listeners else "",
+        "oauth-grants": GRANTS_SCHEDULE,
         "checkpoints": settings.checkpoint_schedule,
+        "audit-overview": settings.audit_overview_schedule,
+        "verification": settings.verify_schedule,
         "compaction": settings.compaction_schedule,
         "download-expiry": settings.download_expiry_schedule,
     }
@@ -271,53 +287,53 @@ def size_background(load: Load) -> BackgroundLoad:
         for job, text in schedules.items()
         if text
     }
-    # Two changes of a job's item: the claim and the release, each a point read and a write.
-    per_run = 2 * (read_ru(1) + write_ru(1))
+    # A job's item is changed twice, for the lease and its release; each change is a point read and a write.
+    per_run = 2 * (compute_read_ru(1) + compute_write_ru(1))
     return BackgroundLoad(tick_seconds, runs, sum(runs.values()) / facts.SECONDS_PER_MONTH * per_run)
 
 
-def write_ru(kilobytes: float) -> float:
-    """Return the request units of a write: the published points for 1 KB and 100 KB, and the line through them."""
-    return _interpolate(facts.WRITE_RU, kilobytes)
+def compute_write_ru(kilobytes: float) -> float:
+    """Return the Cosmos DB request units of a write, interpolated between the published numbers for 1 KB and 100 KB."""
+    return _interpolate_request_units(facts.WRITE_RU, kilobytes)
 
 
-def read_ru(kilobytes: float) -> float:
-    """Return the request units of a point read under bounded staleness."""
-    return facts.STRONGER_READ_FACTOR * _interpolate(facts.READ_RU, kilobytes)
+def compute_read_ru(kilobytes: float) -> float:
+    """Return the Cosmos DB request units of a point read with bounded staleness."""
+    return facts.STRONGER_READ_FACTOR * _interpolate_request_units(facts.READ_RU, kilobytes)
 
 
-def _interpolate(points: tuple[float, float], kilobytes: float) -> float:
+def _interpolate_request_units(points: tuple[float, float], kilobytes: float) -> float:
     (least, most), (smallest, largest) = points, facts.RU_KB
     return least + (max(kilobytes, smallest) - smallest) * (most - least) / (largest - smallest)
 
 
 def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> CosmosDbSize:
-    """Size Cosmos DB: appends with their heads, connection states, rate limits, checkpoints, leases."""
-    appends, record_kb = load.audit_each, load.audit_record_bytes / facts.BYTES_PER_KB
-    # One batch at a time for each chain and process; what arrives meanwhile forms the next batch.
+    """Compute the size of Cosmos DB: audit records, connection states, rate limits, checkpoints and leases."""
+    appends, record_kb = load.audit_rate_per_deployment, load.audit_record_bytes / facts.BYTES_PER_KB
+    # Each process writes one batch per chain at a time; records that arrive meanwhile form the next batch.
     commits = min(appends, load.scopes_each / facts.COMMIT_SECONDS)
-    append_ru = appends * write_ru(record_kb) + commits * write_ru(1)
-    # One item for each partition; what arrives during a write is part of the next one.
-    state_writes = min(batches_per_second(load, hubs), hubs.partitions / facts.ROUND_TRIP_SECONDS)
+    append_ru = appends * compute_write_ru(record_kb) + commits * compute_write_ru(1)
+    # Each partition writes one item at a time; states that arrive during a write are part of the next write.
+    state_writes = min(compute_batch_rate(load, hubs), hubs.partitions / facts.ROUND_TRIP_SECONDS)
     state_kb = ceil(load.connections_each / hubs.partitions) * facts.CONNECTION_STATE_BYTES / facts.BYTES_PER_KB
     sweeps = background.runs_per_month["checkpoints"] / facts.SECONDS_PER_MONTH
     grown = min(float(load.scopes_each), appends / sweeps)
-    sweep_ru = facts.CHAIN_CONTAINERS * facts.STRONGER_READ_FACTOR * facts.SWEEP_QUERY_RU + grown * read_ru(1)
+    sweep_ru = facts.CHAIN_CONTAINERS * facts.STRONGER_READ_FACTOR * facts.SWEEP_QUERY_RU + grown * compute_read_ru(1)
     ru = {
         "audit appends": append_ru,
-        "connection states": state_writes * write_ru(state_kb),
+        "connection states": state_writes * compute_write_ru(state_kb),
         # One write a second for each instance and principal that is busy; at most one for each request.
-        "rate limits": load.requests_each * write_ru(1),
+        "rate limits": load.requests_each * compute_write_ru(1),
         "checkpoints": sweeps * sweep_ru,
         "background leases": background.ru_per_second,
     }
     chain_records = appends * facts.SECONDS_PER_DAY * load.audit_days / load.scopes_each
-    verify_ru = chain_records * read_ru(record_kb)
+    verify_ru = chain_records * compute_read_ru(record_kb)
     seconds = max(verify_ru / facts.PARTITION_RU_PER_SECOND, chain_records / facts.VERIFY_RECORDS_PER_SECOND)
     stored = appends * facts.SECONDS_PER_DAY * load.audit_days * load.audit_record_bytes * facts.RECORD_STORED_FACTOR
     steps = max(1, ceil(facts.HEADROOM * sum(ru.values()) / facts.AUTOSCALE_STEP_RU))
     return CosmosDbSize(
-        append_ru / appends if appends else write_ru(record_kb) + write_ru(1),
+        append_ru / appends if appends else compute_write_ru(record_kb) + compute_write_ru(1),
         ru,
         steps * facts.AUTOSCALE_STEP_RU if load.production else 0,
         verify_ru,
@@ -328,8 +344,8 @@ def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> 
 
 
 def size_data_explorer(load: Load) -> DataExplorerSize:
-    """Size the cluster by its cache and by the ingestion rate of its cores."""
-    mb_per_second = load.messages_each * impulse_bytes(load) / facts.BYTES_PER_MB
+    """Compute the size of the Data Explorer cluster, from the data in its cache and the ingestion rate of a core."""
+    mb_per_second = load.messages_each * compute_impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
     compressed_gb_per_day = gb_per_day * facts.TABLE_COPIES / load.compression
     hot_gb = compressed_gb_per_day * min(load.hot_days, load.retention_days)
@@ -342,16 +358,16 @@ def size_data_explorer(load: Load) -> DataExplorerSize:
         if machines <= facts.SMALL_CLUSTER_MACHINES or machine == facts.MACHINES[-1][0]:
             machines = max(facts.LEAST_MACHINES, machines)
             return DataExplorerSize(gb_per_day / 24, hot_gb, stored_gb, machine, machines, machines * machine_cores)
-    raise AssertionError("The last machine size always returns.")
+    raise AssertionError("No machine size was chosen, although the loop always chooses the last one.")
 
 
 def size_archive(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> ArchiveSize:
-    """Size the archive: one merged blob for each connection and hour, rows in proportion to the impulses."""
+    """Compute the size of the cold archive, which has one merged blob for each connection and hour."""
     blobs = load.connections_each * 24.0 * load.archive_days
-    rows_gb_per_day = load.messages_each * facts.SECONDS_PER_DAY * impulse_bytes(load) * facts.ARCHIVED_SHARE
+    rows_gb_per_day = load.messages_each * facts.SECONDS_PER_DAY * compute_impulse_bytes(load) * facts.ARCHIVED_SHARE
     gb_per_day = (rows_gb_per_day + load.connections_each * 24 * facts.BLOB_BYTES) / facts.BYTES_PER_GB
     # A batch becomes a blob for each of its connections, so there are never more blobs than messages.
-    batches = batches_per_second(load, hubs)
+    batches = compute_batch_rate(load, hubs)
     writes = min(load.messages_each, batches * ceil(load.connections_each / hubs.partitions))
     pages = ceil(blobs / facts.BLOBS_PER_LIST)
     return ArchiveSize(
@@ -365,19 +381,19 @@ def size_archive(load: Load, hubs: EventHubsSize, background: BackgroundLoad) ->
 
 
 def size_live_stream(load: Load) -> LiveStreamSize:
-    """Size Web PubSub by its listeners and by the messages in and out."""
+    """Compute the size of Web PubSub, from the number of listeners and the messages in and out."""
     if not load.listeners:
         return LiveStreamSize(0.0, 0.0, 0, 0.0)
     messages_in = load.messages_each
     heard = min(load.connections_per_listener, load.connections_each) / load.connections_each
-    messages_out = load.listeners_each * messages_in * heard
+    messages_out = load.listeners_per_deployment * messages_in * heard
     needed = max(
-        load.listeners_each / facts.LISTENERS_PER_UNIT,
+        load.listeners_per_deployment / facts.LISTENERS_PER_UNIT,
         facts.HEADROOM * messages_in / facts.REST_MESSAGES_PER_UNIT,
         facts.HEADROOM * messages_out / facts.MESSAGES_OUT_PER_UNIT,
     )
     units = round_up_to_size(needed, facts.WEB_PUBSUB_UNITS)
-    billed_each = ceil(impulse_bytes(load) / facts.BILLED_MESSAGE_BYTES)
+    billed_each = ceil(compute_impulse_bytes(load) / facts.BILLED_MESSAGE_BYTES)
     per_month = messages_out * billed_each * facts.SECONDS_PER_MONTH
     free = units * facts.FREE_MESSAGES_PER_UNIT_DAY * facts.DAYS_PER_MONTH
     return LiveStreamSize(messages_in, messages_out, units, max(0.0, per_month - free))

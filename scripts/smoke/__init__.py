@@ -1,1 +1,1 @@
-"""Smoke test of a running service."""
+"""Smoke test: checks that the main features of a running service work."""

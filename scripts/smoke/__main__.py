@@ -1,4 +1,4 @@
-"""Command that runs the smoke test; see ``smoke.sh``."""
+"""Command that runs the smoke test of a running service; ``smoke.sh`` calls it."""
 
 import argparse
 import json
@@ -12,41 +12,41 @@ from scripts.smoke.checks import CHECKS, FIRST
 DONE, FAILED, MISUSED = 0, 1, 2
 
 
-def run(context: SmokeContext, without: Collection[str] = ()) -> int:
-    """Run the checks and return the exit code.
+def run_checks(context: SmokeContext, without: Collection[str] = ()) -> int:
+    """Run all checks, print a line for each check, and return the exit code.
 
     Args:
-        context: the service and the keys.
+        context: URL of the service to check, and API keys.
         without: names of checks to skip.
     """
     failed = absent = 0
-    for check in CHECKS:
+    for name, check in CHECKS.items():
         try:
-            outcome, message = "ok", (_skipped if check.__name__ in without else check)(context)
+            outcome, message = "ok", (_report_skipped if name in without else check)(context)
         except FeatureMissingError as reason:
             absent, outcome, message = absent + 1, "--", str(reason)
         except (CheckFailedError, KeyError, TypeError, ValueError, IndexError) as error:
             failed, outcome, message = failed + 1, "FAIL", f"{type(error).__name__}: {error}"
-        print(f"{outcome:4} {check.__name__.replace('_', ' '):14} {message}", flush=True)
-        if outcome == "FAIL" and check in FIRST:
+        print(f"{outcome:4} {name.replace('_', ' '):14} {message}", flush=True)
+        if outcome == "FAIL" and name in FIRST:
             break
     print(f"{len(CHECKS)} checks, {failed} failed, {absent} not available", flush=True)
     return FAILED if failed else DONE
 
 
-def _skipped(_: SmokeContext) -> str:
-    raise FeatureMissingError("skipped by --without")
+def _report_skipped(_: SmokeContext) -> str:
+    raise FeatureMissingError("the check was skipped because of --without")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the smoke test of the command line."""
+    """Run the smoke test with the options of the command line, and return the exit code."""
     parser = argparse.ArgumentParser(prog="smoke.sh", description="Test a running service once from end to end.")
     parser.add_argument(
         "--without",
         action="append",
         default=[],
         metavar="CHECK",
-        choices=[check.__name__ for check in CHECKS if check not in FIRST],
+        choices=[name for name in CHECKS if name not in FIRST],
         help="skip a check, such as download outside of a closed network; may be repeated",
     )
     parser.add_argument("base_url", metavar="BASE_URL")
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"{options.keys_file}: {error}", file=sys.stderr)
         return MISUSED
-    return run(SmokeContext(options.base_url.rstrip("/"), keys), options.without)
+    return run_checks(SmokeContext(options.base_url.rstrip("/"), keys), options.without)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""HTTP calls of the smoke test with the tokens of members, in the standard library alone."""
+"""HTTP calls of the smoke test with the tokens of team members; requires only the standard library."""
 
 import json
 import time
@@ -16,20 +16,20 @@ OK = 200
 
 
 class CheckFailedError(Exception):
-    """A check failed; the text describes the unexpected result."""
+    """A check of the smoke test failed; the message describes the unexpected result."""
 
 
 class FeatureMissingError(Exception):
-    """The checked feature is not available on this host."""
+    """The service does not offer the feature that a check tests."""
 
 
 @dataclass(frozen=True)
 class ServiceReply:
-    """A reply of the service.
+    """HTTP reply of the service to a request.
 
     Attributes:
-        status: HTTP status.
-        body: bytes of the body.
+        status: HTTP status of the reply.
+        body: body of the reply as bytes.
     """
 
     status: int
@@ -37,29 +37,31 @@ class ServiceReply:
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
+        """Body of the reply, parsed as JSON; CheckFailedError if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
-            raise CheckFailedError(f"{self.status}, and the body is not JSON: {self.body[:200]!r}") from None
+            raise CheckFailedError(
+                f"the body of a reply with status {self.status} is not JSON: {self.body[:200]!r}"
+            ) from None
 
-    def expect(self, *statuses: int) -> "ServiceReply":
-        """Return this reply if it has one of the statuses."""
+    def require_status(self, *statuses: int) -> "ServiceReply":
+        """Return this reply if it has one of the expected statuses; raise CheckFailedError for any other status."""
         if self.status not in statuses:
             raise CheckFailedError(
-                f"{self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
+                f"status {self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
             )
         return self
 
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """A caller with a token.
+    """Caller that sends requests with an access token.
 
     Attributes:
-        base: address of the service.
-        token: the token, empty for an anonymous caller.
-        name: name of the member.
+        base: base URL of the service.
+        token: access token of the caller; empty for an anonymous caller.
+        name: name of the team member.
         rights: access rights of the token.
     """
 
@@ -68,8 +70,10 @@ class TokenHolder:
     name: str = ""
     rights: frozenset[str] = frozenset()
 
-    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ServiceReply:
-        """Send a request and return the reply."""
+    def send_request(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> ServiceReply:
+        """Send a request to the service and return the reply."""
         address = path if path.startswith("http") else self.base + path
         request = urllib.request.Request(address, method=method, headers=dict(headers or {}))  # noqa: S310  the caller's
         if self.token and address.startswith(self.base):
@@ -83,20 +87,20 @@ class TokenHolder:
         except urllib.error.HTTPError as error:
             return ServiceReply(error.code, error.read())
         except OSError as error:
-            raise CheckFailedError(f"no reply: {error}") from None
+            raise CheckFailedError(f"the service did not reply: {error}") from None
 
     def get(self, path: str, **query: object) -> ServiceReply:
-        """Send a GET request and return the reply."""
-        return self.call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path)
+        """Send a GET request to the service and return the reply."""
+        return self.send_request("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path)
 
 
 @dataclass
 class SmokeContext:
-    """State that the checks share.
+    """State that the checks share; the first checks fill ``members`` and ``workspace``.
 
     Attributes:
-        base: address of the service.
-        keys: API keys by member.
+        base: base URL of the service.
+        keys: API keys by name of the team member.
     """
 
     base: str
@@ -104,30 +108,32 @@ class SmokeContext:
     members: list[TokenHolder] = field(default_factory=list)
     workspace: str = ""
 
-    def member(self, *rights: str) -> TokenHolder:
-        """Return a member with rights."""
-        for member in self._holders(*rights):
+    def find_member(self, *rights: str) -> TokenHolder:
+        """Return a team member who has all of these access rights."""
+        for member in self._find_members(*rights):
             return member
-        raise FeatureMissingError(f"no key belongs to a member with {', '.join(rights)}")
+        raise FeatureMissingError(f"no API key belongs to a member with the rights {', '.join(rights)}")
 
-    def pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
-        """Return two different members, one with each right."""
-        self.member(first)
-        for one in self._holders(first):
-            for other in self._holders(second):
+    def find_pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
+        """Return two different team members, one with the access right ``first`` and one with ``second``."""
+        self.find_member(first)
+        for one in self._find_members(first):
+            for other in self._find_members(second):
                 if other.name != one.name:
                     return one, other
-        raise FeatureMissingError(f"no keys belong to two members with {first} and {second}")
+        raise FeatureMissingError(
+            f"API keys of two members are required: one with the right {first}, one with {second}"
+        )
 
-    def _holders(self, *rights: str) -> list[TokenHolder]:
+    def _find_members(self, *rights: str) -> list[TokenHolder]:
         wanted = {f"Workspace.{right}" for right in rights}
         return [member for member in self.members if wanted <= member.rights]
 
 
 def wait_until(probe: Callable[[], object], wanted: object) -> None:
-    """Wait until a probe returns the expected value; fail after the time limit."""
+    """Call a function until it returns the value ``wanted``; raise CheckFailedError after the time limit."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := probe()) != wanted:
         if time.monotonic() > deadline:
-            raise CheckFailedError(f"still {seen!r} after {PATIENCE_SECONDS} s")
+            raise CheckFailedError(f"the result is still {seen!r} after {PATIENCE_SECONDS} s; expected {wanted!r}")
         time.sleep(0.5)

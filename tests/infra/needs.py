@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emulators.kusto.ingest import GROUP as TABLE_GROUP
-from emulators.kusto.store import COLUMNS, TABLE
+from emulators.kusto.schema import COLUMNS, TABLE
 from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
 from scripts.cosmos_containers import build_containers
@@ -25,7 +25,11 @@ _PLACEHOLDER = re.compile(r"%(\w+)%")
 
 NOT_DEPLOYED: Mapping[str, str] = {
     "DATA_DIR": "embedded stores alone",
+    "OWN_PORTS": "set by the local host",
     "FILES_URL": "embedded stores alone",
+    "TELEMETRY_RETENTION_DAYS": "embedded stores alone",
+    "HUB_RETENTION_HOURS": "embedded stores alone",
+    "DISK_RESERVE_MB": "embedded stores alone",
     "WEB_PUBSUB_ACCESS_KEY": "the app signs in with its identity",
     "WEBSITE_HOSTNAME": "the platform sets it",
     "TOKEN_AUDIENCE": "its default is right",
@@ -56,9 +60,10 @@ ROLES: Mapping[str, set[tuple[str, str, str]]] = {
     "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
     # These services have their own roles: see the modules cosmos and data-explorer.
     "cosmos_account": set(),
-    # Data stores are external accounts; docs/data-stores.md lists their roles.
+    # Data stores are external accounts; docs/reference/data-stores.md lists their roles.
     "cosmos_data_accounts": set(),
     "kusto": set(),
+    "kusto_table": set(),
 }
 """The roles that each adapter needs that signs in with the app's identity: kind of resource, part of it, role."""
 

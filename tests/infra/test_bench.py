@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bench.__main__ as command
-from bench import console, console_live, peers
+from bench import console, console_live, gateway, peers
 from bench.figures import Benchmark, Figure, ToolMissingError
 
 
@@ -43,7 +43,7 @@ def test_exit_code_of_the_benchmarks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """0: all hold; 1: a bound does not hold; 3: a tool is missing, which is named, and the others ran."""
-    monkeypatch.setattr(command, "BENCHMARKS", benchmarks)
+    monkeypatch.setattr(command, "BENCHMARKS", {each.__name__: each for each in benchmarks})
     assert command.main([]) == code
     printed = capsys.readouterr()
     assert [line.split('"')[3] for line in printed.out.splitlines()] == figures
@@ -60,19 +60,22 @@ def test_each_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     """Each benchmark names its missing tool, such as Chromium or Lighthouse."""
     monkeypatch.setattr(peers, "PEERS", tmp_path)
     with pytest.raises(ToolMissingError, match="datasette"):
-        list(peers.peers())
+        list(peers.measure_peers())
+    monkeypatch.setattr(gateway, "MOSQUITTO", None)
+    with pytest.raises(ToolMissingError, match="Mosquitto"):
+        next(gateway.measure_gateway())
     monkeypatch.setattr(console_live, "CHROMIUM", None)
     with pytest.raises(ToolMissingError, match="Chromium"):
-        list(console_live.console_live())
+        list(console_live.measure_console_live())
     (tmp_path / "index.html").touch()
     monkeypatch.setattr(console, "BUILT", tmp_path)
     monkeypatch.setattr(console, "CHROMIUM", None)
     with pytest.raises(ToolMissingError, match="Chromium"):
-        list(console.console())
+        list(console.measure_console())
     monkeypatch.setattr(console, "CHROMIUM", "chromium")
     monkeypatch.setattr(console, "LIGHTHOUSE", tmp_path)
     with pytest.raises(ToolMissingError, match="Lighthouse"):
-        list(console.console())
+        list(console.measure_console())
     (tmp_path / "index.html").unlink()
     with pytest.raises(ToolMissingError, match="npm"):
-        list(console.console())
+        list(console.measure_console())

@@ -40,7 +40,7 @@ def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
 
 def test_scanned_values_are_plain() -> None:
     """The scanner reads JSON: a value of run time is a text, and names are distinct."""
-    arm = bicep_scan.to_arm(bicep_scan.evaluate_deployments()["everything"])
+    arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)
     names = [(each["type"], each["name"]) for each in arm["resources"]]
     assert len(names) == len(set(names))
@@ -52,7 +52,7 @@ def test_every_type_has_its_definition() -> None:
     assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
     assert {each.partition("/")[0] for each in targets} == set(bicep_properties.FOLDERS)
     with pytest.raises(KeyError, match=r"Microsoft\.Quantum"):
-        bicep_properties._read_names(Path(), "Microsoft.Quantum")
+        bicep_properties._read_property_names(Path(), "Microsoft.Quantum")
 
 
 def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:

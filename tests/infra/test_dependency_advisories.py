@@ -51,7 +51,7 @@ def test_unreachable_source_is_reported(
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
     """An advisory ends with 1; a source that misses a known bad version counts as unreachable."""
-    monkeypatch.setattr(dependency_advisories, "_run", prints(canary, pins, node))
+    monkeypatch.setattr(dependency_advisories, "_run_command", prints(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends
     assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is loud

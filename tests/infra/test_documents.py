@@ -4,13 +4,14 @@ import inspect
 import json
 import re
 
+from scripts.azure_commands import AZURE_PAGES
 from scripts.smoke.checks import CHECKS
 from shared.settings import Settings, Stores
 from tests.infra.templates import BICEP, Templates
 
 ROOT = BICEP.parents[1]
-AZURE = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("azure*.md")))
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+AZURE = "".join(path.read_text(encoding="utf-8") for path in AZURE_PAGES)
+OPERATIONS = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
 
 
 def test_every_template_is_documented() -> None:
@@ -21,7 +22,7 @@ def test_every_template_is_documented() -> None:
 
 
 def test_every_alert_has_its_remedy() -> None:
-    """docs/operations.md has a remedy for each existing alert, with its severity."""
+    """docs/how-to/operate.md has a remedy for each existing alert, with its severity."""
     alerts = Templates().named("alerts")
     declared = {each["name"]: each["severity"] for name in ("searches", "metrics") for each in alerts.variable(name)}
     told = {
@@ -31,17 +32,17 @@ def test_every_alert_has_its_remedy() -> None:
 
 
 def test_every_check_of_the_tour_is_explained() -> None:
-    """docs/operations.md lists the checks of the tour in order, with the rights of each."""
+    """docs/how-to/operate.md lists the checks of the tour in order, with the rights of each."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
     used = {
-        check.__name__.replace("_", " "): {
+        name.replace("_", " "): {
             right
-            for call in re.findall(r"context\.(?:member|pair)\(([^)]*)\)", inspect.getsource(check))
+            for call in re.findall(r"context\.(?:find_member|find_pair)\(([^)]*)\)", inspect.getsource(check))
             for right in re.findall(r'"(\w+\.\w+)"', call)
         }
-        for check in CHECKS
+        for name, check in CHECKS.items()
     }
     used["graphql"] = {"Catalog.Read"}  # the function that the checks share
     assert list(told) == list(used)
@@ -127,7 +128,7 @@ def test_every_variable_is_documented() -> None:
 
 def test_every_command_of_the_runbook_names_what_it_needs() -> None:
     """The runbook sets each variable that a failed-over and a restored deployment read."""
-    runbook = (ROOT / "docs" / "azure-networks-failover-restore.md").read_text(encoding="utf-8")
+    runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
         assert f"export {name}=" in runbook
     assert "export COSMOS_NAME=NEW" in runbook

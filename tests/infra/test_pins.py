@@ -22,6 +22,7 @@ ENVIRONMENTS = {
     ".venv-infra": ("infra.txt", "constraints-infra.txt"),
     ".venv-audit": ("audit.txt", "constraints-audit.txt"),
     ".venv-bench": ("bench.txt", "constraints-bench.txt"),
+    ".venv-clients": ("clients.txt", "constraints-clients.txt"),
     ".venv-azure-cli": ("azure-cli.txt", "constraints-azure-cli.txt"),
 }
 LIST = (

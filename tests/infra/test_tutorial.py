@@ -1,4 +1,4 @@
-"""The tutorial of docs/azure.md, run from top to bottom with stand-ins for the programs that call Azure."""
+"""The tutorial docs/tutorial/deploy-to-azure.md runs from top to bottom with stand-ins for programs that call Azure."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from scripts.azure_commands import PAGES
 from tests.infra.templates import BICEP
 
 ROOT = BICEP.parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("azure*.md")), ROOT / "docs" / "operations.md"]
-TUTORIAL = (ROOT / "docs" / "azure.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "tutorial" / "deploy-to-azure.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OUTPUTS = {
     "AZURE_RESOURCE_GROUP": "rg-oi-plant",
@@ -308,7 +308,7 @@ def test_every_command_is_valid_shell(path: Path) -> None:
     for block in found:
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{block}\n{done.stderr}"
-    assert found or path.name == "azure-reference.md"
+    assert found or path.name == "azure.md"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -322,13 +322,14 @@ def test_lines_are_wrapped(path: Path) -> None:
 
 def test_links_to_sections_lead_somewhere() -> None:
     """Every link to a section of an operators' page names a heading of that page."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("**/*.md")}
     anchors = {
-        name: {_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for name, text in pages.items()
+        path: {_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for path, text in pages.items()
     }
     for path in PAGES:
-        for page, anchor in re.findall(r"\]\(([\w.-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")):
-            assert anchor in anchors[page or path.name], f"{path.name}: {page}#{anchor}"
+        for page, anchor in re.findall(r"\]\(([\w./-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")):
+            target = (path.parent / page).resolve() if page else path
+            assert anchor in anchors[target], f"{path.name}: {page}#{anchor}"
 
 
 def _anchor(heading: str) -> str:
@@ -337,7 +338,7 @@ def _anchor(heading: str) -> str:
 
 def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
     """The failover deploys to the second region, and after its return the next deployment goes home again."""
-    runbook = (ROOT / "docs" / "azure-networks-failover-restore.md").read_text(encoding="utf-8")
+    runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
     # The tutorial is about one environment; the runbook about production.
     home = "OI_ENVIRONMENT=prod"

@@ -179,9 +179,9 @@ def test_both_jobs_have_every_variable_of_the_templates() -> None:
 
 
 def test_every_variable_of_github_is_documented() -> None:
-    """docs/azure-github.md names each variable and secret that the workflow reads."""
+    """docs/how-to/deploy-from-github.md names each variable and secret that the workflow reads."""
     text = (ROOT / ".github/workflows/deploy.yml").read_text(encoding="utf-8")
-    page = (ROOT / "docs/azure-github.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/deploy-from-github.md").read_text(encoding="utf-8")
     names = set(re.findall(r"(?:vars|secrets)\.(\w+)", text))
     assert len(names) > 10
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()

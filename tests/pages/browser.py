@@ -2,17 +2,48 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.pages.axe import AXE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NO_CHROMIUM = "Chromium is not installed (Debian: apt-get install chromium)"
 
 # The default of five seconds is too short for a busy machine.
 expect.set_options(timeout=30_000)
+
+
+class SharedBrowser:
+    """Chromium, which the tests of a module share; each test has a browser context of its own.
+
+    A module closes it, because Playwright's event loop occupies the thread until then: ``asyncio.run`` would fail.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._browser: Browser | None = None
+
+    def get(self) -> Browser:
+        """Return the browser; start it on first use and after a crash."""
+        if self._browser is None or not self._browser.is_connected():
+            self.close()
+            playwright = self._stack.enter_context(sync_playwright())
+            # The sandbox of Chromium needs rights that a container does not have.
+            self._browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            self._stack.callback(self._browser.close)
+        return self._browser
+
+    def close(self) -> None:
+        """Close the browser if it is open."""
+        self._browser = None
+        self._stack.close()
+
+
+BROWSER = SharedBrowser()
 
 
 @dataclass
@@ -32,18 +63,18 @@ class Visit:
 
 @contextmanager
 def visit(address: str) -> Iterator[Visit]:
-    """Open a page in a new browser, and close the browser afterwards."""
-    with sync_playwright() as playwright:
-        # The sandbox of Chromium needs rights that a container does not have.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        visited = Visit(browser.new_page(viewport={"width": 1400, "height": 1000}))
-        visited.page.on("request", lambda request: visited.origins.add(urlsplit(request.url).netloc))
-        visited.page.on("pageerror", lambda error: visited.complaints.append(str(error)))
-        visited.page.on(
-            "console", lambda message: visited.complaints.append(message.text) if message.type == "error" else None
-        )
-        try:
-            visited.page.goto(address)
-            yield visited
-        finally:
-            browser.close()
+    """Open a page in a new browser context, and close the context afterwards."""
+    context = BROWSER.get().new_context(viewport={"width": 1400, "height": 1000})
+    if AXE.is_file():
+        context.add_init_script(path=AXE)
+    visited = Visit(context.new_page())
+    visited.page.on("request", lambda request: visited.origins.add(urlsplit(request.url).netloc))
+    visited.page.on("pageerror", lambda error: visited.complaints.append(str(error)))
+    visited.page.on(
+        "console", lambda message: visited.complaints.append(message.text) if message.type == "error" else None
+    )
+    try:
+        visited.page.goto(address)
+        yield visited
+    finally:
+        context.close()

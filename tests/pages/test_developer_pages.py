@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.pages.axe import AXE, find_barriers
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM, visit
 from tests.service.local_service import Service
 
@@ -17,6 +18,9 @@ pytestmark = [
 ]
 
 
+_LATER = "2099-01-01T00:00:00Z"
+
+
 def _request_token(service: Service) -> str:
     return service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
 
@@ -26,7 +30,7 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
     token = _request_token(service)
     with visit(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
-        page.fill("#token", token)
+        page.fill("#credential", token)
         page.click("button[type=submit]")
         page.locator(".opblock", has_text="whoami").first.click()
         page.locator("button.execute").first.click()
@@ -42,10 +46,60 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
 def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
     """The page shows the service's message about an invalid token."""
     with visit(f"{service.url}/oi-api/explorer") as visited:
-        visited.page.fill("#token", "nonsense")
+        visited.page.fill("#credential", "nonsense")
         visited.page.click("button[type=submit]")
         visited.page.locator("#problem:not(:empty)").wait_for()
         assert "UNAUTHENTICATED" in visited.page.locator("#problem").inner_text()
+
+
+def test_explorer_exchanges_an_api_key(service: Service) -> None:
+    """An API key is exchanged for a token, and only that exchange contains the key."""
+    key = service.key("viewer@t")
+    sent: dict[str, str] = {}
+    with visit(f"{service.url}/oi-api/explorer") as visited:
+        page = visited.page
+        page.on("request", lambda each: sent.update({urlsplit(each.url).path: each.headers.get("authorization", "")}))
+        page.fill("#credential", key)
+        page.click("button[type=submit]")
+        page.locator(".opblock", has_text="whoami").first.wait_for()
+        assert [path for path, credential in sent.items() if key in credential] == ["/workspace/api/keys/jwt"]
+        assert sent["/oi-api/openapi"].startswith("Bearer ey")
+    assert visited.complaints == []
+
+
+def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) -> None:
+    """Opened from the console, the explorer is signed in, has its theme, links back, and has no barriers."""
+    session = {"token": _request_token(service), "expiresAt": _LATER, "until": _LATER}
+    with visit(f"{service.url}/oi-api/explorer") as visited:
+        page = visited.page
+        page.evaluate("value => sessionStorage.setItem('workspace-console', JSON.stringify(value))", session)
+        page.evaluate("localStorage.setItem('workspace-console-theme', 'dark')")
+        page.reload()
+        page.locator(".opblock", has_text="whoami").first.wait_for()
+        assert "Viewer" in page.locator("#signed-in").inner_text()
+        assert not page.locator("#credential").is_visible()
+        assert page.locator("html[data-theme=dark].dark-mode").count() == 1
+        page.locator(".opblock", has_text="whoami").first.locator(".opblock-summary-control").click()
+        page.locator("button.execute").first.wait_for()
+        if AXE.is_file():
+            # Swagger UI has select elements without names, and dark responses with too little contrast.
+            assert find_barriers(page, others="#explorer") == []
+        assert page.get_by_role("link", name="Back to the console").get_attribute("href") == "/console/#/developers"
+        page.get_by_role("button", name="Use another credential").click()
+        assert page.locator("#credential").is_visible()
+    assert visited.complaints == []
+
+
+def test_explorer_ignores_an_expired_session(service: Service) -> None:
+    """An expired session of the console is not sent; the page asks for a credential."""
+    with visit(f"{service.url}/oi-api/explorer") as visited:
+        page = visited.page
+        stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}
+        page.evaluate("value => sessionStorage.setItem('workspace-console', JSON.stringify(value))", stored)
+        page.reload()
+        page.locator("#credential").wait_for()
+        assert page.locator("#problem").inner_text() == ""
+    assert visited.complaints == []
 
 
 def test_query_by_clicking_in_graphiql(service: Service) -> None:

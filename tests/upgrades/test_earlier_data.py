@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from azure.cosmos.aio import CosmosClient
 from azure.storage.blob.aio import BlobServiceClient
@@ -22,6 +23,7 @@ from shared import wiring
 from tests.azurite.running import find_missing
 from tests.emulators.kusto.endpoints import end
 from tests.key_vault.keys import Version
+from tests.receipts import verify_inclusion
 from tests.service.local_service import Service, wait_until
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance, Plant
 from tests.unit.shared.wiring.azure import DATABASE, deployment
@@ -29,6 +31,7 @@ from tests.upgrades.record import AMENDMENTS, EVENT, EVENTS, MESSAGES, RANGE, SC
 
 FOLDER = Path(__file__).parent
 VERSIONS = sorted(path.parent.name for path in FOLDER.glob("*/azure.json.gz"))
+SCOPES, PENDING = "/oi-api/provenance/scopes", "/oi-api/provenance/pending"
 CHAINS: list[dict[str, str]] = [
     {"target": "PlatformConfig"},
     {"target": "AccessControl"},
@@ -51,6 +54,27 @@ def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     service = Service(folder / "data", Path("unused.yaml"), {"WORKSPACE_FILE": ""}).start()
     yield service
     assert service.stop() == 0
+
+
+def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) -> None:
+    """The chains of an earlier version are listed with their counts, and their pending amendments with their scope."""
+    viewer = upgraded_service.caller("viewer@t")
+    check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
+    check_pending(viewer.get(PENDING).json())
+    check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
+
+
+def check_rows(body: dict[str, Any]) -> None:
+    """Check the list of the recorded chains of amendments."""
+    [row] = body["scopes"]
+    assert (row["scopeKey"], row["records"], row["pendingAmendments"]) == (SCOPE, 3, 1)
+    assert row["firstAt"] < row["lastAt"]
+
+
+def check_pending(body: dict[str, Any]) -> None:
+    """Check the list of the recorded pending amendments."""
+    [pending] = body["amendments"]
+    assert (pending["ScopeKey"], pending["EntityID"], pending["Status"]) == (SCOPE, "B-2", "pending")
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
@@ -95,6 +119,32 @@ def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
     assert checkpoint["size"] >= 3
     proof = {**query, "sequence": "1", "size": "3"}
     assert viewer.get("/oi-api/provenance/proof", params=proof).status_code == 200
+
+
+def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
+    """A checkpoint of an earlier version, which has no signature for receipts, gets one when a receipt needs it."""
+    viewer = upgraded_service.caller("viewer@t")
+    chain = {"target": "DomainAmendments", "scopeKey": SCOPE}
+    record = viewer.get(f"{EVENTS}/query", params={**chain, "fromSequence": "1", "toSequence": "1"}).json()[0]
+    key_set = viewer.get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    for size in ({"size": "3"}, {}):
+        receipt = viewer.get("/oi-api/provenance/receipt", params={**chain, "recordId": "000000000001", **size})
+        assert receipt.status_code == 200, receipt.text
+        assert verify_inclusion(receipt.content, record["Hash"], key_set).ok
+
+
+def test_earlier_keys_prove_a_personal_sign_in(upgraded_service: Service) -> None:
+    """A key of an earlier version, whose creator is only in the audit event, gives tokens that can sign."""
+    key = upgraded_service.key("editor@t")
+    token = upgraded_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
+    check_personal_sign_in(token)
+
+
+def check_personal_sign_in(token: str) -> None:
+    """Check that a token states its sign-in and that its key is its owner's own."""
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert (claims["amr"], "Personal" in claims) == (["key"], False)
+    assert claims["iat"] - 1 <= claims["auth_time"] <= claims["iat"]
 
 
 def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
@@ -174,12 +224,16 @@ async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[st
     """Keys, chains, amendments, checkpoints and queries of an earlier version in Cosmos DB are usable."""
     app, keys = instance
     tokens = {member: await app.token(key) for member, key in keys.items()}
+    check_personal_sign_in(tokens[EDITOR])
     for chain in CHAINS:
         body = {name: each for name, each in chain.items() if name == "ScopeKey"}
         verdict = await app.request("POST", f"{EVENTS}/verify?target={chain['target']}", tokens[ADMIN], body)
         assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False), verdict.body
     appended = await app.request("POST", EVENTS, tokens[EDITOR], EVENT | {"EntityID": "after the upgrade"})
     assert (appended.status, appended.body["RecordID"]) == (201, "000000000013")
+    check_rows((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
+    check_pending((await app.request("GET", PENDING, tokens[QUALITY])).body)
+    check_rows((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
     query = f"{AMENDMENTS}?scopeKey={SCOPE}&status=pending"
     [pending] = (await app.request("GET", query, tokens[QUALITY])).body
     approve = f"{AMENDMENTS}/{pending['RecordID']}/approve?scopeKey={SCOPE}"

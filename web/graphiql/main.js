@@ -1,4 +1,4 @@
-// GraphiQL over the workspace's own GraphQL address, with a credential that is kept nowhere.
+// GraphiQL for the GraphQL endpoint of the workspace, with a credential that is never stored.
 import "graphiql/setup-workers/vite";
 import "graphiql/style.css";
 import "./page.css";
@@ -11,23 +11,24 @@ const address = new URL("./graphql", window.location.href);
 const root = createRoot(document.getElementById("graphiql"));
 let uses = 0;
 
-/** Storage that ends with the page: what is typed here may name equipment and people. */
-function memory() {
-  const kept = new Map();
+/** Create a storage in memory that ends with the page, because queries may name equipment and people. */
+function createMemoryStorage() {
+  const values = new Map();
   return {
     get length() {
-      return kept.size;
+      return values.size;
     },
-    getItem: (name) => kept.get(name) ?? null,
-    setItem: (name, value) => void kept.set(name, value),
-    removeItem: (name) => void kept.delete(name),
-    clear: () => kept.clear(),
+    getItem: (name) => values.get(name) ?? null,
+    setItem: (name, value) => void values.set(name, value),
+    removeItem: (name) => void values.delete(name),
+    clear: () => values.clear(),
   };
 }
 
-const storage = memory();
+const storage = createMemoryStorage();
 
-function fetcher(token) {
+/** Create the function with which GraphiQL sends a request with a token. */
+function createFetcher(token) {
   return async (parameters) => {
     const reply = await fetch(address, {
       method: "POST",
@@ -46,7 +47,7 @@ document.getElementById("sign-in").addEventListener("submit", (event) => {
   root.render(
     createElement(GraphiQL, {
       key: uses,
-      fetcher: fetcher(token),
+      fetcher: createFetcher(token),
       storage,
       shouldPersistHeaders: false,
       isHeadersEditorEnabled: false,

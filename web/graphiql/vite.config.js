@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-// Everything is bundled and addressed relative to the page, so that it works under any workspace and loads from nowhere else.
+// Everything is bundled and has an address relative to the page. It works under any workspace and loads nothing from other origins.
 export default defineConfig({
   base: "./",
   build: {

@@ -1,20 +1,20 @@
-// Who may do what: the least of the built-in roles that works, on the one container or hub where it is needed.
-// Cosmos DB and Data Explorer have roles of their own, in their modules.
+// Role assignments: the built-in role with the fewest rights that suffices, on the one container or hub that requires it.
+// The modules of Cosmos DB and Data Explorer assign the roles of these services.
 import { identityNameMap, principalIdMap, serviceNameMap } from '../types.bicep'
 
 param names serviceNameMap
 
-@description('Names and object ids stay apart: an id is known at run time only, and would hide every role from a preview.')
+@description('Names of the identities, separate from their object ids. An object id is known only at run time, and would hide every role from a preview.')
 param identityNames identityNameMap
 param principalIds principalIdMap
 
-@description('A cluster of our own reads the hub.')
+@description('Whether this deployment creates a Data Explorer cluster, which reads the hub.')
 param withKusto bool
 
-@description('An IoT Hub sends.')
+@description('Whether an IoT Hub sends to the hub telemetry.')
 param withIotHub bool
 
-@description('Names of the hubs that are connections\' own.')
+@description('Names of the event hubs that belong to one connection each.')
 param ownHubs string[]
 
 var roles = loadJsonContent('../roles.json')

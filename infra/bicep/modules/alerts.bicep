@@ -1,4 +1,4 @@
-// What somebody must look at. docs/operations.md says what to do for each.
+// Alerts for operators. docs/how-to/operate.md describes what to do for each of them.
 import { emailAddress, serviceNameMap, textMap } from '../types.bicep'
 
 param location string
@@ -6,14 +6,14 @@ param tags textMap
 param workspaceId string
 param names serviceNameMap
 
-@description('The Data Explorer cluster is ours.')
+@description('Whether this deployment creates the Data Explorer cluster.')
 param withKusto bool
 
-@description('Who is told, by e-mail.')
+@description('E-mail addresses that receive the alerts.')
 param emails emailAddress[]
 
 resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
-  // An alert cannot change its place: that of another region is another alert.
+  // An alert cannot change its region; for another region, another alert is created.
   name: 'operators-${location}'
   location: 'global'
   tags: tags
@@ -50,9 +50,9 @@ var searches = [
   }
   {
     name: 'background-fails'
-    text: 'A background job fails or cannot be claimed: checkpoints, closing of streams, compaction or expiry.'
+    text: 'A background job fails or cannot be claimed: checkpoints, verification of audit chains, closing of streams, compaction or expiry.'
     severity: 1
-    query: 'AppMetrics | where Name == "workspace.background.failures" and Sum > 0'
+    query: 'AppMetrics | where Name in ("workspace.background.failures", "workspace.chain.verify.failures") and Sum > 0'
     threshold: 2
     minutes: 15
   }
@@ -112,7 +112,7 @@ resource search 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
           }
         ]
       }
-      // The tables are there only once the app has logged.
+      // The tables do not exist before the app has logged.
       skipQueryValidation: true
       autoMitigate: true
       actions: {

@@ -1,5 +1,5 @@
-// One address for everything. A request for the live stream that upgrades goes to Web PubSub, whose own token the
-// header Authorization would be; all others go to the app.
+// One address for all requests. A WebSocket request for the live stream is sent to Web PubSub, without the header
+// Authorization, which Web PubSub would read as its own token. All other requests are sent to the app.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -8,13 +8,13 @@ param tags textMap
 param subnetId string
 param workspaceId string
 
-@description('Host name under which callers reach the gateway.')
+@description('Host name of the gateway for callers.')
 param hostName string
 
 @description('Address of the certificate as a Key Vault secret, without its version.')
 param certificateSecretUri string
 
-@description('The identity that may read that secret.')
+@description('Identity that has the right to read that secret.')
 param identityId string
 param appHost string
 param webPubSubHost string
@@ -129,8 +129,8 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
         name: 'web-pubsub'
         properties: {
           protocol: 'Https'
-          // /api/health is documented for HEAD alone, and the gateway asks by GET. Without a hub this path answers a GET with an
-          // error of the caller, which shows that the service is there.
+          // /api/health is documented for HEAD only, and the gateway probes with GET. Without a hub, a GET of this path returns
+          // a 4xx status, which shows that the service runs.
           path: '/client'
           interval: 30
           timeout: 30
@@ -152,7 +152,7 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
           protocol: 'Https'
           cookieBasedAffinity: 'Disabled'
           pickHostNameFromBackendAddress: true
-          // As long as the app may take: 230 s.
+          // Maximum duration of a request to the app: 230 s.
           requestTimeout: 240
           probe: {
             id: resourceId('Microsoft.Network/applicationGateways/probes', name, 'app')
@@ -222,7 +222,7 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
                 ]
                 urlConfiguration: {
                   modifiedPath: '/client/hubs/live'
-                  // The new path chooses the pool.
+                  // The rewritten path selects the backend pool.
                   reroute: true
                 }
               }
@@ -300,7 +300,7 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   name: 'to-log-analytics'
   properties: {
     workspaceId: workspaceId
-    // No access log: it would hold the query strings, and with them the tokens of browsers.
+    // No access log, because query strings contain the tokens of browsers.
     metrics: [
       {
         category: 'AllMetrics'

@@ -1,4 +1,4 @@
-// The app with its settings: what the other parts are called, and what the sizes choose.
+// The function app with its settings, which follow from the names of the other resources and from the chosen size.
 import { dataStoreAccount, ownHub, readyInstances, textMap } from '../types.bicep'
 
 param name string
@@ -11,7 +11,7 @@ param workspaceId string
 param identityId string
 param clientId string
 
-@description('Address of the container that holds the deployed package.')
+@description('Address of the container with the deployed package.')
 param deploymentUrl string
 param hostStorageName string
 param insightsConnectionString string
@@ -26,18 +26,20 @@ param kustoUri string
 param kustoDatabase string
 param webPubSubEndpoint string
 
-@description('Object id of Web PubSub\'s own identity, with which it calls the app.')
+@description('Object id of the identity with which Web PubSub calls the app.')
 param webPubSubPrincipalId string
 param liveStreamAudience string
 param entraAudience string
 param entraConsoleClientId string
 
-@description('Connections with a hub of their own.')
+@description('Data connections that have their own event hub.')
 param ownHubs ownHub[]
 
 param dataStoreAccounts dataStoreAccount[]
 param gatewayHostName string
 param corsOrigins string[]
+param webhooksEnabled bool
+param webhookAllowedNetworks string[]
 param simulatorsEnabled bool
 param simulatorSchedule string
 param logLevel string
@@ -49,33 +51,35 @@ param httpConcurrency int
 
 param zoneRedundant bool
 
-@description('Subnet that the app\'s own calls go through; empty for none.')
+@description('Subnet through which the app calls other services; empty for none.')
 param subnetId string
 
 var liveHub = 'live'
 
-// What the platform reads.
+// Settings for the Functions platform.
 var platformSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
-  // The exporter of traces and metrics would tell Microsoft about its own use.
+  // Otherwise the exporter of traces and metrics would send statistics of its use to Microsoft.
   APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL: 'true'
-  // The root leads to the web console.
+  // Otherwise the host would serve its own page at the root, where the app redirects to the web console.
   AzureWebJobsDisableHomepage: 'true'
   AzureWebJobsStorage__accountName: hostStorageName
   AzureWebJobsStorage__clientId: clientId
   AzureWebJobsStorage__credential: 'managedidentity'
   EventHubs__clientId: clientId
   EventHubs__credential: 'managedidentity'
-  // The host would keep five traces a second and drop the log lines of all others. The worker sets its own sampler.
+  // Otherwise the host would sample five traces a second and drop the log lines of all others. The worker has its own sampler.
   OTEL_TRACES_SAMPLER: 'microsoft.fixed_percentage'
   OTEL_TRACES_SAMPLER_ARG: '1.0'
 }
-// What the app reads; shared/settings.py says what each one means.
+// Settings of the app, which shared/settings.py describes.
 var appSettings = {
   ALLOWED_HOSTS: gatewayHostName
   APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnectionString
+  ALERT_SCHEDULE: '*/1 * * * * *'
+  AUDIT_OVERVIEW_SCHEDULE: '20 */10 * * * *'
   AZURE_CLIENT_ID: clientId
-  // Each tick is an execution that is paid for: every second only where simulators send.
+  // Azure bills each run of the timer, so it runs every second only if simulators send.
   BACKGROUND_SCHEDULE: simulatorsEnabled && simulatorSchedule == '*/1 * * * * *' ? '*/1 * * * * *' : '*/5 * * * * *'
   BLOB_ENDPOINT: blobEndpoint
   CHECKPOINT_KEY: checkpointKey
@@ -103,6 +107,11 @@ var appSettings = {
   STORES: 'azure'
   TOKEN_ISSUER: 'https://${name}.azurewebsites.net'
   TOKEN_KEY: tokenKey
+  VERIFY_SCHEDULE: '0 30 2 * * *'
+  WEBHOOK_ALLOWED_NETWORKS: join(webhookAllowedNetworks, ',')
+  WEBHOOK_EXPIRY_SCHEDULE: '0 15 * * * *'
+  WEBHOOK_SCHEDULE: '*/2 * * * * *'
+  WEBHOOK_SECRET_KEY: webhooksEnabled ? '@Microsoft.KeyVault(SecretUri=${vaultUri}secrets/webhooks)' : ''
   WEB_PUBSUB_AUDIENCE: liveStreamAudience
   WEB_PUBSUB_ENDPOINT: webPubSubEndpoint
   WEB_PUBSUB_HUB: liveHub

@@ -1,4 +1,5 @@
-// Audit chains, the catalog, keys, jobs. One write region and bounded staleness: the app refuses any other account.
+// Cosmos DB account for audit chains, catalog, keys and jobs. It has one write region and bounded staleness, because the
+// app rejects any other account.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -9,28 +10,28 @@ param workspaceId string
 param publicNetworkAccess string
 param zoneRedundant bool
 
-@description('Refuse to delete the account, until somebody removes the lock.')
+@description('Create a lock that prevents the deletion of the account until the lock is removed.')
 param locked bool
 
-@description('Its regions; the first one writes.')
+@description('Regions of the account; the first one accepts writes.')
 param regions string[]
 
-@description('serverless or autoscale.')
+@description('Capacity mode: serverless or autoscale.')
 param mode string
 
-@description('RU/s that all containers share at most, with autoscale.')
+@description('Maximum RU/s that all containers share, with autoscale.')
 param maxThroughput int
 
 param backupTier string
 
-@description('The app may read and write items. The name of its identity makes the assignment\'s name: its object id is known at run time only.')
+@description('Name of the app\'s identity, which gets the right to read and write items. The name of the assignment is derived from it, because the object id is known only at run time.')
 param appIdentityName string
 param appPrincipalId string
 
-@description('Object id of a person or group that may, too; empty for nobody.')
+@description('Object id of a user or group that gets the same right; empty for none.')
 param operatorPrincipalId string
 
-// Written by scripts/cosmos_containers.py from the adapters' own definitions.
+// scripts/cosmos_containers.py writes this file from the definitions in the adapters.
 var containers = loadJsonContent('../cosmos-containers.json')
 var contributors = empty(operatorPrincipalId) ? [appIdentityName] : [appIdentityName, operatorPrincipalId]
 
@@ -44,12 +45,12 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' = {
     capabilities: mode == 'serverless' ? [{ name: 'EnableServerless' }] : []
     consistencyPolicy: {
       defaultConsistencyLevel: 'BoundedStaleness'
-      // The least that Cosmos DB accepts for several regions. One region takes it, too, and adding a region then changes nothing else.
+      // Minimum that Cosmos DB accepts for several regions. It is set for one region, too, so that adding a region changes nothing else.
       maxStalenessPrefix: 100000
       maxIntervalInSeconds: 300
     }
     enableMultipleWriteLocations: false
-    // By the mode and not by the number of regions: Cosmos DB refuses to change regions together with anything else.
+    // It depends on the mode and not on the number of regions, because Cosmos DB rejects changes of regions and of anything else together.
     enableAutomaticFailover: mode != 'serverless'
     locations: [
       for (region, index) in regions: {
@@ -94,7 +95,7 @@ resource container 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/container
 ]
 
 // The built-in role "Cosmos DB Built-in Data Contributor" of the account itself, for this database alone.
-// One after the other, after the containers: Cosmos DB refuses two changes of one account at a time.
+// Assignments follow one another, after the containers, because Cosmos DB rejects two changes of one account at a time.
 @batchSize(1)
 resource access 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-10-15' = [
   for who in contributors: {

@@ -1,4 +1,4 @@
-// The query engine: a cluster with one database, fed from the hub impulses by its own data connection.
+// Query engine: a Data Explorer cluster with one database, which ingests the hub impulses through a data connection.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -11,18 +11,18 @@ param hotDays int
 param retentionDays int
 param workspaceId string
 
-@description('The identity with which the cluster reads the hub.')
+@description('Identity with which the cluster reads the hub.')
 param identityId string
 
 @description('Object id of that identity.')
 param identityPrincipalId string
 
-@description('Name of the app\'s identity, which may read the database.')
+@description('Name of the app\'s identity, which gets the right to read the database.')
 param readerName string
 param readerClientId string
 param eventHubsName string
 
-@description('The hub has no public address: read it through a managed private endpoint.')
+@description('Whether the hub has no public address, so that it is read through a managed private endpoint.')
 param privateEventHubs bool
 
 resource cluster 'Microsoft.Kusto/clusters@2025-02-14' = {
@@ -58,12 +58,12 @@ resource database 'Microsoft.Kusto/clusters/databases@2025-02-14' = {
   }
 }
 
-// Whoever deploys needs the role Admin of the database to run a script: see docs/azure-networks-failover-restore.md.
+// The deploying identity needs the role Admin of the database to run a script; see docs/how-to/networks-failover-restore.md.
 resource tables 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   parent: database
   name: 'telemetry'
   properties: {
-    // Commands that create a table; no secret is in them.
+    // Commands that create a table; they contain no secrets.
     #disable-next-line use-secure-value-for-secure-inputs
     scriptContent: loadTextContent('../telemetry.kql')
     continueOnErrors: false
@@ -72,21 +72,21 @@ resource tables 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   }
 }
 
-// The data connection is refused where this policy does not allow its identity. To change the policy takes rights on the cluster.
+// Azure rejects the data connection if this policy does not allow its identity. A change of the policy requires rights on the cluster.
 resource policy 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   parent: database
   name: 'managed-identity'
   properties: {
-    // A command that names an identity; no secret is in it.
+    // A command that names an identity; it contains no secret.
     #disable-next-line use-secure-value-for-secure-inputs
     scriptContent: '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
     scriptLevel: 'Cluster'
     continueOnErrors: false
-    // Of the principal: an identity that was made anew has the same resource id.
+    // Derived from the principal, because an identity that was created again has the same resource id.
     forceUpdateTag: uniqueString(identityPrincipalId)
     principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
   }
-  // Two scripts of one cluster at a time are refused.
+  // A cluster rejects two scripts at a time.
   dependsOn: [
     tables
   ]
@@ -101,13 +101,28 @@ resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-02
     role: 'Viewer'
     tenantId: tenant().tenantId
   }
-  // Two changes of one database at a time are refused.
+  // A database rejects two changes at a time.
   dependsOn: [
     policy
   ]
 }
 
-// Somebody approves it on the namespace, unless who deploys may do so: then it is approved by itself.
+// Imports of history are ingested from blobs by commands of the app.
+resource ingestor 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-02-14' = {
+  parent: database
+  name: guid(database.id, readerName, 'Ingestor')
+  properties: {
+    principalId: readerClientId
+    principalType: 'App'
+    role: 'Ingestor'
+    tenantId: tenant().tenantId
+  }
+  dependsOn: [
+    reader
+  ]
+}
+
+// An operator must approve it on the namespace, unless the deploying identity may approve it: then this is automatic.
 resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-14' = if (privateEventHubs) {
   parent: cluster
   name: 'event-hubs'
@@ -117,7 +132,7 @@ resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-1
     requestMessage: 'Data Explorer reads the hub impulses.'
   }
   dependsOn: [
-    reader
+    ingestor
   ]
 }
 

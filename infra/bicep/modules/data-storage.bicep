@@ -1,4 +1,4 @@
-// The workspace's own blobs: the cold archive, files of downloads, signed checkpoints.
+// Storage account with the blobs of the workspace: cold archive, files of downloads, signed checkpoints.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -8,13 +8,13 @@ param skuName string
 param workspaceId string
 param publicNetworkAccess string
 
-@description('The policy is locked: nothing may write it any more.')
+@description('Whether the immutability policy is locked; a locked policy cannot be written.')
 param checkpointsLocked bool
 
-@description('Days for which a checkpoint can be neither changed nor removed once the policy is locked.')
+@description('Days for which a checkpoint cannot be changed or removed once the policy is locked.')
 param checkpointRetentionDays int
 
-@description('Days after which a file of a download is removed even where the app did not.')
+@description('Days after which the file of a download is removed if the app has not removed it.')
 param downloadDays int
 
 @description('Days after which archived telemetry moves to the cool tier; 0 for never.')
@@ -52,7 +52,7 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
       enabled: true
       days: 30
     }
-    // Soft delete also stores each overwritten state of a checkpoint, once a minute and chain: one day, the least.
+    // Soft delete also stores each overwritten state of a checkpoint, one per minute and chain, so the minimum of one day is set.
     deleteRetentionPolicy: {
       enabled: true
       days: 1
@@ -84,7 +84,7 @@ resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@
   }
 }
 
-// Working state beside the checkpoints: replaced at each, and made anew where it is lost.
+// Working state of the checkpoints: replaced with each checkpoint, and computed again if it is lost.
 resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: 'checkpoint-state'
@@ -93,8 +93,8 @@ resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/contain
   }
 }
 
-// Created unlocked, so that a trial can be taken down again; scripts/azure/lock-checkpoints locks it, and nobody can undo that.
-// A template may not write a locked policy: from then on checkpointsLocked leaves it out.
+// The policy is created unlocked, so that a trial can be removed. scripts/azure/lock-checkpoints locks it irrevocably.
+// A template cannot write a locked policy, so it is omitted if checkpointsLocked is true.
 resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2025-01-01' = if (!checkpointsLocked) {
   parent: checkpoints
   name: 'default'

@@ -1,4 +1,4 @@
-// What devices and callers send (telemetry), and what the app makes of it (impulses).
+// Event hubs for telemetry from devices and callers, and for the impulses to which the app normalises it.
 import { ownHub, textMap } from '../types.bicep'
 
 param name string
@@ -10,23 +10,23 @@ param partitions int
 param retentionHours int
 param throughputUnits int
 
-@description('Units up to which the namespace grows by itself.')
+@description('Maximum number of units to which the namespace scales automatically.')
 param maxThroughputUnits int
 
-@description('Connections with a hub of their own.')
+@description('Data connections that have their own event hub.')
 param ownHubs ownHub[]
 
 var hubs = [
   'telemetry'
   'impulses'
 ]
-// One reader each, so that none can hold up another.
+// Each consumer has its own group, so that none can delay another.
 var readers = [
   'live'
   'archive'
   'adx'
 ]
-// Every hub has the group $Default by itself.
+// Azure creates the group $Default for every hub.
 var ownReaders = filter(ownHubs, each => each.consumerGroup != '$Default')
 
 resource namespace 'Microsoft.EventHub/namespaces@2026-01-01' = {
@@ -47,7 +47,7 @@ resource namespace 'Microsoft.EventHub/namespaces@2026-01-01' = {
   }
 }
 
-// IoT Hub sends as a trusted service where the public address is closed. Data Explorer has a managed private endpoint besides.
+// If the public address is closed, IoT Hub sends as a trusted service, and Data Explorer has a managed private endpoint.
 resource rules 'Microsoft.EventHub/namespaces/networkRuleSets@2026-01-01' = {
   parent: namespace
   name: 'default'

@@ -1,4 +1,4 @@
-// The app itself, on Flex Consumption: Python 3.13, one identity, no secret among its settings.
+// The function app on Flex Consumption: Python 3.13, one identity, no secrets in its settings.
 import { readyInstances, textMap } from '../types.bicep'
 
 param name string
@@ -9,24 +9,24 @@ param tags textMap
 @description('The app\'s user-assigned identity.')
 param identityId string
 
-@description('Address of the container that holds the deployed package.')
+@description('Address of the container with the deployed package.')
 param deploymentUrl string
 
 @description('App settings, by name.')
 param settings textMap
 
-@description('Instances that never stop.')
+@description('Always-ready instances, which never stop.')
 param alwaysReady readyInstances[]
 param maximumInstances int
 param instanceMemoryMb int
 
-@description('HTTP requests that one instance serves at once before another one is started.')
+@description('Number of concurrent HTTP requests per instance at which another instance is started.')
 param httpConcurrency int
 
 @description('Spread the instances over the zones of the region.')
 param zoneRedundant bool
 
-@description('Subnet that the app\'s own calls go through; empty for none.')
+@description('Subnet through which the app calls other services; empty for none.')
 param subnetId string
 param workspaceId string
 
@@ -48,7 +48,7 @@ resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
 resource app 'Microsoft.Web/sites@2025-03-01' = {
   name: name
   location: location
-  // By this tag azd finds what to deploy to.
+  // azd finds the app to deploy to by this tag.
   tags: union(tags, { 'azd-service-name': 'api' })
   kind: 'functionapp,linux'
   identity: {
@@ -101,7 +101,7 @@ resource appSettings 'Microsoft.Web/sites/config@2025-03-01' = {
   properties: settings
 }
 
-// Two resources and not a loop: the compiler checks the type of each by its name.
+// Two resources instead of a loop, because the compiler checks the type of each by its name.
 resource noScmPassword 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
   name: 'scm'
@@ -123,7 +123,7 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   name: 'to-log-analytics'
   properties: {
     workspaceId: workspaceId
-    // The app's logs go to Application Insights by themselves.
+    // The app sends its own logs to Application Insights.
     metrics: [
       {
         category: 'AllMetrics'

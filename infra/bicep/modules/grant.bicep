@@ -1,4 +1,4 @@
-// One role of one identity on one resource, whatever its kind; access.bicep says which.
+// One role assignment for one identity on one resource of any kind; access.bicep selects them.
 @allowed([
   'account'
   'container'
@@ -9,14 +9,14 @@
 ])
 param kind string
 
-@description('Name of the resource; of its parent where it has one.')
+@description('Name of the resource, or of its parent if it has one.')
 param name string
 
-@description('Name of the container or hub within it; empty for kinds without one.')
+@description('Name of the container or hub in the resource; empty for kinds without one.')
 param part string
 param roleId string
 
-@description('Name of the identity, which makes the assignment\'s name: its object id is known at run time only.')
+@description('Name of the identity, from which the name of the assignment is derived, because its object id is known only at run time.')
 param identityName string
 param principalId string
 
@@ -32,7 +32,7 @@ var properties = {
   principalId: principalId
   principalType: principalType
 }
-// What is not granted on must have a name all the same: names are looked at before conditions.
+// A resource without a grant needs a valid name, too, because Azure checks names before conditions.
 var within = empty(part) ? 'none' : part
 var id = guid(resourceGroup().id, kind, name, part, roleId, identityName)
 

@@ -1,11 +1,11 @@
-// What the Functions host itself keeps: the deployed package, leases and offsets of triggers, orchestrations.
+// Storage account of the Functions host: the deployed package, leases and offsets of triggers, orchestrations.
 import { textMap } from '../types.bicep'
 
 param name string
 param location string
 param tags textMap
 
-@description('Standard_ZRS where the app is spread over zones.')
+@description('Redundancy of the account; Standard_ZRS if the app is spread over zones.')
 param skuName string
 param deploymentContainer string
 param workspaceId string

@@ -1,4 +1,4 @@
-// A user-assigned identity: known before what uses it is made, so that its roles are there when the app starts.
+// User-assigned identity. It exists before its users are created, so that its roles are effective when the app starts.
 import { textMap } from '../types.bicep'
 
 param name string

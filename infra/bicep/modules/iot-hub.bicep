@@ -1,4 +1,4 @@
-// Devices that speak to IoT Hub; everything they send goes to the hub telemetry.
+// IoT Hub for devices; it routes all their messages to the event hub telemetry.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -8,7 +8,7 @@ param skuName string
 param units int
 param workspaceId string
 
-@description('The identity with which the IoT Hub sends.')
+@description('Identity with which the IoT Hub sends to the event hub.')
 param identityId string
 
 @description('Host name of the Event Hubs namespace.')

@@ -1,4 +1,4 @@
-// The keys that sign tokens and checkpoints; they never leave the vault.
+// Key vault with the keys that sign tokens and checkpoints; private keys never leave the vault.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -24,7 +24,7 @@ resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
       name: skuName
     }
     enableRbacAuthorization: true
-    // Azure refuses false; null leaves it out, and a vault that has it keeps it.
+    // Azure rejects false. With null the property is omitted, and a vault on which it is set retains it.
     enablePurgeProtection: purgeProtection ? true : null
     createMode: createMode
     enableSoftDelete: true

@@ -1,11 +1,11 @@
-// A network for private endpoints, the app's own calls and the gateway.
+// Virtual network for private endpoints, the calls of the app to other services, and the gateway.
 import { textMap } from '../types.bicep'
 
 param name string
 param location string
 param tags textMap
 
-@description('The app sends its calls through the network.')
+@description('Whether the app calls other services through the network.')
 param withOutbound bool
 
 resource appRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
@@ -57,7 +57,7 @@ resource gatewayRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
   }
 }
 
-// Data Explorer, Web PubSub and Entra ID have public addresses, and a new network has no way out by itself.
+// Data Explorer, Web PubSub and Entra ID have public addresses, and a new network has no outbound access by default.
 resource outboundAddress 'Microsoft.Network/publicIPAddresses@2025-05-01' = if (withOutbound) {
   name: '${name}-outbound'
   location: location

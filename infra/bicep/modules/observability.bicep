@@ -1,4 +1,4 @@
-// Where logs, traces and metrics go.
+// Workspace and component that receive logs, traces and metrics.
 import { textMap } from '../types.bicep'
 
 param workspaceName string
@@ -7,7 +7,7 @@ param location string
 param tags textMap
 param retentionDays int
 
-@description('GB a day after which nothing more is taken in; -1 for no limit.')
+@description('GB per day after which no more data are ingested; -1 for no limit.')
 param dailyCapGb int
 
 resource workspace 'Microsoft.OperationalInsights/workspaces@2025-07-01' = {

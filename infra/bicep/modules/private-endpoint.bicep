@@ -1,4 +1,4 @@
-// One service as an address within the network, and its name there.
+// Private endpoint of one service in the network, with its DNS name.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -9,7 +9,7 @@ param subnetId string
 @description('Id of the service.')
 param serviceId string
 
-@description('Which part of it: blob, queue, table, Sql, namespace, vault.')
+@description('Part of the service: blob, queue, table, Sql, namespace or vault.')
 param part string
 
 @description('Id of the private DNS zone of that part.')

@@ -1,4 +1,4 @@
-// What the app reaches by private addresses. Data Explorer and Web PubSub stay public, behind Entra ID.
+// Private endpoints of the services that the app calls. Data Explorer and Web PubSub remain public, protected by Entra ID.
 import { serviceNameMap, textMap } from '../types.bicep'
 
 param location string
@@ -6,7 +6,7 @@ param tags textMap
 param networkId string
 param subnetId string
 
-@description('Group of the services, which is another one than that of their endpoints in a second region.')
+@description('Resource group of the services; their endpoints in a second region are in another resource group.')
 param servicesGroup string
 param names serviceNameMap
 
@@ -33,7 +33,7 @@ var zoneNames = {
   namespace: 'privatelink.servicebus.windows.net'
   vault: 'privatelink.vaultcore.azure.net'
 }
-// Over the parts and not over the zones' names: a loop over names that contain environment() hides itself from a preview.
+// The loop is over the parts of services, because a preview does not show a loop over names that contain environment().
 var parts = union(map(endpoints, each => each.part), [])
 
 resource zone 'Microsoft.Network/privateDnsZones@2024-06-01' = [
@@ -52,7 +52,7 @@ resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01'
     tags: tags
     properties: {
       registrationEnabled: false
-      // The zone would hide the names of private endpoints elsewhere, such as the vault of the gateway's certificate.
+      // Otherwise the zone would hide private endpoints elsewhere, such as that of the vault with the gateway's certificate.
       resolutionPolicy: 'NxDomainRedirect'
       virtualNetwork: {
         id: networkId
@@ -61,7 +61,7 @@ resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01'
   }
 ]
 
-// An endpoint can change neither its place nor its service: another region or another service is another endpoint.
+// An endpoint cannot change its region or its service; for another region or service, another endpoint is created.
 @batchSize(1)
 module endpoint 'private-endpoint.bicep' = [
   for each in endpoints: {

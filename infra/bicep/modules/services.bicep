@@ -1,10 +1,11 @@
-// Everything but the app, the network and the gateway: identities, stores, hubs, query engine, live stream, logs, roles. Only composes.
+// All resources except the app, the network and the gateway: identities, stores, hubs, query engine, live stream, logs, roles.
+// This module only composes others.
 import { identityNameMap, ownHub, serviceNameMap, textMap } from '../types.bicep'
 
 param names serviceNameMap
 param identityNames identityNameMap
 
-@description('Region of what runs.')
+@description('Region of the services that process requests and data.')
 param location string
 
 @description('Region of the stores.')
@@ -13,22 +14,22 @@ param tags textMap
 param publicNetworkAccess string
 param hostStorageSku string
 
-@description('Address of a query engine that is there already; empty to create a cluster.')
+@description('Address of an existing query engine; empty to create a cluster.')
 param existingKustoUri string
 
-@description('Name of a vault that is used as it is; empty to create or update one.')
+@description('Name of an existing vault to use without changes; empty to create or update one.')
 param existingVaultName string
 
-@description('Name of a data storage account that is used as it is; empty to create or update one.')
+@description('Name of an existing data storage account to use without changes; empty to create or update one.')
 param existingDataStorageName string
 param cosmosDatabase string
 
-@description('Names of the keys that sign.')
+@description('Names of the signing keys.')
 param keyNames string[]
 param cosmosMode string
 param cosmosMaxThroughput int
 
-@description('Regions of Cosmos DB; the first one writes.')
+@description('Regions of Cosmos DB; the first one accepts writes.')
 param cosmosRegions string[]
 param cosmosBackupTier string
 param zoneRedundant bool
@@ -204,7 +205,7 @@ module access 'access.bicep' = {
     withIotHub: withIotHub
     ownHubs: map(ownHubs, each => each.hub)
   }
-  // Names alone would let the roles begin before the resources are there.
+  // With names alone, the role assignments would start before the resources exist.
   dependsOn: [
     dataStorage
     eventHubs
@@ -233,7 +234,7 @@ module kusto 'data-explorer.bicep' = if (withKusto) {
     eventHubsName: names.eventHubs
     privateEventHubs: publicNetworkAccess == 'Disabled'
   }
-  // The data connection is refused while its identity may not read the hub.
+  // Azure rejects the data connection until its identity has the right to read the hub.
   dependsOn: [
     access
   ]

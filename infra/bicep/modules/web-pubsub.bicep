@@ -1,4 +1,4 @@
-// The live stream's message service. Its hub is made by live-stream.bicep, once the app answers.
+// Web PubSub service of the live stream. live-stream.bicep creates its hub after the app responds.
 import { textMap } from '../types.bicep'
 
 param name string
@@ -23,7 +23,7 @@ resource service 'Microsoft.SignalRService/webPubSub@2024-03-01' = {
   properties: {
     disableAadAuth: false
     disableLocalAuth: true
-    // Listeners reach it from anywhere; the gateway, too.
+    // Listeners and the gateway connect to the public address.
     publicNetworkAccess: 'Enabled'
     tls: {
       clientCertEnabled: false

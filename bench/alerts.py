@@ -1,0 +1,153 @@
+"""Benchmark: evaluate 1,000 alert rules a minute during telemetry ingestion; measure delay and ingestion rate."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import aiohttp
+import duckdb
+
+from bench.figures import Figure
+from bench.imports import run_import
+from bench.large_workspace import UNLIMITED_WORKSPACE
+from bench.running import RunningService, call_service, run_service
+
+RULES: Final = 1_000
+QUERIES: Final = 40
+WINDOWS: Final = ("PT1H", "PT2H", "PT3H", "PT4H", "PT5H")
+STORED: Final = 1_000_000
+STORED_TIME: Final = timedelta(hours=5)
+EVENTS_PER_SECOND: Final = 1_000
+SECONDS: Final = 120.0
+_BATCH: Final = 500
+_LOOK_SECONDS: Final = 5.0
+_APPROVAL: Final = {"approvedBy": "admin@bench", "approvedAt": "2026-01-05T08:00:00Z"}
+_KQL: Final = """Telemetry
+| where DeviceId == "d-{number:02d}" and todouble(Payload.pressure) > {limit}
+| summarize pressure = max(todouble(Payload.pressure)), messages = count() by DeviceId"""
+
+_ROWS: Final = """SELECT
+    strftime(TIMESTAMP '{first}' + INTERVAL (n * {step}) MICROSECOND, '%Y-%m-%dT%H:%M:%S.%fZ') AS timestamp,
+    printf('d-%02d', n % 20) AS device, n % 97 / 10 AS pressure
+FROM range({rows}) numbers(n)"""
+
+
+def measure_alerts() -> Iterator[Figure]:
+    """Compare the ingestion rate without alert rules with the rate while 1,000 rules are evaluated every minute.
+
+    The table already contains a million rows of the last hours. The rules share 200 combinations of query and time
+    range. The delay of an evaluation is the time since the rule was due.
+    """
+    with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        document = Path(folder) / "workspace.yaml"
+        document.write_text(json.dumps(_build_document()), encoding="utf-8")
+        with run_service({"WORKSPACE_FILE": str(document)}) as running:
+            _store_rows(running, Path(folder))
+            alone = asyncio.run(_send_telemetry(running, "alone", SECONDS / 4))
+            asyncio.run(_put_rules(running))
+            beside, delay = asyncio.run(_send_during_evaluations(running))
+    detail = {"rules": RULES, "queriesWithWindows": QUERIES * len(WINDOWS), "rows": STORED, "seconds": SECONDS}
+    yield Figure("alert_evaluation_delay", max(delay, 0.0), "s", at_most=60, detail=detail)
+    rates = {"aloneEventsPerSecond": round(alone), "besideEventsPerSecond": round(beside)}
+    yield Figure("alert_ingest_ratio", beside / alone, "ratio", at_least=0.8, detail=rates)
+
+
+def _store_rows(running: RunningService, folder: Path) -> None:
+    """Import rows of the last hours, so that the longest time range of the rules contains all of them.
+
+    A request per batch would take minutes, because the table stores messages more slowly than files.
+    """
+    file, first = folder / "rows.csv", (datetime.now(UTC) - STORED_TIME).replace(tzinfo=None)
+    step = STORED_TIME // timedelta(microseconds=1) // STORED
+    duckdb.execute(f"COPY ({_ROWS.format(first=first, step=step, rows=STORED)}) TO '{file}' (FORMAT csv, HEADER)")
+    imported = run_import(running, file, "line")
+    if imported["accepted"] != STORED:
+        raise RuntimeError(f"the service accepted {imported['accepted']} of {STORED} rows")
+
+
+def _build_message(prefix: str, number: int, at: datetime) -> dict[str, Any]:
+    device, pressure = f"d-{number % 20:02d}", number % 97 / 10
+    return {"timestamp": at.isoformat(), "messageId": f"{prefix}-{number}", "deviceId": device, "pressure": pressure}
+
+
+def _build_document() -> dict[str, Any]:
+    return {
+        **UNLIMITED_WORKSPACE,
+        "connections": [{"lookup": "line", "name": "Line", "type": "CLOUD_EVENT_HUB"}],
+        "surfaces": [{"lookup": "hall", "name": "Hall", "connections": ["line"]}],
+        "warmQueries": [
+            {
+                "lookup": f"q-{number}",
+                "name": f"Query {number}",
+                "surface": "hall",
+                "kql": _KQL.format(number=number % 20, limit=4 + number / 100),
+                "approval": _APPROVAL,
+            }
+            for number in range(QUERIES)
+        ],
+    }
+
+
+async def _put_rules(running: RunningService) -> None:
+    """Create the alert rules, five for each combination of query and time range."""
+    numbers = iter(range(RULES))
+
+    async def put_rules(session: aiohttp.ClientSession) -> None:
+        for number in numbers:
+            combination = number % (QUERIES * len(WINDOWS))
+            rule = {
+                "name": f"Rule {number}",
+                "severity": "info",
+                "surface": "hall",
+                "kind": "threshold",
+                "every": "PT1M",
+                "query": f"q-{combination % QUERIES}",
+                "timeRange": WINDOWS[combination // QUERIES],
+                "condition": {"column": "pressure", "operator": "gt", "value": 4 + number / 2_000},
+            }
+            async with session.put(f"{running.url}/oi-api/alert-rules/r-{number:04d}", json=rule) as reply:
+                reply.raise_for_status()
+
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        await asyncio.gather(*(put_rules(session) for _ in range(4)))
+
+
+async def _send_telemetry(running: RunningService, prefix: str, seconds: float) -> float:
+    """Send messages for ``seconds`` at a fixed rate; return the number that the service accepted per second."""
+    accepted = 0
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        started = time.perf_counter()
+        while (passed := time.perf_counter() - started) < seconds:
+            if accepted > passed * EVENTS_PER_SECOND:
+                await asyncio.sleep(accepted / EVENTS_PER_SECOND - passed)
+            now = datetime.now(UTC)
+            batch = [_build_message(prefix, number, now) for number in range(accepted, accepted + _BATCH)]
+            async with session.post(f"{running.url}/oi-api/telemetry/line", json=batch) as reply:
+                reply.raise_for_status()
+            accepted += _BATCH
+        return accepted / (time.perf_counter() - started)
+
+
+async def _send_during_evaluations(running: RunningService) -> tuple[float, float]:
+    """Send telemetry while rules are evaluated; return messages per second and the longest evaluation delay (s)."""
+    sending = asyncio.create_task(_send_telemetry(running, "beside", SECONDS))
+    longest = 0.0
+    while not sending.done():
+        await asyncio.wait([sending], timeout=_LOOK_SECONDS)
+        longest = max(longest, await asyncio.to_thread(_measure_evaluation_delay, running))
+    return sending.result(), longest
+
+
+def _measure_evaluation_delay(running: RunningService) -> float:
+    """Return the longest time in seconds by which the evaluation of a rule is overdue."""
+    rules: Any = call_service(running, "/oi-api/alert-rules")["rules"]
+    now = datetime.now(UTC)
+    if len(rules) != RULES or any(rule["state"] == "error" for rule in rules):
+        raise RuntimeError(f"the service lacks some of the {RULES} alert rules, or the evaluation of a rule failed")
+    due = (datetime.fromisoformat(rule["nextEvaluationAt"]) for rule in rules)
+    return max((now - at).total_seconds() for at in due)

@@ -1,0 +1,73 @@
+"""Benchmark: time of one page of connections, compared with a trivial request plus the serialisation of the page."""
+
+import http.client
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from bench.figures import Figure
+from bench.large_workspace import write_workspace
+from bench.running import RunningService, run_service
+
+CONNECTIONS: Final = 5_000
+PAGE: Final = 1_000
+_ROUNDS: Final = 40
+_TRIVIAL: Final = "/workspace/api/keys/whoami"
+
+
+def measure_connection_list() -> Iterator[Figure]:
+    """Compare the median time of a page of connections with that of a trivial request plus JSON serialisation."""
+    with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        document = Path(folder) / "workspace.yaml"
+        write_workspace(document, connections=CONNECTIONS, queries=0)
+        with run_service({"WORKSPACE_FILE": str(document)}) as running:
+            client = http.client.HTTPConnection(urlsplit(running.url).netloc)
+            page, trivial, dump = _measure_medians(running, client)
+            client.close()
+    detail = {
+        "pageMilliseconds": round(page * 1e3, 2),
+        "trivialMilliseconds": round(trivial * 1e3, 2),
+        "dumpMilliseconds": round(dump * 1e3, 2),
+        "connections": CONNECTIONS,
+        "page": PAGE,
+    }
+    yield Figure("connections", page / (dump + trivial), "ratio", at_most=3, detail=detail)
+
+
+def _measure_medians(running: RunningService, client: http.client.HTTPConnection) -> tuple[float, float, float]:
+    """Return the median seconds of a page request, of a trivial request, and of the JSON serialisation of the page."""
+    body = orjson.loads(_read_path(running, client, "/oi-api/connections"))
+    if len(body["connections"]) != PAGE:
+        raise RuntimeError(f"the page of connections has {len(body['connections'])} of {PAGE} items")
+    # The three requests alternate, so that other load on the machine affects all of them.
+    rounds = [
+        (
+            _measure_seconds(lambda: _read_path(running, client, "/oi-api/connections")),
+            _measure_seconds(lambda: _read_path(running, client, _TRIVIAL)),
+            _measure_seconds(lambda: orjson.dumps(body)),
+        )
+        for _ in range(_ROUNDS)
+    ]
+    page, trivial, dump = (statistics.median(times) for times in zip(*rounds, strict=True))
+    return page, trivial, dump
+
+
+def _read_path(running: RunningService, client: http.client.HTTPConnection, path: str) -> bytes:
+    client.request("GET", path, headers=running.headers)
+    reply = client.getresponse()
+    content = reply.read()
+    if reply.status != http.HTTPStatus.OK:
+        raise RuntimeError(f"{path} returned status {reply.status} instead of 200")
+    return content
+
+
+def _measure_seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

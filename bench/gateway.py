@@ -1,0 +1,152 @@
+"""Benchmark of the edge gateway: time from MQTT messages at a broker to rows in the telemetry table of the service.
+
+The ratio to HTTP compares the times from the first message to the last row, because rows appear while messages are
+sent.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figure, ToolMissingError
+from bench.ingest import BATCH, CONNECTIONS, build_messages, wait_for_rows
+from bench.mqtt_publisher import publish_messages
+from bench.running import MEMBER, ROOT, RunningService, call_service, post_all, run_service
+
+MESSAGES = 100_000
+RATE, SECONDS = 5_000, 60
+LEAST_RATIO = 0.7
+MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+_WAIT_SECONDS = 300
+
+
+def measure_gateway() -> Iterator[Figure]:
+    """Post messages over HTTP, send the same messages over MQTT, then send MQTT messages at a given rate.
+
+    Raises:
+        ToolMissingError: the MQTT broker mosquitto is not installed.
+    """
+    if MOSQUITTO is None:
+        raise ToolMissingError("Mosquitto is not installed (Debian: apt-get install mosquitto)")
+    batches = list(build_messages(MESSAGES, BATCH))
+    posted = _measure_posts([json.dumps(batch).encode() for batch in batches])
+    sent = _measure_gateway([json.dumps(message).encode() for batch in batches for message in batch], 0)
+    detail = {
+        "messages": MESSAGES,
+        "posted": {"accepted": round(MESSAGES / posted.accepted), "rows": round(MESSAGES / posted.rows)},
+        "gateway": {"accepted": round(MESSAGES / sent.accepted), "rows": round(MESSAGES / sent.rows)},
+    }
+    yield Figure("gateway_to_http", posted.rows / sent.rows, "ratio", at_least=LEAST_RATIO, detail=detail)
+    count = RATE * SECONDS
+    paced = [json.dumps(message).encode() for batch in build_messages(count, BATCH) for message in batch]
+    took = _measure_gateway(paced, RATE)
+    yield Figure("gateway_paced", count / took.accepted, "events/s", detail={"messages": count, "rate": RATE})
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Seconds until the service has accepted all messages, and until the telemetry table has a row for each."""
+
+    accepted: float
+    rows: float
+
+
+def _measure_posts(bodies: list[bytes]) -> _Times:
+    with run_service() as running:
+        started = time.perf_counter()
+        accepted = post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        wait_for_rows(running, MESSAGES)
+        return _Times(accepted, time.perf_counter() - started)
+
+
+def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
+    """Publish messages over MQTT, and check that each message has one row in the telemetry table.
+
+    Raises:
+        ValueError: if a message was lost or stored twice.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)))
+        running = stack.enter_context(run_service())
+        broker = stack.enter_context(_run_broker(folder))
+        metrics = stack.enter_context(_run_gateway(folder, running, broker))
+        started = time.perf_counter()
+        publish_messages(broker, "plant/line", payloads, rate)
+        _wait_for_sent(metrics, len(payloads))
+        accepted = time.perf_counter() - started
+        wait_for_rows(running, len(payloads))
+        rows = time.perf_counter() - started
+        query = "Telemetry | summarize n = count() by MessageId | summarize Rows = sum(n), Ids = count()"
+        reply: object = call_service(running, "/oi-api/warm-queries", {"query": query})["results"]
+    if reply != [{"Rows": len(payloads), "Ids": len(payloads)}]:
+        raise ValueError(f"{len(payloads)} messages became {reply}")
+    return _Times(accepted, rows)
+
+
+@contextmanager
+def _run_broker(folder: Path) -> Iterator[int]:
+    """Context manager: run an MQTT broker on a free port of 127.0.0.1."""
+    port = _find_port()
+    configuration = folder / "mosquitto.conf"
+    configuration.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
+    with subprocess.Popen([str(MOSQUITTO), "-c", str(configuration)], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield port
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def _run_gateway(folder: Path, running: RunningService, broker: int) -> Iterator[str]:
+    """Context manager: run the edge gateway; yield the URL of its metrics when it is connected to the broker."""
+    metrics = _find_port()
+    configuration = {
+        "service": {"url": running.url},
+        "source": {"kind": "mqtt", "host": "127.0.0.1", "port": broker, "clientId": "bench"},
+        "routes": [{"topic": "plant/{connection}", "connection": "{connection}"}],
+        "spool": {"path": str(folder / "spool.db")},
+        "metrics": {"port": metrics},
+    }
+    path = folder / "gateway.yaml"
+    path.write_text(json.dumps(configuration))
+    key = json.loads((running.folder / "keys.json").read_text())[MEMBER]
+    environment = {**os.environ, "OI_KEY": key, "PYTHONPATH": str(ROOT / "client" / "src")}
+    command = [sys.executable, "-m", "oi", "gateway", "run", str(path)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None  # noqa: S101  it is a pipe
+            for line in process.stderr:
+                if "Connected to the broker" in line:
+                    break
+            yield f"http://127.0.0.1:{metrics}/metrics"
+        finally:
+            process.terminate()
+
+
+def _wait_for_sent(metrics: str, count: int) -> None:
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < deadline:
+        with urllib.request.urlopen(metrics, timeout=30) as reply:  # noqa: S310  our own
+            found = re.search(r"^oi_gateway_sent_messages_total (\d+)$", reply.read().decode(), re.MULTILINE)
+        if found and int(found[1]) >= count:
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"the gateway sent fewer than {count} messages in {_WAIT_SECONDS} s")
+
+
+def _find_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

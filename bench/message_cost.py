@@ -1,0 +1,173 @@
+"""Benchmark: processor time that the function code takes for a telemetry message, without host and stores.
+
+In the cloud, the same functions run on paid processors, so this is the cost of a message there.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import median
+from types import SimpleNamespace
+from typing import Final, cast
+
+from bench.figures import Figure
+from bench.ingest import build_messages
+from functions.hub_events import TriggerBatch, read_hub_events
+from shared.catalog.models import Connection, Surface
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.cold_data.archive import Archive
+from shared.cold_data.ports import BlobStore
+from shared.live_stream.ports import MessageService
+from shared.live_stream.publishing import LivePublisher
+from shared.runtime import SYSTEM_RUNTIME
+from shared.telemetry.acceptance import TelemetryService
+from shared.telemetry.ingest import TelemetryIngestor
+from shared.telemetry.models import HubMessage
+from shared.telemetry.ports import ConnectionState, ConnectionStateStore
+from shared.text_formats.strict_json import parse_body
+
+EVENTS: Final = 20_000
+BATCH: Final = 500
+ROUNDS: Final = 5
+MOST_READINGS: Final = 28.0
+"""Maximum of the ratio to ``json.loads``; when every step parsed the payload again, the ratio was 35."""
+
+_ENQUEUED = "2026-01-05T08:00:00.123Z"
+_INSTANT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+class _Stores:
+    """Hub, state store, blob store and message service that do nothing; the hub keeps the last sent messages."""
+
+    def __init__(self) -> None:
+        self.sent: Sequence[HubMessage] = ()
+
+    async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:  # noqa: ARG002  port EventSender
+        self.sent = messages
+
+    async def record(self, arrivals: Sequence[object]) -> None:
+        """Do nothing: this stub of the port ConnectionStateStore counts no messages."""
+
+    async def set_status(self, connection: str, status: str) -> None:
+        """Do nothing: this stub of the port ConnectionStateStore stores no status."""
+
+    async def load_states(self) -> Mapping[str, ConnectionState]:
+        return {}
+
+    async def create(self, name: str, content: bytes) -> bool:
+        return bool(name and content)
+
+    async def publish(self, group: str, text: bytes) -> None:
+        """Do nothing: this stub of the port MessageService sends no messages."""
+
+
+def measure_message_cost() -> Iterator[Figure]:
+    """Measure the processor time of each step from acceptance to live stream; yield medians of several rounds."""
+    rounds, readings = [], []
+    for _ in range(ROUNDS):
+        rounds.append(asyncio.run(_run_round()))
+        readings.append(_measure_reading())
+    totals = [sum(steps.values()) for steps in rounds]
+    ratios = [total / reading for total, reading in zip(totals, readings, strict=True)]
+    parts = {name: round(median(steps[name] for steps in rounds), 1) for name in rounds[0]}
+    detail = {"messages": EVENTS, "batch": BATCH, "rounds": ROUNDS, "microseconds": parts}
+    yield Figure("message_cost", median(totals), "µs", detail=detail | _describe_spread(totals))
+    yield Figure(
+        "message_cost_in_readings",
+        median(ratios),
+        "ratio",
+        at_most=MOST_READINGS,
+        detail={"readingMicroseconds": round(median(readings), 2)} | _describe_spread(ratios),
+    )
+
+
+def _describe_spread(values: Sequence[float]) -> dict[str, float]:
+    return {"minimum": round(min(values), 1), "maximum": round(max(values), 1)}
+
+
+async def _run_round() -> dict[str, float]:
+    """Return the microseconds of processor time of each step for one message."""
+    stores = _Stores()
+    catalog = _build_catalog()
+
+    async def get_catalog() -> Catalog:
+        return catalog
+
+    async def require_space() -> None:
+        """Do nothing: this stub of the port RequireSpace does not check the disk space."""
+
+    service = TelemetryService(get_catalog, stores, require_space=require_space)
+    ingestor = TelemetryIngestor(get_catalog, stores, cast("ConnectionStateStore", stores))
+    archive = Archive(cast("BlobStore", stores))
+    publisher = LivePublisher(cast("MessageService", stores), None)
+    bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
+    accepted: list[Sequence[HubMessage]] = []
+    impulses: list[Sequence[HubMessage]] = []
+
+    async def accept(body: bytes) -> None:
+        value = await parse_body(body, SYSTEM_RUNTIME)
+        await service.accept("line", value, size=len(body))
+        accepted.append(stores.sent)
+
+    async def ingest(batch: TriggerBatch) -> None:
+        await ingestor.run("telemetry", read_hub_events(batch))
+        impulses.append(stores.sent)
+
+    async def archive_batch(batch: TriggerBatch) -> None:
+        await archive.run(read_hub_events(batch))
+
+    async def publish(batch: TriggerBatch) -> None:
+        await publisher.run(read_hub_events(batch), _INSTANT)
+
+    cost = {"accept": await _measure(accept, bodies)}
+    cost["ingest"] = await _measure(ingest, [_build_trigger(number, each) for number, each in enumerate(accepted)])
+    batches = [_build_trigger(number, each) for number, each in enumerate(impulses)]
+    cost["archive"] = await _measure(archive_batch, batches)
+    cost["live"] = await _measure(publish, batches)
+    return cost
+
+
+async def _measure[T](run: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
+    started = time.process_time()
+    for each in inputs:
+        await run(each)
+    return (time.process_time() - started) / EVENTS * 1e6
+
+
+def _build_trigger(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
+    """Build the input of an Event Hub trigger, in the form in which the host sends it to the worker."""
+    places = [
+        {"SequenceNumber": at, "Offset": str(at), "PartitionKey": each.partition_key, "EnqueuedTimeUtc": _ENQUEUED}
+        for at, each in enumerate(messages, number * BATCH)
+    ]
+    metadata = {
+        "PartitionContext": {"PartitionId": "0", "ConsumerGroup": "$Default"},
+        "PropertiesArray": [dict(each.properties) for each in messages],
+        "SystemPropertiesArray": places,
+    }
+    return TriggerBatch(
+        [each.body for each in messages],
+        {name: SimpleNamespace(value=json.dumps(value)) for name, value in metadata.items()},
+    )
+
+
+def _measure_reading() -> float:
+    """Return the microseconds in which the standard library's JSON parser reads one message."""
+    texts = [json.dumps(message) for batch in build_messages(EVENTS, BATCH) for message in batch]
+    started = time.process_time()
+    for _ in range(4):
+        for text in texts:
+            json.loads(text)
+    return (time.process_time() - started) / 4 / EVENTS * 1e6
+
+
+def _build_catalog() -> Catalog:
+    connection = Connection.model_validate({"lookup": "line", "name": "Line", "type": "CLOUD_EVENT_HUB"})
+    surface = Surface(lookup="hall", name="Hall", connections=("line",))
+    return Catalog(
+        version=1,
+        connections={"line": CatalogEntry(connection, _INSTANT, _INSTANT, "admin@bench")},
+        surfaces={"hall": CatalogEntry(surface, _INSTANT, _INSTANT, "admin@bench")},
+    )

@@ -1,0 +1,186 @@
+"""Benchmark of webhooks: events per second to one endpoint, and time from a telemetry message to its alert event."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import aiohttp
+from aiohttp import web
+
+from bench.figures import Figure
+from bench.large_workspace import UNLIMITED_WORKSPACE
+from bench.running import RunningService, request_token, run_service
+
+EVENTS: Final = 3_000
+RULES: Final = 40
+CROSSINGS: Final = 4
+TIMEOUT_SECONDS: Final = 120.0
+_BATCH: Final = 500
+_APPROVAL: Final = {"approvedBy": "admin@bench", "approvedAt": "2026-01-05T08:00:00Z"}
+_KQL: Final = """Telemetry
+| where DeviceId startswith prefix
+| summarize arg_max(Timestamp, Payload) by DeviceId
+| project DeviceId, level = todouble(Payload.level)"""
+_DOCUMENT: Final[dict[str, Any]] = {
+    **UNLIMITED_WORKSPACE,
+    "connections": [{"lookup": "line", "name": "Line", "type": "CLOUD_EVENT_HUB"}],
+    "surfaces": [{"lookup": "hall", "name": "Hall", "connections": ["line"]}],
+    "warmQueries": [
+        {
+            "lookup": "levels",
+            "name": "Levels",
+            "surface": "hall",
+            "parameters": [{"name": "prefix", "type": "string"}],
+            "kql": _KQL,
+            "approval": _APPROVAL,
+        }
+    ],
+}
+
+
+class Arrivals:
+    """Local HTTP endpoint for webhooks that records when each event arrives.
+
+    Attributes:
+        times: time of each arrival in seconds of ``time.perf_counter``, in order.
+        url: URL of the endpoint.
+    """
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.url = ""
+        self._changed = asyncio.Event()
+
+    async def record_arrival(self, request: web.Request) -> web.Response:
+        """Record the arrival of an event and reply with status 204."""
+        await request.read()
+        self.times.append(time.perf_counter())
+        self._changed.set()
+        return web.Response(status=204)
+
+    async def wait_for(self, number: int) -> Sequence[float]:
+        """Wait until a number of events has arrived; return the times of their arrivals.
+
+        Raises:
+            TimeoutError: the events have not arrived within the time limit.
+        """
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while len(self.times) < number:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.times
+
+
+@asynccontextmanager
+async def _run_endpoint() -> AsyncIterator[Arrivals]:
+    arrivals = Arrivals()
+    app = web.Application()
+    app.router.add_post("/", arrivals.record_arrival)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        arrivals.url = f"http://127.0.0.1:{port}/"
+        yield arrivals
+    finally:
+        await runner.cleanup()
+
+
+def measure_webhooks() -> Iterator[Figure]:
+    """Measure the event rate when many alerts fire at once, and the delays of single alerts, evaluated every 15 s."""
+    with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        document = Path(folder) / "workspace.yaml"
+        document.write_text(json.dumps(_DOCUMENT), encoding="utf-8")
+        with run_service({"WORKSPACE_FILE": str(document)}) as running:
+            rate, delays = asyncio.run(_measure_rate_and_delays(running))
+    yield Figure("webhook_delivery_rate", rate, "1/s", at_least=200, detail={"events": EVENTS, "endpoints": 1})
+    p95 = quantiles(delays, n=20)[-1]
+    detail = {"rules": RULES, "events": len(delays), "longest": round(max(delays), 2)}
+    yield Figure("alert_arrival_p95", p95, "s", at_most=17, detail=detail)
+
+
+async def _measure_rate_and_delays(running: RunningService) -> tuple[float, list[float]]:
+    token = request_token(running.url, running.folder, "admin@bench")
+    headers = {"Authorization": f"Bearer {token}"}
+    async with _run_endpoint() as arrivals, aiohttp.ClientSession(running.url, headers=headers) as session:
+        webhook = {"url": arrivals.url, "eventTypes": ["alert.firing", "alert.resolved"]}
+        await _send_request(session, "POST", "/oi-api/webhooks", webhook)
+        rate = await _measure_arrival_rate(session, arrivals)
+        return rate, await _measure_event_delays(session, arrivals)
+
+
+async def _measure_arrival_rate(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
+    """Let one evaluation fire an alert for each of many devices; return the number of events that arrive per second."""
+    await _send_levels(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
+    await _wait_for_rows(session, "many", EVENTS)
+    await _put_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
+    times = await arrivals.wait_for(EVENTS)
+    return (EVENTS - 1) / (times[EVENTS - 1] - times[0])
+
+
+async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arrivals) -> list[float]:
+    """Return the seconds from each message above the alert limit to the arrival of the webhook event of each rule.
+
+    Rules with different time ranges are due at different times, so that a message arrives at any phase of the interval.
+    """
+    await _send_levels(session, ["one"], 1.0)
+    await _wait_for_rows(session, "one", 1)
+    for number in range(RULES):
+        await _put_rule(session, f"one-{number}", {"prefix": "one"}, "PT15S", f"PT{3_600 + number}S")
+    delays: list[float] = []
+    for crossing in range(CROSSINGS):
+        before = len(arrivals.times)
+        started = time.perf_counter()
+        await _send_levels(session, ["one"], 1.0 if crossing % 2 else 9.0)
+        delays += [at - started for at in (await arrivals.wait_for(before + RULES))[before:]]
+    return delays
+
+
+async def _send_levels(session: aiohttp.ClientSession, devices: Sequence[str], level: float) -> None:
+    now = datetime.now(UTC).isoformat()
+    messages = [{"timestamp": now, "deviceId": device, "level": level} for device in devices]
+    for first in range(0, len(messages), _BATCH):
+        await _send_request(session, "POST", "/oi-api/telemetry/line", messages[first : first + _BATCH])
+
+
+async def _wait_for_rows(session: aiohttp.ClientSession, prefix: str, number: int) -> None:
+    path = f"/oi-api/warm-queries/levels?p.prefix={prefix}&limit=10000"
+    deadline = time.perf_counter() + TIMEOUT_SECONDS
+    while len((await _send_request(session, "GET", path))["results"]) < number:
+        if time.perf_counter() > deadline:
+            raise TimeoutError(f"fewer than {number} rows are stored after {TIMEOUT_SECONDS} s")
+        await asyncio.sleep(0.2)
+
+
+async def _put_rule(
+    session: aiohttp.ClientSession, lookup: str, parameters: dict[str, str], every: str, time_range: str
+) -> None:
+    rule = {
+        "name": lookup,
+        "severity": "info",
+        "surface": "hall",
+        "kind": "threshold",
+        "every": every,
+        "query": "levels",
+        "parameters": parameters,
+        "timeRange": time_range,
+        "condition": {"column": "level", "operator": "gt", "value": 5},
+        "groupBy": ["DeviceId"],
+    }
+    await _send_request(session, "PUT", f"/oi-api/alert-rules/{lookup}", rule)
+
+
+async def _send_request(session: aiohttp.ClientSession, method: str, path: str, body: object = None) -> Any:
+    async with session.request(method, path, json=body) as reply:
+        if not reply.ok:
+            raise RuntimeError(f"{method} {path} returned status {reply.status}: {await reply.text()}")
+        return await reply.json()

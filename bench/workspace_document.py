@@ -1,0 +1,134 @@
+"""Benchmark: plan and apply a large workspace document; measure time, memory and blocking of the event loop."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bench.event_loop import run_probe
+from bench.figures import Figure
+from bench.memory import read_resident_mb
+from bench.running import RunningService, request_token, run_service
+
+CONNECTIONS = 5_000
+QUERIES = 2_000
+CONNECTIONS_PER_SURFACE = 50
+BODY_BYTES = 5_000_000
+ROUTE = "/oi-api/workspace/document"
+ADMINISTRATOR = "admin@bench"
+_FILLER = "// the comment of a query that somebody explains in detail\n"
+_REPEATS = 3
+
+
+def measure_workspace_document() -> Iterator[Figure]:
+    """Measure the plan (preview of changes) and the application of a document of 5 MB with 7,000 items.
+
+    A second run measures how long ``/healthz`` is blocked, because the probe itself costs time.
+    """
+    quiet = _measure_document(probed=False)
+    probed = _measure_document(probed=True)
+    detail = {"bodyBytes": quiet.body_bytes, "connections": CONNECTIONS, "queries": QUERIES}
+    yield Figure("workspace_document_plan", quiet.plan_seconds, "s", at_most=2, detail=detail)
+    yield Figure("workspace_document_apply", quiet.apply_seconds, "s", at_most=10)
+    yield Figure("workspace_document_memory", quiet.memory, "MB", at_most=300)
+    blocked = {"plan": round(probed.plan_blocked, 1), "apply": round(probed.apply_blocked, 1)}
+    yield Figure("workspace_document_blocked", max(blocked.values()), "ms", at_most=50, detail=blocked)
+
+
+@dataclass(frozen=True, slots=True)
+class _DocumentRun:
+    """Measurements of one service that planned and applied the document."""
+
+    body_bytes: int
+    plan_seconds: float
+    apply_seconds: float
+    memory: float
+    plan_blocked: float
+    apply_blocked: float
+
+
+def _measure_document(*, probed: bool) -> _DocumentRun:
+    """Plan and apply the document in a new service; if ``probed``, also measure how long ``/healthz`` is blocked."""
+    with ExitStack() as stack:
+        running = stack.enter_context(run_service())
+        probe = stack.enter_context(run_probe(running.url)) if probed else None
+        headers = {"Authorization": f"Bearer {request_token(running.url, running.folder, ADMINISTRATOR)}"}
+        body = json.dumps(_build_document(_send_request(running, "GET", ROUTE, headers))).encode()
+        idle = read_resident_mb(running.pid)
+        planned, starts = [], []
+        for _ in range(_REPEATS):
+            starts.append(time.monotonic())
+            planned.append(_send_timed_request(running, "POST", f"{ROUTE}/plan", headers, body))
+        middle = time.monotonic()
+        applied, _ = _send_timed_request(running, "PUT", ROUTE, {**headers, "If-Match": planned[0][1]["planTag"]}, body)
+        ended = time.monotonic()
+        memory = read_resident_mb(running.pid) - idle
+        again = _send_request(running, "POST", f"{ROUTE}/plan", headers, body)
+        if len(planned[0][1]["changes"]) < CONNECTIONS + QUERIES or again["changes"]:
+            raise RuntimeError("the plan lacks changes of the document, or a plan after its application has some")
+        blocked = [0.0, 0.0]
+        if probe is not None:
+            # Work after the start of the service and other processes affect the shortest of the plans least.
+            spans = pairwise([*starts, middle])
+            plan_blocked = min(probe.find_longest_call(since, until) for since, until in spans)
+            blocked = [plan_blocked, probe.find_longest_call(middle, ended)]
+        return _DocumentRun(len(body), min(seconds for seconds, _ in planned), applied, memory, *blocked)
+
+
+def _build_document(exported: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the exported workspace document with many more connections, surfaces (their groups) and queries."""
+    lookups = [f"line-{number}" for number in range(CONNECTIONS)]
+    connections = [
+        {"lookup": lookup, "name": f"Line {lookup}", "type": "CLOUD_EVENT_HUB", "source": {"devices": [f"{lookup}-*"]}}
+        for lookup in lookups
+    ]
+    groups = range(0, CONNECTIONS, CONNECTIONS_PER_SURFACE)
+    surfaces = [
+        {
+            "lookup": f"hall-{start}",
+            "name": f"Hall {start}",
+            "connections": lookups[start : start + CONNECTIONS_PER_SURFACE],
+        }
+        for start in groups
+    ]
+    rest = BODY_BYTES - len(json.dumps([connections, surfaces]))
+    queries = [
+        {
+            "lookup": f"count-{number}",
+            "name": f"Count {number}",
+            "surface": f"hall-{number % len(groups) * CONNECTIONS_PER_SURFACE}",
+            "parameters": [{"name": "device", "type": "string", "default": ""}],
+            "kql": _build_query(number, rest // QUERIES),
+        }
+        for number in range(QUERIES)
+    ]
+    added: dict[str, list[Any]] = {"connections": [*connections], "surfaces": [*surfaces], "warmQueries": [*queries]}
+    return {**exported, **{section: [*exported[section], *items] for section, items in added.items()}}
+
+
+def _build_query(number: int, size: int) -> str:
+    text = "Telemetry\n| where isempty(device) or DeviceId == device\n| summarize n = count()\n"
+    text += f"| extend number = {number}\n"
+    return text + _FILLER * ((size - 250) // len(_FILLER))
+
+
+def _send_timed_request(
+    running: RunningService, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> tuple[float, dict[str, Any]]:
+    started = time.perf_counter()
+    reply = _send_request(running, method, path, headers, body)
+    return time.perf_counter() - started, reply
+
+
+def _send_request(
+    running: RunningService, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
+) -> dict[str, Any]:
+    url = running.url + path
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", **headers}, method=method)  # noqa: S310  our own
+    with urllib.request.urlopen(request, timeout=240) as reply:  # noqa: S310  our own
+        value: dict[str, Any] = json.load(reply)
+    return value

@@ -1,0 +1,108 @@
+"""Results of named tests: runs pytest and reads its report in the JUnit format."""
+
+import ast
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from scripts.validation.clauses import TestName
+
+_REASON_LENGTH: Final = 300
+
+
+class Outcome(StrEnum):
+    """Outcome of a test; a test counts as passed only if all of its cases passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of a test function.
+
+    Attributes:
+        outcome: outcome of all cases of the test together.
+        cases: number of cases that ran; a test with parameters has several.
+        seconds: duration of all cases in seconds.
+        reason: why the test failed or did not run; empty if it passed.
+    """
+
+    outcome: Outcome
+    cases: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+
+def run_tests(root: Path, names: Iterable[TestName], report: Path, workers: int) -> int:
+    """Run tests with pytest and return its exit code.
+
+    Args:
+        root: folder of the project.
+        names: tests to run.
+        report: file for the results, in the JUnit format.
+        workers: number of processes that run tests.
+    """
+    options = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", f"--junit-xml={report}"]
+    command = [sys.executable, "-m", "pytest", *options, *(str(name) for name in names)]
+    return subprocess.run(command, cwd=root, check=False).returncode  # noqa: S603  names from our own page
+
+
+def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, Result]:
+    """Read the result of each named test; a test without any case in the report did not run.
+
+    Args:
+        report: results in the JUnit format; a missing or damaged file has no result of any test.
+        names: tests whose results are read.
+    """
+    found: dict[tuple[str, str], list[ET.Element]] = {}
+    for case in _read_cases(report):
+        function = case.get("name", "").partition("[")[0]
+        found.setdefault((case.get("classname", ""), function), []).append(case)
+    return {name: _summarise(found.get((_to_module(name.path), name.function), [])) for name in names}
+
+
+def _read_cases(report: Path) -> list[ET.Element]:
+    try:
+        return list(ET.parse(report).iter("testcase"))  # noqa: S314  the file is written by our own pytest
+    except (OSError, ET.ParseError):
+        return []
+
+
+def _to_module(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def _summarise(cases: list[ET.Element]) -> Result:
+    if not cases:
+        return Result(Outcome.NOT_RUN, reason="The test is not in the results of pytest.")
+    seconds = sum(float(case.get("time", "0")) for case in cases)
+    failed = [each for case in cases for tag in ("failure", "error") for each in case.findall(tag)]
+    if failed:
+        return Result(Outcome.FAILED, len(cases), seconds, _read_reason(failed[0]))
+    skipped = [each for case in cases for each in case.findall("skipped")]
+    if skipped:
+        return Result(Outcome.NOT_RUN, len(cases) - len(skipped), seconds, _read_reason(skipped[0]))
+    return Result(Outcome.PASSED, len(cases), seconds)
+
+
+def _read_reason(element: ET.Element) -> str:
+    return (element.get("message") or element.text or "no reason given").strip()[:_REASON_LENGTH]
+
+
+def read_rule(root: Path, name: TestName) -> str:
+    """Return the docstring of a test, which states the rule that it checks; empty if the test does not exist."""
+    try:
+        tree = ast.parse((root / name.path).read_text(encoding="utf-8"))
+    except OSError:
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name.function:
+            return " ".join((ast.get_docstring(node) or "").split())
+    return ""

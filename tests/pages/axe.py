@@ -1,0 +1,28 @@
+"""Accessibility findings of axe-core in a browser page."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from playwright.sync_api import Page
+
+from tests.service.local_service import ROOT
+
+AXE: Final = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+
+_SERIOUS: Final = """async ([rules, others]) => (await axe.run({include: [["html"]], exclude: [others]}, {
+    resultTypes: ["violations"], ...(rules && {runOnly: {type: "rule", values: rules}})
+  })).violations
+  .filter((rule) => ["serious", "critical"].includes(rule.impact))
+  .flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary}`))"""
+
+
+def find_barriers(page: Page, rules: Sequence[str] | None = None, others: str = "#third-party") -> list[str]:
+    """Return axe's serious and critical findings on a page, which must contain axe.
+
+    Args:
+        page: the page to check.
+        rules: the rules to check; None for all.
+        others: selector of an element that third-party code renders, which is not checked.
+    """
+    found: list[str] = page.evaluate(_SERIOUS, [rules, others])
+    return found

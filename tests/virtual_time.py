@@ -1,0 +1,44 @@
+"""Clock that tests move."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from shared.runtime import Runtime
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class VirtualTime:
+    """Wall clock and monotonic clock that move only when a test moves them; code that sleeps waits for the test.
+
+    Args:
+        start: current time at the start.
+
+    Attributes:
+        now: current time.
+        runtime: runtime with these clocks, for the code that is tested.
+    """
+
+    def __init__(self, start: datetime = START) -> None:
+        self.now = start
+        self._start = start
+        self._sleepers: list[tuple[datetime, asyncio.Future[None]]] = []
+        self.runtime = Runtime(now=lambda: self.now, monotonic=lambda: self.seconds, sleep=self._sleep)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start; small, because a large number has no exact microseconds as a float."""
+        return (self.now - self._start).total_seconds()
+
+    def advance(self, seconds: float) -> None:
+        """Move the clocks forwards and wake the code whose sleep ends."""
+        self.now += timedelta(seconds=seconds)
+        for sleeper in [each for each in self._sleepers if each[0] <= self.now]:
+            self._sleepers.remove(sleeper)
+            if not sleeper[1].done():
+                sleeper[1].set_result(None)
+
+    async def _sleep(self, seconds: float) -> None:
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self.now + timedelta(seconds=seconds), woken))
+        await woken

@@ -130,7 +130,12 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
     """Yield a service whose console uses the stand-in."""
     folder = tmp_path_factory.mktemp("console-entra")
     ann = {"id": "ann@plant.example", "name": "Ann", "role": "Viewer", "oid": MEMBER}
-    document = {"workspace": {"id": "plant-e", "name": "Plant E"}, "policies": {"provenance": {}}, "team": [ann]}
+    document = {
+        "workspace": {"id": "plant-e", "name": "Plant E"},
+        "tier": "pro",
+        "policies": {"provenance": {}},
+        "team": [ann],
+    }
     (folder / "workspace.yaml").write_text(json.dumps(document))
     environment = {
         "ENTRA_TENANT_ID": TENANT,

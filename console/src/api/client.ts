@@ -1,4 +1,5 @@
 import { readJson } from "./body.ts";
+import { Places } from "./places.ts";
 import { ApiError, createUnreachableError, isAbort, readProblem } from "./problem.ts";
 import { recordUsage } from "./usage.ts";
 
@@ -32,6 +33,7 @@ export interface Caller {
 
 const MAX_WAIT_SECONDS = 5;
 const MAX_TRIES = 3;
+const MAX_TOGETHER = 3;
 
 /** Formats a path with percent-encoded values: formatPath`/oi-api/downloads/${id}`. */
 export function formatPath(texts: TemplateStringsArray, ...values: (string | number)[]): string {
@@ -41,6 +43,7 @@ export function formatPath(texts: TemplateStringsArray, ...values: (string | num
 /** Client of the service's public API on this origin, with the session's token. A body is sent as JSON, a Blob as it is. */
 export class Client {
   readonly #caller: Caller;
+  readonly #places = new Places(MAX_TOGETHER);
 
   constructor(caller: Caller) {
     this.#caller = caller;
@@ -130,7 +133,7 @@ export class Client {
       init.signal = options.signal;
     }
     try {
-      const reply = await fetch(target, init);
+      const reply = await this.#places.run(() => fetch(target, init), options.signal);
       recordUsage(reply.headers);
       return reply;
     } catch (error) {

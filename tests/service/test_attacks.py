@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from tests.docs.test_readme import test_the_tour_is_true as run_tour
@@ -155,20 +155,31 @@ def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]
 
 
 async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
-    """Open live streams without a pause and close none."""
-    granted = []
+    """Open live streams without a pause, read them and close none; status 101 counts those open at the same time.
+
+    A client that does not read is disconnected, and could then open another stream.
+    """
+    streams = set[ClientConnection]()
+    readers = set[asyncio.Task[None]]()
+
+    async def read(stream: ClientConnection) -> None:
+        streams.add(stream)
+        statuses[101] = max(statuses[101], len(streams))
+        async for _ in stream:
+            pass
+        streams.discard(stream)
 
     async def open_one() -> None:
         try:
-            granted.append(await connect(url, additional_headers=headers, proxy=None))
-            statuses[101] += 1
+            readers.add(asyncio.create_task(read(await connect(url, additional_headers=headers, proxy=None))))
         except (WebSocketException, OSError) as error:
             response = getattr(error, "response", None)
             statuses[0 if response is None else response.status_code] += 1
 
     while not stop.is_set():
         await asyncio.gather(*(open_one() for _ in range(20)))
-    await asyncio.gather(*(client.close() for client in granted))
+    await asyncio.gather(*(stream.close() for stream in streams))
+    await asyncio.gather(*readers, return_exceptions=True)
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:

@@ -7,7 +7,8 @@ with Microsoft's emulator. An unsupported request is rejected with a message tha
 from emulators.cosmos.account import AccountOptions, Consistency
 from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
 from emulators.cosmos.request_log import LoggedRequest, RequestLog
-from emulators.cosmos.server import DEFAULT_KEY, CosmosServer
+from emulators.cosmos.server import CosmosServer
+from emulators.cosmos.service import DEFAULT_KEY, CosmosService
 from emulators.cosmos.wire import CosmosRequest
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Consistency",
     "CosmosRequest",
     "CosmosServer",
+    "CosmosService",
     "FaultInjector",
     "FaultKind",
     "InjectedFault",

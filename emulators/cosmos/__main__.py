@@ -7,7 +7,8 @@ import threading
 
 from emulators.cosmos.account import AccountOptions, Consistency
 from emulators.cosmos.faults import build_random_faults, build_random_read_faults
-from emulators.cosmos.server import DEFAULT_KEY, CosmosServer
+from emulators.cosmos.server import CosmosServer
+from emulators.cosmos.service import DEFAULT_KEY
 
 READS = ("query", "read_item")
 
@@ -20,7 +21,7 @@ def main() -> None:
         signal.signal(number, lambda *_: stopped.set())
     server = CosmosServer(
         key=options.key,
-        options=AccountOptions(consistency=options.consistency),
+        options=AccountOptions(consistency=options.consistency, request_units=options.request_units),
         physical_partitions=options.physical_partitions,
         latency=options.latency_ms / 1000,
         port=options.port,
@@ -51,6 +52,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--consistency", type=Consistency, default=Consistency.BOUNDED_STALENESS)
     parser.add_argument("--physical-partitions", type=int, default=1)
     parser.add_argument("--latency-ms", type=float, default=0.0, help="delay of every request")
+    parser.add_argument("--request-units", type=float, help="request units per second of each container")
     parser.add_argument("--chaos", type=float, default=0.0, help="probability of a random fault for each request")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random faults")
     parser.add_argument("--operations", nargs="*", default=["batch"], help="operations with --chaos")

@@ -40,6 +40,7 @@ class AccountOptions:
         write_regions: Names of the regions that accept writes; the URLs of all regions point to this server.
         read_regions: Names of the regions that accept reads; the URLs of all regions point to this server.
         multiple_write_locations: True if the account reports that clients may write to several regions.
+        request_units: Request units per second that each container accepts; None for no limit.
         bearer: Whether requests for data may use Entra tokens; `deny` rejects them with status 403, sub-status 5300.
     """
 
@@ -47,6 +48,7 @@ class AccountOptions:
     write_regions: tuple[str, ...] = ("West Europe",)
     read_regions: tuple[str, ...] = ("West Europe",)
     multiple_write_locations: bool = False
+    request_units: float | None = None
     bearer: Literal["accept", "deny"] = "accept"
 
     def check_consistency(self, request: CosmosRequest) -> None:

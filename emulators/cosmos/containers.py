@@ -3,7 +3,7 @@
 import base64
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -130,10 +130,14 @@ class CosmosContainer:
     Args:
         properties: The definition of the container, with `id`, `_rid` (resource id) and `partitionKey`.
         physical_partitions: The number of physical partitions.
+        clock: Returns the current time in seconds since 1970.
     """
 
-    def __init__(self, properties: dict[str, Any], physical_partitions: int) -> None:
+    def __init__(
+        self, properties: dict[str, Any], physical_partitions: int, clock: Callable[[], float] = time.time
+    ) -> None:
         self.properties = properties
+        self.clock = clock
         self.rid = str(properties["_rid"])
         self.paths: list[str] = properties["partitionKey"]["paths"]
         self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split_hash_range(physical_partitions))]
@@ -143,6 +147,7 @@ class CosmosContainer:
         self._partitions: dict[PartitionKey, dict[str, CosmosItem]] = {}
         self._items_by_key: dict[PartitionKey, ItemList] = {}
         self._created = 0
+        self._versions = 0
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
     def find_range(self, epk: str) -> PhysicalRange:
@@ -166,6 +171,11 @@ class CosmosContainer:
         self._created += 1
         return self._created
 
+    def create_etag(self) -> str:
+        """Return a new ETag for an item, including the quotes; no two items or versions have the same."""
+        self._versions += 1
+        return f'"{self._versions:08x}-0000-0000-0000-{self.lsn:012x}"'
+
     def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
         """Apply the changes of a transaction: new items by partition key and id; None removes an item."""
         if changes:
@@ -188,7 +198,7 @@ class CosmosContainer:
 
         The Azure service hides expired items immediately and removes them later.
         """
-        now_seconds = time.time()
+        now_seconds = self.clock()
         while self._expirations and self._expirations[0][0] <= now_seconds:
             _, _, key, item_id, etag = heappop(self._expirations)
             item = self.find(key, item_id)
@@ -248,7 +258,7 @@ class Transaction:
             "_self": f"{self.container.properties['_self']}docs/{rid}/",
             "_etag": etag,
             "_attachments": "attachments/",
-            "_ts": int(time.time()),
+            "_ts": int(self.container.clock()),
         }
         text = orjson.dumps(stored)
         if len(text) > MAX_BYTES:

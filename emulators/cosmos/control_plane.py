@@ -6,6 +6,7 @@ As in Azure, the control plane is separate from the data plane, which reads and 
 import copy
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -16,7 +17,6 @@ from emulators.cosmos.items import check_id
 from emulators.cosmos.sql_statement import parse_statement
 from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported_error
 
-_ids = count(1)
 _NOT_IMPLEMENTED = ("analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
 _MAX_LEVELS = 3
 
@@ -34,10 +34,13 @@ class ControlPlane:
 
     Args:
         physical_partitions: The number of physical partitions of each new container.
+        clock: Returns the current time in seconds since 1970.
     """
 
-    def __init__(self, physical_partitions: int) -> None:
+    def __init__(self, physical_partitions: int, clock: Callable[[], float] = time.time) -> None:
         self._physical_partitions = physical_partitions
+        self._clock = clock
+        self._ids = count(1)
         self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
@@ -72,9 +75,14 @@ class ControlPlane:
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that the request's body defines."""
         name = _validate_new_name(request.json, self._databases)
-        rid = encode_rid(next(_ids).to_bytes(4, "little"))
+        rid = encode_rid(next(self._ids).to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
-        properties = {"id": name, **_build_system_properties(rid, self_link), "_colls": "colls/", "_users": "users/"}
+        properties = {
+            "id": name,
+            **self._build_system_properties(rid, self_link),
+            "_colls": "colls/",
+            "_users": "users/",
+        }
         self._databases[name] = CosmosDatabase(properties)
         self._store_offer(request, rid, self_link)
         return _build_resource_reply(201, properties)
@@ -100,7 +108,7 @@ class ControlPlane:
         body = request.json
         name = _validate_new_name(body, database.containers)
         _check_definition(body)
-        rid_bytes = (next(_ids) | 1 << 31).to_bytes(4, "big")
+        rid_bytes = (next(self._ids) | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
         rid = encode_rid(decode_rid(database_rid) + rid_bytes)
         self_link = f"dbs/{database_rid}/colls/{rid}/"
@@ -109,10 +117,10 @@ class ControlPlane:
             "conflictResolutionPolicy": {"mode": "LastWriterWins", "conflictResolutionPath": "/_ts"},
             "geospatialConfig": {"type": "Geography"},
             **body,
-            **_build_system_properties(rid, self_link),
+            **self._build_system_properties(rid, self_link),
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
-        database.containers[name] = CosmosContainer(properties, self._physical_partitions)
+        database.containers[name] = CosmosContainer(properties, self._physical_partitions, self._clock)
         self._store_offer(request, rid, self_link)
         return _build_resource_reply(201, properties)
 
@@ -129,7 +137,7 @@ class ControlPlane:
         if body.get("id") != container.properties["id"] or body["partitionKey"]["paths"] != container.paths:
             raise CosmosError(400, "Neither the id nor the partition key of a container can be changed.")
         policy = body.get("indexingPolicy", DEFAULT_POLICY)
-        container.properties |= {"indexingPolicy": policy, "_etag": _create_etag(), "_ts": int(time.time())}
+        container.properties |= {"indexingPolicy": policy, "_etag": _create_etag(), "_ts": int(self._clock())}
         return _build_resource_reply(200, container.properties)
 
     def delete_container(self, request: CosmosRequest) -> CosmosReply:
@@ -152,7 +160,7 @@ class ControlPlane:
             return CosmosReply(304, headers={"etag": etag})
         ranges = [
             {
-                **_build_system_properties(
+                **self._build_system_properties(
                     f"{container.rid}-{part.id}", f"{container.properties['_self']}pkranges/{part.id}/"
                 ),
                 "id": part.id,
@@ -184,16 +192,19 @@ class ControlPlane:
         throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
-        offer_rid = f"o{next(_ids):05d}"
+        offer_rid = f"o{next(self._ids):05d}"
         self._offers[offer_rid] = {
             "id": offer_rid,
-            **_build_system_properties(offer_rid, f"offers/{offer_rid}/"),
+            **self._build_system_properties(offer_rid, f"offers/{offer_rid}/"),
             "offerVersion": "V2",
             "offerType": "Invalid",
             "content": {"offerThroughput": int(throughput), "offerIsRUPerMinuteThroughputEnabled": False},
             "resource": self_link,
             "offerResourceId": rid,
         }
+
+    def _build_system_properties(self, rid: str, self_link: str) -> dict[str, Any]:
+        return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(self._clock())}
 
 
 def _validate_new_name(body: Any, existing: dict[str, Any]) -> str:
@@ -230,10 +241,6 @@ def _check_unique_keys(policy: Any) -> None:
     keys = (policy or {}).get("uniqueKeys") or []
     if not all(isinstance(key, dict) and key.get("paths") for key in keys):
         raise CosmosError(400, "Each unique key must have at least one path.")
-
-
-def _build_system_properties(rid: str, self_link: str) -> dict[str, Any]:
-    return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(time.time())}
 
 
 def _create_etag() -> str:

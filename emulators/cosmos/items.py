@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from emulators.cosmos.containers import CosmosContainer, CosmosItem, Transaction
@@ -13,7 +12,6 @@ from emulators.cosmos.wire import CosmosError
 
 _MAX_ID_BYTES = 1023
 MAX_BATCH_OPERATIONS = 100
-_versions = count(1)
 _MAX_OPERATIONS = 10
 
 
@@ -151,8 +149,7 @@ def check_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> 
 def _store_document(
     status: int, transaction: Transaction, document: dict[str, Any], key: PartitionKey, old: CosmosItem | None
 ) -> ItemResult:
-    etag = f'"{next(_versions):08x}-0000-0000-0000-{transaction.container.lsn:012x}"'
-    item = transaction.store(document, key, old, etag)
+    item = transaction.store(document, key, old, transaction.container.create_etag())
     return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if old is None else 2.0))
 
 

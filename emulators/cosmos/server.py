@@ -1,13 +1,11 @@
 """Cosmos DB test server: an ASGI application, and an HTTP server that runs in a thread of the tests."""
 
 import asyncio
-import base64
 import socket
 import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from email.utils import formatdate
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote
@@ -15,29 +13,17 @@ from urllib.parse import unquote
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from emulators.cosmos import data_plane
-from emulators.cosmos.account import AccountOptions, authenticate
-from emulators.cosmos.control_plane import ControlPlane
+from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
 from emulators.cosmos.request_log import RequestLog
-from emulators.cosmos.wire import (
-    ITEM_WRITES,
-    MAX_BYTES,
-    CosmosError,
-    CosmosReply,
-    CosmosRequest,
-    classify_request,
-    unsupported_error,
-)
+from emulators.cosmos.service import DEFAULT_KEY, CosmosService, build_injected_error
+from emulators.cosmos.wire import MAX_BYTES, CosmosReply, CosmosRequest, classify_request
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 type Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _DROPS = (FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT)
-DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
-"""Default master key, valid only for test servers."""
-
 _START_SECONDS = 10.0
 
 
@@ -45,39 +31,32 @@ class CosmosApp:
     """Simulated Cosmos DB account as an ASGI application.
 
     Args:
-        key: The master key of the account, in Base64.
-        options: Consistency, regions and authentication of the account.
-        physical_partitions: The number of physical partitions of each container.
+        service: The account that executes the requests.
         latency: Seconds to wait before each request is executed.
     """
 
-    def __init__(self, key: str, options: AccountOptions, physical_partitions: int, latency: float) -> None:
-        self.endpoint = ""
+    def __init__(self, service: CosmosService, latency: float) -> None:
+        self.service = service
         self.latency = latency
         self.faults = FaultInjector()
         self.requests = RequestLog()
-        self._key = key
-        self._options = options
-        self._control = ControlPlane(physical_partitions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
-        request, oversized = await _read_request(scope, receive)
+        request = await _read_request(scope, receive)
         started = time.perf_counter()
         fault = self.faults.select_fault(request)
-        reply = await self._build_reply(request, fault, oversized=oversized)
+        reply = await self._build_reply(request, fault)
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
             _drop_connection(scope, reset=bool(fault and fault.reset))
             return
-        reply.headers |= self._build_common_headers(request, started)
+        reply.headers["x-ms-request-duration-ms"] = f"{(time.perf_counter() - started) * 1000:.3f}"
         substatus = int(reply.headers.get("x-ms-substatus", "0"))
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
         await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _build_reply(
-        self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool
-    ) -> CosmosReply | None:
+    async def _build_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
         """Execute a request with an injected fault, if any; return the reply, or None to drop the connection."""
         if self.latency:
             await asyncio.sleep(self.latency)
@@ -85,98 +64,30 @@ class CosmosApp:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is FaultKind.DROP_BEFORE_COMMIT:
             return None
-        try:
-            authenticate(request, self._key, self._options)
-            reply = self._build_injected_reply(request, fault) or self._execute_request(
-                request, fault, oversized=oversized
-            )
-        except CosmosError as refusal:
-            reply = refusal.build_reply()
+        reply = self.service.execute(request, fault)
         if fault is not None and fault.kind is FaultKind.DELAY_AFTER_COMMIT:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is FaultKind.DROP_AFTER_COMMIT:
             return None
         if fault is not None and fault.kind is FaultKind.STATUS_AFTER_COMMIT:
-            return _build_injected_error(fault).build_reply()
+            return build_injected_error(fault).build_reply()
         return reply
 
-    def _build_injected_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
-        """Return the error reply of a fault that replaces the execution of the request; None for any other fault."""
-        if fault is None:
-            return None
-        if fault.kind is FaultKind.STATUS:
-            return _build_injected_error(fault).build_reply()
-        if fault.kind is FaultKind.BATCH_STATUS:
-            return data_plane.build_failed_batch_reply(request, _build_injected_error(fault))
-        return None
 
-    def _execute_request(self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool) -> CosmosReply:
-        """Execute a request and return the reply; the function is synchronous, so that each request is atomic."""
-        if oversized:
-            raise CosmosError(413, "Request size is too large")
-        self._options.check_consistency(request)
-        operation = request.operation
-        if operation == "read_account":
-            return CosmosReply(200, self._options.build_document(self.endpoint))
-        if operation == "query_plan":
-            return data_plane.build_plan_reply(request)
-        if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):
-            return self._execute_on_container(request, fault)
-        if operation == "list_offers":
-            return self._control.query_offers(request)
-        method = getattr(self._control, operation.replace("query_d", "list_d").replace("query_c", "list_c"), None)
-        if operation == "unknown" or method is None:
-            raise unsupported_error(f"{request.method} /{'/'.join(request.segments)}")
-        reply: CosmosReply = method(request)
-        return reply
-
-    def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
-        container = self._control.find_container(request)
-        if request.operation == "batch":
-            reply = data_plane.execute_batch_request(container, request)
-        elif request.operation in ("query", "read_feed"):
-            partial = fault.page_size if fault and fault.kind is FaultKind.PARTIAL_PAGE else None
-            reply = data_plane.execute_query(container, request, partial)
-        else:
-            reply = data_plane.execute_item_operation(container, request)
-        range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or "0"
-        link = "/".join(request.segments[:4])
-        reply.headers |= {
-            "x-ms-session-token": f"{range_id}:0#{container.lsn}",
-            "x-ms-alt-content-path": link,
-            "x-ms-content-path": container.rid,
-            "lsn": str(container.lsn),
-        }
-        return reply
-
-    def _build_common_headers(self, request: CosmosRequest, started: float) -> dict[str, str]:
-        return {
-            "content-type": "application/json",
-            "date": formatdate(usegmt=True),
-            "x-ms-activity-id": request.read_header("x-ms-activity-id"),
-            "x-ms-gatewayversion": "version=cosmos-test-server",
-            "x-ms-request-duration-ms": f"{(time.perf_counter() - started) * 1000:.3f}",
-        }
-
-
-def _build_injected_error(fault: InjectedFault) -> CosmosError:
-    return CosmosError(fault.status, f"A test injected this error: {fault.kind}", fault.substatus, fault.retry_after_ms)
-
-
-async def _read_request(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
-    """Receive a request; return the request, and True if its body exceeds the size limit."""
+async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
+    """Receive a request and return it; a body above the size limit is cut after one byte more."""
     raw: bytes = scope["raw_path"]
     segments = tuple(unquote(part) for part in raw.decode().split("/") if part)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     parts, size, more = [], 0, True
     while more:
         message = await receive()
-        part: bytes = message.get("body", b"")
+        part: bytes = message.get("body", b"")[: MAX_BYTES + 1 - size]
         size += len(part)
-        parts.append(part if size <= MAX_BYTES else b"")
+        parts.append(part)
         more = message.get("more_body", False)
     operation = classify_request(scope["method"], segments, headers)
-    return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation), size > MAX_BYTES
+    return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation)
 
 
 async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
@@ -237,11 +148,12 @@ class CosmosServer:
 
     Args:
         key: The master key of the account, in Base64.
-        options: Consistency, regions and authentication of the account; None for the defaults.
+        options: Consistency, regions, throughput and authentication of the account; None for the defaults.
         physical_partitions: The number of physical partitions of each container.
         latency: Seconds to wait before each request is executed.
         port: The port to listen on; 0 for any free port.
         certificate: Paths of a TLS certificate and its key in PEM; None to serve HTTP.
+        clock: Returns the current time in seconds since 1970.
     """
 
     def __init__(
@@ -253,9 +165,11 @@ class CosmosServer:
         latency: float = 0.0,
         port: int = 0,
         certificate: tuple[str, str] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.key = key
-        self.app = CosmosApp(key, options or AccountOptions(), physical_partitions, latency)
+        service = CosmosService(key=key, options=options, physical_partitions=physical_partitions, clock=clock)
+        self.app = CosmosApp(service, latency)
         self._port = port
         self._certificate = certificate
         self._thread: threading.Thread | None = None
@@ -264,7 +178,7 @@ class CosmosServer:
     @property
     def endpoint(self) -> str:
         """URL of the server; valid after the server has started."""
-        return self.app.endpoint
+        return self.app.service.endpoint
 
     @property
     def faults(self) -> FaultInjector:
@@ -286,7 +200,7 @@ class CosmosServer:
         # A restarted server has the same port and data.
         self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
-        self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
+        self.app.service.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
         server = _CosmosHttpServer(self._build_config())
         self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)

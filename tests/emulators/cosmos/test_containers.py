@@ -1,12 +1,13 @@
 """Databases, containers and throughput through the SDK."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from azure.cosmos import PartitionKey
-from azure.cosmos.aio import CosmosClient, DatabaseProxy
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
+
+from emulators.cosmos import CosmosServer
 
 POLICY: Any = {  # the SDK annotates policies as dict[str, str]
     "indexingMode": "consistent",
@@ -77,11 +78,16 @@ async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> 
         await database.create_container("records", PartitionKey("/pk"), computed_properties=computed)
 
 
-async def test_items_expire(database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_items_expire() -> None:
     """An item expires after its own time to live, else the container's; -1 means never."""
     ticks = [1_000_000.0]
-    monkeypatch.setattr("emulators.cosmos.containers.time", SimpleNamespace(time=lambda: ticks[0]))
-    container = await database.create_container("records", PartitionKey("/pk"), default_ttl=100)
+    async with CosmosServer(clock=lambda: ticks[0]) as server, CosmosClient(server.endpoint, server.key) as client:
+        database = await client.create_database("plant")
+        container = await database.create_container("records", PartitionKey("/pk"), default_ttl=100)
+        await _check_expiry(container, ticks)
+
+
+async def _check_expiry(container: ContainerProxy, ticks: list[float]) -> None:
     for item_id, own in (("default", {}), ("short", {"ttl": 10}), ("never", {"ttl": -1}), ("renewed", {"ttl": 10})):
         await container.create_item({"id": item_id, "pk": "a", **own})
     found: list[str] = []

@@ -23,7 +23,7 @@ def _store(kind: str, address: str) -> ChainStore:
         from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415  one adapter a process
 
         return SqliteChainStore(Path(address))
-    from emulators.cosmos.server import DEFAULT_KEY  # noqa: PLC0415
+    from emulators.cosmos.service import DEFAULT_KEY  # noqa: PLC0415
     from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
     from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
     from tests.unit.shared.backends.azure.cosmos_stores import DATABASE  # noqa: PLC0415

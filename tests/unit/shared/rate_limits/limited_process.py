@@ -38,7 +38,7 @@ def _store(kind: str, address: str) -> LeaseStore:
         from shared.backends.embedded.sqlite import SqliteDatabase  # noqa: PLC0415
 
         return SqliteLeaseStore(SqliteDatabase(Path(address), SCHEMA))
-    from emulators.cosmos.server import DEFAULT_KEY  # noqa: PLC0415
+    from emulators.cosmos.service import DEFAULT_KEY  # noqa: PLC0415
     from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
     from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore  # noqa: PLC0415
     from tests.adapters.cosmos import DATABASE  # noqa: PLC0415

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from azure.cosmos.aio import CosmosClient
 
-from emulators.cosmos.server import DEFAULT_KEY
+from emulators.cosmos.service import DEFAULT_KEY
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers

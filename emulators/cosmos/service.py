@@ -1,0 +1,131 @@
+"""Simulated Cosmos DB account without HTTP connections: executes parsed requests and returns their replies."""
+
+import base64
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+
+from emulators.cosmos import data_plane
+from emulators.cosmos.account import AccountOptions, authenticate
+from emulators.cosmos.control_plane import ControlPlane
+from emulators.cosmos.faults import FaultKind, InjectedFault
+from emulators.cosmos.throughput import ThroughputBudget
+from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, CosmosError, CosmosReply, CosmosRequest, unsupported_error
+
+DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
+"""Default master key, valid only for test servers."""
+
+
+class CosmosService:
+    """Simulated Cosmos DB account.
+
+    Args:
+        key: The master key of the account, in Base64.
+        options: Consistency, regions, throughput and authentication of the account.
+        physical_partitions: The number of physical partitions of each container.
+        clock: Returns the current time in seconds since 1970. Only the check of signatures uses the real time, because
+            clients sign the real time.
+
+    Attributes:
+        endpoint: The URL of the account, which its properties state for every region.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: str = DEFAULT_KEY,
+        options: AccountOptions | None = None,
+        physical_partitions: int = 1,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.endpoint = ""
+        self._key = key
+        self._options = options or AccountOptions()
+        self._clock = clock
+        self._control = ControlPlane(physical_partitions, clock)
+        self._budgets: dict[str, ThroughputBudget] = {}
+
+    def execute(self, request: CosmosRequest, fault: InjectedFault | None = None) -> CosmosReply:
+        """Execute a request and return the reply; the method is synchronous, so that each request is atomic.
+
+        Args:
+            request: The request; a body above the size limit is rejected.
+            fault: A fault that replaces the execution by an error, or shortens a page; None or other kinds change
+                nothing.
+        """
+        try:
+            authenticate(request, self._key, self._options)
+            reply = _build_injected_reply(request, fault) or self._execute_operation(request, fault)
+        except CosmosError as refusal:
+            reply = refusal.build_reply()
+        reply.headers |= {
+            "content-type": "application/json",
+            "date": formatdate(self._clock(), usegmt=True),
+            "x-ms-activity-id": request.read_header("x-ms-activity-id"),
+            "x-ms-gatewayversion": "version=cosmos-test-server",
+        }
+        return reply
+
+    def _execute_operation(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
+        if len(request.body) > MAX_BYTES:
+            raise CosmosError(413, "Request size is too large")
+        self._options.check_consistency(request)
+        operation = request.operation
+        if operation == "read_account":
+            return CosmosReply(200, self._options.build_document(self.endpoint))
+        if operation == "query_plan":
+            return data_plane.build_plan_reply(request)
+        if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):
+            return self._execute_on_container(request, fault)
+        if operation == "list_offers":
+            return self._control.query_offers(request)
+        method = getattr(self._control, operation.replace("query_d", "list_d").replace("query_c", "list_c"), None)
+        if operation == "unknown" or method is None:
+            raise unsupported_error(f"{request.method} /{'/'.join(request.segments)}")
+        reply: CosmosReply = method(request)
+        return reply
+
+    def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
+        container = self._control.find_container(request)
+        budget = self._find_budget(container.rid)
+        if budget is not None:
+            budget.check(self._clock())
+        if request.operation == "batch":
+            reply = data_plane.execute_batch_request(container, request)
+        elif request.operation in ("query", "read_feed"):
+            partial = fault.page_size if fault and fault.kind is FaultKind.PARTIAL_PAGE else None
+            reply = data_plane.execute_query(container, request, partial)
+        else:
+            reply = data_plane.execute_item_operation(container, request)
+        if budget is not None:
+            budget.spend(float(reply.headers.get("x-ms-request-charge", "0")))
+        range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or "0"
+        link = "/".join(request.segments[:4])
+        reply.headers |= {
+            "x-ms-session-token": f"{range_id}:0#{container.lsn}",
+            "x-ms-alt-content-path": link,
+            "x-ms-content-path": container.rid,
+            "lsn": str(container.lsn),
+        }
+        return reply
+
+    def _find_budget(self, rid: str) -> ThroughputBudget | None:
+        if self._options.request_units is None:
+            return None
+        return self._budgets.setdefault(rid, ThroughputBudget(self._options.request_units))
+
+
+def build_injected_error(fault: InjectedFault) -> CosmosError:
+    """Return the error with which a fault replaces the reply to a request."""
+    return CosmosError(fault.status, f"A test injected this error: {fault.kind}", fault.substatus, fault.retry_after_ms)
+
+
+def _build_injected_reply(request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
+    """Return the error reply of a fault that replaces the execution of the request; None for any other fault."""
+    if fault is None:
+        return None
+    if fault.kind is FaultKind.STATUS:
+        return build_injected_error(fault).build_reply()
+    if fault.kind is FaultKind.BATCH_STATUS:
+        return data_plane.build_failed_batch_reply(request, build_injected_error(fault))
+    return None

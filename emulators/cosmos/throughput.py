@@ -1,0 +1,40 @@
+"""Throughput of a container: the request units that it accepts in each second."""
+
+from emulators.cosmos.wire import CosmosError
+
+
+class ThroughputBudget:
+    """Request units of one container, which become available again as time passes.
+
+    As in the Azure service, the charge of a request is known only after its execution. A request is therefore accepted
+    while the container has units left, and its charge may exceed them; later requests wait until this debt is paid.
+
+    Args:
+        units_per_second: The request units that become available in each second, which are also the most that a
+            container saves.
+    """
+
+    def __init__(self, units_per_second: float) -> None:
+        self._rate = units_per_second
+        self._used = 0.0
+        self._at: float | None = None
+
+    def check(self, now: float) -> None:
+        """Accept a request if the container has request units left.
+
+        Args:
+            now: The current time in seconds.
+
+        Raises:
+            CosmosError: 429 (sub-status 3200), with the time until the container accepts requests again.
+        """
+        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._at = now
+        self._used = max(0.0, self._used - passed * self._rate)
+        if self._used >= self._rate:
+            wait_ms = int((self._used - self._rate) / self._rate * 1000) + 1
+            raise CosmosError(429, "The request rate is too large. More request units may be needed.", 3200, wait_ms)
+
+    def spend(self, units: float) -> None:
+        """Subtract the charge of a request that was executed."""
+        self._used += units

@@ -1,0 +1,52 @@
+"""The request units that a container accepts per second."""
+
+import pytest
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import CosmosClient
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from emulators.cosmos import AccountOptions, CosmosServer
+from emulators.cosmos.throughput import ThroughputBudget
+from emulators.cosmos.wire import CosmosError
+
+
+def test_a_budget_rejects_requests_until_the_debt_is_paid() -> None:
+    """A budget accepts requests while units are left, then states the time until it accepts requests again."""
+    budget = ThroughputBudget(10)
+    budget.check(100.0)
+    budget.spend(25)
+    with pytest.raises(CosmosError) as refused:
+        budget.check(100.5)
+    assert (refused.value.status, refused.value.substatus, refused.value.retry_after_ms) == (429, 3200, 1001)
+    budget.check(101.501)
+
+
+def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
+    """An idle container does not save more units than those of one second."""
+    budget = ThroughputBudget(10)
+    budget.check(0.0)
+    budget.check(1000.0)
+    budget.spend(10)
+    with pytest.raises(CosmosError):
+        budget.check(1000.0)
+
+
+async def test_a_container_beyond_its_throughput_replies_429() -> None:
+    """A request beyond the throughput of its container is rejected with 429 and a time; other containers accept it."""
+    now = [1_000_000.0]
+    options = AccountOptions(request_units=5)
+    async with (
+        CosmosServer(options=options, clock=lambda: now[0]) as server,
+        CosmosClient(server.endpoint, server.key, retry_throttle_total=-1) as client,
+    ):
+        database = await client.create_database("plant")
+        busy = await database.create_container("busy", PartitionKey("/pk"))
+        idle = await database.create_container("idle", PartitionKey("/pk"))
+        await busy.create_item({"id": "1", "pk": "a"})
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            await busy.create_item({"id": "2", "pk": "a"})
+        assert refused.value.status_code == 429
+        assert refused.value.headers["x-ms-retry-after-ms"] == "1"
+        await idle.create_item({"id": "2", "pk": "a"})
+        now[0] += 0.001
+        await busy.create_item({"id": "2", "pk": "a"})

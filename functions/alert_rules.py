@@ -21,7 +21,7 @@ from functions.paging import CatalogPageQuery, select_page
 from functions.replies import alert_rules as replies
 from shared.alerts.models import RuleState
 from shared.alerts.rule_checks import find_query_errors
-from shared.alerts.rule_status import report_status
+from shared.alerts.rule_results import report_status
 from shared.alerts.service import Trial
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_alert_rule_not_found_error, find_item

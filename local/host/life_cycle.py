@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 from emulators.durable.extension import uses_durable_functions
 from local.errors import StartError
 from local.host import worker
-from local.host.cleanup import delete_hourly
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.kusto_process import KustoProcess
 from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_access_key
 from local.host.running_hosts import claim_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
-from local.host.timers import Timer, TimerStatusFile
+from local.host.timers import Timer, TimerStatusFile, delete_hourly
 from local.host.triggers import (
     HostJson,
     LocalDurableExtension,

@@ -1,8 +1,10 @@
-"""Timer functions of the local host: schedules, stored status, and a loop for each function."""
+"""Timer functions of the local host (schedules, status, a loop for each), and its own hourly deletion of data."""
 
 import asyncio
 import json
+import sqlite3
 import threading
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +17,9 @@ from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
 _LOGGER = get_logger("local.timers")
+_CLEANUP_LOGGER = get_logger("local.cleanup")
 _MONITORED = timedelta(minutes=1)
+_CLEANUP_SECONDS = 3600.0
 _MAX_SLEEP = 30.0
 """Maximum seconds between two checks of the clock; short, because the clock may change or the machine may sleep."""
 
@@ -153,3 +157,22 @@ class Timer:
                 "IsPastDue": past_due,
             }
         )
+
+
+async def delete_hourly(data: str, delete: Callable[[], Awaitable[int]], stopping: ShutdownSignal) -> None:
+    """Delete expired data now and then every hour until the host stops; failures are logged.
+
+    Args:
+        data: name of the data, for the log.
+        delete: deletes the expired data, and returns the number of deleted items.
+        stopping: signal that the host stops.
+    """
+    while not stopping.is_set():
+        try:
+            deleted = await delete()
+        except sqlite3.Error:
+            _CLEANUP_LOGGER.exception("expired data cannot be deleted", extra=fields(data=data))
+        else:
+            if deleted:
+                _CLEANUP_LOGGER.info("expired data is deleted", extra=fields(data=data, deleted=deleted))
+        await stopping.wait_for(_CLEANUP_SECONDS)

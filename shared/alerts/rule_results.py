@@ -1,11 +1,15 @@
-"""Computes the new state of an alert rule after an evaluation, a failed evaluation, or the end of the rule."""
+"""Computes the new state of an alert rule after an evaluation, a failed evaluation, or the end of the rule.
+
+Callers get the status of the rule, which is derived from this state.
+"""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from shared.alerts.conditions import AlertGroup
-from shared.alerts.models import Alert, AlertState, Mark, RuleState
+from shared.alerts.models import Alert, AlertState, Mark, RuleState, RuleStatus
 from shared.alerts.ports import RuleRecord
 from shared.alerts.state_machine import Transitions, advance_alerts, end_alert
 from shared.catalog.alert_rule_models import AlertRule, Severity
@@ -159,3 +163,36 @@ def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
         return alert
     resolved_at = max(at, alert.started_at)
     return alert.change(state=AlertState.RESOLVED, resolved_at=resolved_at, marks=(*alert.marks, Mark.RESOLVED))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatusReport:
+    """Result of a rule's newest evaluation.
+
+    Attributes:
+        status: state of the rule.
+        error: reason why the newest evaluation failed; else None.
+        evaluated_at: time of the newest evaluation; None before the first one.
+        due_at: time of the next evaluation; None for a disabled rule.
+    """
+
+    status: RuleStatus
+    error: str | None
+    evaluated_at: datetime | None
+    due_at: datetime | None
+
+
+def report_status(entry: CatalogEntry[AlertRule], state: RuleState | None) -> RuleStatusReport:
+    """Derive the status of an alert rule, for callers.
+
+    Args:
+        entry: alert rule with its creation time.
+        state: stored state of the rule; None before the first evaluation.
+    """
+    if state is None or not state.revision.startswith(build_revision(entry).partition("/")[0]):
+        return RuleStatusReport(RuleStatus.OK, None, None, entry.updated_at if entry.value.enabled else None)
+    if not entry.value.enabled:
+        return RuleStatusReport(RuleStatus.OK, None, state.evaluated_at, None)
+    # A changed rule is evaluated at once.
+    due_at = state.due_at if state.revision == build_revision(entry) else entry.updated_at
+    return RuleStatusReport(state.status, state.error, state.evaluated_at, due_at)

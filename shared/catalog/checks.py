@@ -11,7 +11,7 @@ from shared.catalog.problems import Path, format_path
 from shared.catalog.query_checks import check_api_paths, check_declared_parameters, check_query_names, check_query_text
 from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
-from shared.catalog.signal_checks import check_signals
+from shared.catalog.signal_models import check_signals
 from shared.catalog.simulator_models import (
     ChoiceVariable,
     ConstantVariable,

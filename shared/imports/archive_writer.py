@@ -1,4 +1,4 @@
-"""Storage of imported messages in the telemetry archive, and removal of messages that it already has."""
+"""Storage of imported messages in the telemetry archive without those that it already has, and their query table."""
 
 import asyncio
 import io
@@ -229,3 +229,24 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array]:
             column = messages.column("number" if name == "sequence" else name)
             columns.append(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     return columns
+
+
+def build_table_file(connection: str, surfaces: Sequence[str], messages: pa.Table) -> pa.Table:
+    """Convert imported messages to the columns of the KQL table ``Telemetry``; dynamic values are JSON texts.
+
+    Args:
+        connection: lookup (id in URLs) of the connection.
+        surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that contain the connection.
+        messages: messages with the columns ``step_rows.SCHEMA``.
+    """
+    count = messages.num_rows
+    return pa.table(
+        {
+            "Timestamp": messages.column("timestamp"),
+            "ConnectionLookup": pa.repeat(pa.scalar(connection, pa.string()), count),
+            "SurfaceLookups": pa.repeat(pa.scalar(orjson.dumps(list(surfaces)).decode(), pa.string()), count),
+            "DeviceId": messages.column("device_id"),
+            "MessageId": messages.column("message_id"),
+            "Payload": messages.column("payload"),
+        }
+    )

@@ -1,13 +1,18 @@
-"""Rows of one import step (a range of the uploaded file), converted to messages."""
+"""Rows of one import step (a range of the uploaded file): the messages, and the CSV file of rejected rows."""
 
-from collections.abc import Sequence
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from shared.cold_data.tables import to_microseconds
 from shared.imports.row_mapping import ImportedMessage
+from shared.text_formats.csv_cells import escape_formula
 
 SCHEMA = pa.schema(
     [
@@ -127,3 +132,26 @@ class RangeSource(Protocol):
     def read(self, start: int, size: int) -> bytes:
         """Return ``size`` bytes from the byte position ``start`` on; fewer at the end of the file."""
         ...
+
+
+MAX_LISTED: Final = 100_000
+"""Maximum number of rows in the file of rejected rows; further rejected rows are only counted."""
+MAX_RECORD_CHARACTERS: Final = 4_096
+"""Maximum number of characters of a row's text in the file; the rest is cut off."""
+_HEADER: Final = b"row,reason,record\r\n"
+
+
+def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
+    """Format rejected rows as CSV lines of the file, without the header."""
+    target = io.StringIO(newline="")
+    writer = csv.writer(target)
+    for row in rows:
+        writer.writerow((row.number, escape_formula(row.reason), escape_formula(row.record[:MAX_RECORD_CHARACTERS])))
+    return target.getvalue().encode("utf-8", "replace")
+
+
+def join_rejected_rows(parts: Sequence[bytes], path: Path) -> tuple[int, str]:
+    """Join CSV lines to the file of rejected rows; return its size in bytes and its SHA-256 in hexadecimal digits."""
+    content = b"".join((_HEADER, *parts))
+    path.write_bytes(content)
+    return len(content), hashlib.sha256(content).hexdigest()

@@ -27,14 +27,12 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.imports.archive_writer import HistoryArchive, ImportSource
+from shared.imports.archive_writer import HistoryArchive, ImportSource, build_table_file
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
-from shared.imports.rejected_rows import MAX_LISTED, format_rejected_rows, join_rejected_rows
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
-from shared.imports.step_rows import StepReader, StepRows
-from shared.imports.table_files import build_table_file
+from shared.imports.step_rows import MAX_LISTED, StepReader, StepRows, format_rejected_rows, join_rejected_rows
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.interpreter import release_unused_memory

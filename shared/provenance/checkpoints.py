@@ -14,7 +14,7 @@ from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_
 from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner, StoredCheckpoint
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, sequence_from_record_id
 from shared.provenance.head_checks import compute_latest_allowed_time
-from shared.provenance.note_keys import NoteKeys
+from shared.provenance.note_keys import NoteKeys, RootSignatures
 from shared.provenance.notes import (
     CheckpointContent,
     NoteError,
@@ -24,7 +24,6 @@ from shared.provenance.notes import (
 )
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Tip
-from shared.provenance.root_signatures import RootSignatures
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 

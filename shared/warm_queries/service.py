@@ -3,10 +3,11 @@
 Results are cached in memory, so that many dashboards with the same query cause one engine request.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
@@ -17,7 +18,6 @@ from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
-from shared.warm_queries.result_cache import ResultCache
 from shared.warm_queries.results import AD_HOC, QueryResult, to_column_values, to_row_objects
 from shared.warm_queries.time_ranges import (
     TimeRange,
@@ -26,6 +26,47 @@ from shared.warm_queries.time_ranges import (
     is_fixed_time_range,
     name_time_parameter,
 )
+
+MAX_RESULTS: Final = 512
+MAX_ROWS: Final = 200_000
+
+
+class ResultCache:
+    """Least recently used cache of query results.
+
+    The number of results and of rows is limited, and each result expires after its query's cache time.
+    """
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Hashable, QueryResult] = OrderedDict()
+        self._rows = 0
+
+    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
+        """Return the cached result with this key if it is at most ``max_age`` old, else None."""
+        result = self._results.get(key)
+        if result is None:
+            return None
+        if at - result.executed_at > max_age:
+            self._remove_result(key)
+            return None
+        self._results.move_to_end(key)
+        return result
+
+    def store(self, key: Hashable, result: QueryResult) -> None:
+        """Cache a result, and evict the least recently used results if a limit is exceeded."""
+        self._remove_result(key)
+        if result.row_count > MAX_ROWS:
+            return
+        self._results[key] = result
+        self._rows += result.row_count
+        while len(self._results) > MAX_RESULTS or self._rows > MAX_ROWS:
+            self._remove_result(next(iter(self._results)))
+
+    def _remove_result(self, key: Hashable) -> None:
+        result = self._results.pop(key, None)
+        if result is not None:
+            self._rows -= result.row_count
+
 
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"

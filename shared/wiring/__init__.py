@@ -17,14 +17,13 @@ from shared.wiring.cold_data import ColdDataServices
 from shared.wiring.data_stores import DataStoreServices
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.features import Features
-from shared.wiring.graphql import GraphQLServices
 from shared.wiring.idempotency import IdempotencyServices
 from shared.wiring.imports import ImportServices
 from shared.wiring.live_stream import LiveStreamServices
 from shared.wiring.oauth import OAuthServices
 from shared.wiring.outbound import OutboundServices
 from shared.wiring.provenance import ProvenanceServices
-from shared.wiring.queries import QueryServices
+from shared.wiring.queries import GraphQLServices, QueryServices
 from shared.wiring.rate_limits import RateLimitServices
 from shared.wiring.readiness import ReadinessProbes
 from shared.wiring.signatures import SignatureServices

@@ -1,14 +1,17 @@
-"""Services of warm queries (saved KQL queries), and the query engine."""
+"""Services of warm queries (saved KQL queries) and of GraphQL, and the query engine."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.runtime import Runtime
 from shared.settings import EMBEDDED_ENGINE
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.provenance import ProvenanceServices
+from shared.wiring.telemetry import TelemetryServices
 
 if TYPE_CHECKING:
+    from shared.graphql_api.service import GraphQLService
     from shared.warm_queries.columns import QueryColumns
     from shared.warm_queries.definitions import QueryDefinitions
     from shared.warm_queries.ports import QueryEngine
@@ -73,3 +76,30 @@ class QueryServices:
         from shared.warm_queries.definitions import QueryDefinitions
 
         return QueryDefinitions(self._provenance.catalog_service, self.columns, runtime=self._backends.runtime)
+
+
+class GraphQLServices:
+    """Executes GraphQL requests."""
+
+    def __init__(
+        self, runtime: Runtime, catalog: CatalogServices, telemetry: TelemetryServices, queries: QueryServices
+    ) -> None:
+        self._runtime = runtime
+        self._catalog = catalog
+        self._telemetry = telemetry
+        self._queries = queries
+
+    @cached_property
+    def service(self) -> "GraphQLService":
+        """Service that executes GraphQL documents."""
+        # Import here: graphql-core and ariadne take long to import, and other routes do not use them.
+        from shared.graphql_api.service import GraphQLService
+
+        return GraphQLService(
+            self._catalog.reader.current,
+            self._telemetry.connection_states,
+            self._telemetry.statuses,
+            self._queries.service,
+            self._queries.columns,
+            runtime=self._runtime,
+        )

@@ -97,19 +97,19 @@ class WebhookServices:
 
     async def announce_download(self, job: "Job") -> None:
         """Publish the webhook event about a download that has ended."""
-        from shared.webhooks.sources.jobs import build_download_event
+        from shared.webhooks.sources.service_events import build_download_event
 
         await self.outbox.publish([build_download_event(job, self._backends.runtime.now())])
 
     async def announce_broken_chain(self, chain: "ChainKey", broken_at: str, reason: str) -> None:
         """Publish the webhook event about an audit chain that verification found broken."""
-        from shared.webhooks.sources.jobs import build_broken_chain_event
+        from shared.webhooks.sources.service_events import build_broken_chain_event
 
         await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, self._backends.runtime.now())])
 
     async def announce_lock_out(self, member: str, event: "SuspiciousEvent") -> None:
         """Publish the webhook event about a member whose signatures were refused several times."""
-        from shared.webhooks.sources.signatures import build_lock_out_event
+        from shared.webhooks.sources.service_events import build_lock_out_event
 
         await self.outbox.publish(
             [build_lock_out_event(member, event.append_id, event.at, event.attempts, event.since)]

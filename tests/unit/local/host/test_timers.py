@@ -1,10 +1,14 @@
 """Timer functions on a host."""
 
 import json
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+
+from local.host.shutdown import ShutdownSignal
+from local.host.timers import delete_hourly
 
 TIMERS = """
 def seen(timer):
@@ -88,3 +92,45 @@ def test_unset_setting_is_named(start_host: Any) -> None:
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert "RARE, which is not set" in host.log()
+
+
+class CountedPauses(ShutdownSignal):
+    """Shutdown after a number of pauses, with a record of the pauses."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+        self.pauses: list[float] = []
+
+    async def wait_for(self, seconds: float) -> bool:
+        """Record a pause instead of waiting; set the signal at the last pause."""
+        self.pauses.append(seconds)
+        if len(self.pauses) == self._number:
+            self.set()
+        return self.is_set()
+
+
+async def test_data_is_deleted_at_the_start_and_hourly() -> None:
+    """The first deletion is at the start; after a failure, the next hour tries again."""
+    outcomes: list[int | sqlite3.Error] = [3, sqlite3.OperationalError("database is locked"), 0]
+
+    async def delete() -> int:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, sqlite3.Error):
+            raise outcome
+        return outcome
+
+    stopping = CountedPauses(3)
+    await delete_hourly("test data", delete, stopping)
+    assert (outcomes, stopping.pauses) == ([], [3600.0] * 3)
+
+
+async def test_nothing_is_deleted_after_the_shutdown() -> None:
+    """A host that is already stopping deletes nothing."""
+
+    async def delete() -> int:
+        raise AssertionError
+
+    stopping = ShutdownSignal()
+    stopping.set()
+    await delete_hourly("test data", delete, stopping)

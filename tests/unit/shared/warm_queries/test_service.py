@@ -1,7 +1,7 @@
 """Tests of query execution: the engine's request and the caller's result."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,8 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now, parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
-from shared.warm_queries.service import WarmQueries
+from shared.warm_queries.results import QueryResult
+from shared.warm_queries.service import ResultCache, WarmQueries
 
 APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T08:00:00Z"}
 
@@ -191,3 +192,36 @@ async def test_changed_query_does_not_return_cached_result() -> None:
 async def test_query_that_violates_newer_rule_is_rejected() -> None:
     """An approved query that reads data outside the workspace is rejected before it reaches the engine."""
     assert (await get_error("outside")).code == "QUERY_INVALID"
+
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
+    """Return a result with a number of rows."""
+    objects = [] if by_column else [{"n": number} for number in range(rows)]
+    values = (list(range(rows)),) if by_column else None
+    return QueryResult("q", AT, (Column("n", "long"),), objects, False, 1.0, None, values=values)
+
+
+def test_a_result_expires() -> None:
+    """A result is found until it is older than the cache time of its query."""
+    cache = ResultCache()
+    cache.store("a", build_result(1))
+    assert cache.find("a", HOUR, AT + HOUR) is not None
+    assert cache.find("a", HOUR, AT + 2 * HOUR) is None
+    assert cache.find("a", HOUR, AT) is None
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
+    """The rows of results with rows and of results by column count, and a result over the limit is not cached."""
+    monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
+    cache = ResultCache()
+    for key in ("a", "b"):
+        cache.store(key, build_result(4, by_column=by_column))
+    assert cache.find("a", HOUR, AT) is not None
+    cache.store("c", build_result(4, by_column=by_column))
+    cache.store("d", build_result(11, by_column=by_column))
+    assert [cache.find(key, HOUR, AT) is not None for key in "abcd"] == [True, False, True, False]

@@ -4,8 +4,7 @@ import csv
 import hashlib
 from pathlib import Path
 
-from shared.imports.rejected_rows import MAX_RECORD_CHARACTERS, format_rejected_rows, join_rejected_rows
-from shared.imports.step_rows import RejectedRow
+from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_rejected_rows, join_rejected_rows
 
 
 def test_rows_are_listed_with_reasons(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.webhooks.events import WebhookEventType
-from shared.webhooks.messages import TITLES, build_title, render_body
 from shared.webhooks.models import MessageFormat
+from shared.webhooks.sender import TITLES, build_title, render_body
 
 EVENT: dict[str, Any] = {
     "type": "alert.firing",

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from shared.alerts.models import RuleState, RuleStatus
-from shared.alerts.rule_results import build_revision
-from shared.alerts.rule_status import RuleStatusReport, report_status
+from shared.alerts.rule_results import RuleStatusReport, build_revision, report_status
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 

@@ -1,9 +1,10 @@
-"""Webhook events about ended downloads and broken audit chains; background jobs publish these events."""
+"""Webhook events about ended downloads, broken audit chains and refused signatures; their services publish them."""
 
 from datetime import datetime
 
 from shared.downloads.models import Job
 from shared.provenance.ports import ChainKey
+from shared.timestamps import rfc3339
 from shared.webhooks.events import WebhookEvent, WebhookEventType
 
 
@@ -25,3 +26,18 @@ def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: d
         "reason": reason,
     }
     return WebhookEvent(f"{kind}/{at:%Y-%m-%d}/{chain.target}/{broken_at}/{chain.scope_key}", kind, at, data)
+
+
+def build_lock_out_event(member: str, event_id: str, at: datetime, attempts: int, since: datetime) -> WebhookEvent:
+    """Build the webhook event about the lock-out of a member.
+
+    Args:
+        member: id of the member.
+        event_id: unique id of the lock-out.
+        at: time of the lock-out.
+        attempts: number of refused attempts.
+        since: time of the first of these attempts.
+    """
+    kind = WebhookEventType.SIGNATURE_SUSPICIOUS
+    data = {"userId": member, "attempts": attempts, "since": rfc3339(since)}
+    return WebhookEvent(f"{kind}/{event_id}", kind, at, data)

@@ -21,7 +21,7 @@ from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import ValidationErrors, invalid
+from shared.errors import Kind, ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
@@ -281,15 +281,17 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     This reply is the only one that contains the secret.
     """
     body = call.body
-    issued = await services().access.api_keys.create(
-        call.principal,
-        body.name,
-        principal=body.principal,
-        rights=body.rights,
-        expires_in_days=body.expires_in_days,
-        id_seed=call.append_id,
-        binding=body.binding,
-    )
+    # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
+    async with services().signatures.signing.count_refusals(call.principal, {Kind.UNAUTHENTICATED}):
+        issued = await services().access.api_keys.create(
+            call.principal,
+            body.name,
+            principal=body.principal,
+            rights=body.rights,
+            expires_in_days=body.expires_in_days,
+            id_seed=call.append_id,
+            binding=body.binding,
+        )
     members = await _key_to_json(issued.key)
     del members["lastUsedAt"], members["revokedAt"]
     return json_reply({"apiKey": issued.api_key, **members}, 201)

@@ -68,15 +68,7 @@ class MemberAttempts:
             "times": [rfc3339(at) for at in self.times],
             "challenged": list(self.challenged),
             "lockedUntil": None if self.locked_until is None else rfc3339(self.locked_until),
-            "pending": [
-                {
-                    "appendId": one.append_id,
-                    "at": rfc3339(one.at),
-                    "attempts": one.attempts,
-                    "since": rfc3339(one.since),
-                }
-                for one in self.pending
-            ],
+            "pending": [one.to_json() for one in self.pending],
         }
 
     @classmethod
@@ -88,10 +80,7 @@ class MemberAttempts:
             tuple(map(parse_rfc3339, value["times"])),
             tuple(value["challenged"]),
             None if locked_until is None else parse_rfc3339(locked_until),
-            tuple(
-                SuspiciousEvent(one["appendId"], parse_rfc3339(one["at"]), one["attempts"], parse_rfc3339(one["since"]))
-                for one in value["pending"]
-            ),
+            tuple(map(SuspiciousEvent.from_json, value["pending"])),
         )
 
 

@@ -1,6 +1,6 @@
 """Signing of a decision: the signature of the request, the checks in their order, and the session of the append."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -141,7 +141,8 @@ class Signing:
         principal = request.principal
         await self._attempts.check_lock(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
-        auth_time = await self._authorize_counted(request, append_id, chain)
+        async with self.count_refusals(principal):
+            auth_time = await self._authorize(request, append_id, chain)
         name = name_sign_in(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
@@ -159,14 +160,22 @@ class Signing:
         elif request.is_single_use:
             await self._release(name, append_id)
 
-    async def _authorize_counted(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
-        """Check that the caller may sign; count a refusal. Return the time of the caller's sign-in."""
+    @asynccontextmanager
+    async def count_refusals(self, principal: Principal, kinds: Collection[Kind] = _REFUSALS) -> AsyncIterator[None]:
+        """Count an error of the enclosed checks as a refused attempt of the caller to sign, and raise it again.
+
+        Args:
+            principal: the caller.
+            kinds: kinds of errors that count.
+
+        Raises:
+            WorkspaceError: as the enclosed checks; UNAVAILABLE if the store of attempts does not respond.
+        """
         try:
-            return await self._authorize(request, append_id, chain)
+            yield
         except WorkspaceError as error:
-            principal = request.principal
             # Another person can cause refusals of these tokens, so they must not lock the member out.
-            if error.kind in _REFUSALS and principal.personal and not principal.is_delegated:
+            if error.kind in kinds and principal.personal and not principal.is_delegated:
                 is_challenge = error.kind is Kind.UNAUTHENTICATED
                 await self._attempts.count_refusal(
                     principal.member_id, principal.credential_id, is_challenge=is_challenge

@@ -19,7 +19,7 @@ from tests.service.oauth_client import OAuthClient
 from tests.service.test_amendments import AMENDMENTS, create
 
 NUMBERS = count(1)
-NAMES = ("locked", "leaving", "given", "once", "busy", "single")
+NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker")
 """Names of approvers whose signatures are refused, so that no refusal of another test locks them out."""
 
 APPROVAL = {"meaning": "approval"}
@@ -307,6 +307,17 @@ def test_the_fifth_refused_attempt_locks(required: Service) -> None:
     [event] = required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
     assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
     assert decide(required.caller("admin@t"), amendment).status_code == 200
+
+
+def test_refused_keys_count_as_attempts(required: Service) -> None:
+    """A key made for oneself with an old sign-in is refused, which counts as an attempt from the second time on."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    maker = required.caller("maker@t")
+    wait_until(lambda: is_recent(maker), lambda recent: not recent)
+    for _ in range(6):
+        reply = maker.post("/workspace/api/keys", json={"name": "mine"})
+        check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
+    check_problem(decide(required.caller("maker@t"), propose(required)), 429, "SIGNATURE_LOCKED")
 
 
 def test_old_sign_ins(required: Service) -> None:

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from emulators.cosmos.containers import CosmosContainer, decode_rid, encode_rid
@@ -40,7 +39,7 @@ class ControlPlane:
     def __init__(self, physical_partitions: int, clock: Callable[[], float] = time.time) -> None:
         self._physical_partitions = physical_partitions
         self._clock = clock
-        self._ids = count(1)
+        self._last_id = 0
         self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
@@ -75,7 +74,7 @@ class ControlPlane:
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that the request's body defines."""
         name = _validate_new_name(request.json, self._databases)
-        rid = encode_rid(next(self._ids).to_bytes(4, "little"))
+        rid = encode_rid(self._create_id().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {
             "id": name,
@@ -108,7 +107,7 @@ class ControlPlane:
         body = request.json
         name = _validate_new_name(body, database.containers)
         _check_definition(body)
-        rid_bytes = (next(self._ids) | 1 << 31).to_bytes(4, "big")
+        rid_bytes = (self._create_id() | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
         rid = encode_rid(decode_rid(database_rid) + rid_bytes)
         self_link = f"dbs/{database_rid}/colls/{rid}/"
@@ -192,7 +191,7 @@ class ControlPlane:
         throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
-        offer_rid = f"o{next(self._ids):05d}"
+        offer_rid = f"o{self._create_id():05d}"
         self._offers[offer_rid] = {
             "id": offer_rid,
             **self._build_system_properties(offer_rid, f"offers/{offer_rid}/"),
@@ -202,6 +201,10 @@ class ControlPlane:
             "resource": self_link,
             "offerResourceId": rid,
         }
+
+    def _create_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
 
     def _build_system_properties(self, rid: str, self_link: str) -> dict[str, Any]:
         return {"_rid": rid, "_self": self_link, "_etag": _create_etag(), "_ts": int(self._clock())}

@@ -1,0 +1,91 @@
+"""Cosmos DB account of a simulated world: empty or as a copy, its clients, and its content for the invariants."""
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from azure.cosmos._routing.aio import routing_map_provider
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import AccountOptions, CosmosRequest, CosmosService
+from emulators.cosmos.service import DEFAULT_KEY
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import create_containers
+from shared.runtime import Runtime
+from tests.simulation.cosmos_network import CosmosNetwork
+
+DATABASE: Final = "workspace"
+PARTITIONS: Final = 2
+_clients = itertools.count(1)
+
+
+def create_service(clock: Callable[[], float], request_units: float | None = None) -> CosmosService:
+    """Create an account without databases.
+
+    Args:
+        clock: returns the current time in seconds since 1970.
+        request_units: request units per second of each container; None for no limit.
+    """
+    options = AccountOptions(request_units=request_units)
+    return CosmosService(options=options, physical_partitions=PARTITIONS, clock=clock)
+
+
+async def fill_service(network: CosmosNetwork) -> None:
+    """Create the database and the containers of the service in an account."""
+    endpoint = _choose_endpoint(network.service)
+    async with CosmosClient(endpoint, DEFAULT_KEY, transport=network.create_transport("setup")) as client:
+        await create_containers(await client.create_database(DATABASE))
+
+
+def copy_service(service: CosmosService, clock: Callable[[], float], request_units: float | None) -> CosmosService:
+    """Return a copy of an account with another clock and throughput."""
+    copied = create_service(clock, request_units)
+    copied._control = copy.deepcopy(service._control, {id(service._clock): clock})
+    return copied
+
+
+def open_account(network: CosmosNetwork, sender: str, runtime: Runtime) -> CosmosAccount:
+    """Open an account as one process does.
+
+    The SDK shares caches between all clients of one address, with locks that belong to one event loop. Processes share
+    neither, so each client gets its own address.
+
+    Args:
+        network: network to the account.
+        sender: name of the process, for the trace.
+        runtime: clock and randomness of the process.
+    """
+    return CosmosAccount(
+        _choose_endpoint(network.service),
+        DATABASE,
+        key=DEFAULT_KEY,
+        create_transport=lambda: network.create_transport(sender),
+        runtime=runtime,
+    )
+
+
+def _choose_endpoint(service: CosmosService) -> str:
+    endpoint = f"https://cosmos-{next(_clients)}.example:443/"
+    # The properties of the account state this address; without endpoint discovery, the SDK keeps its own.
+    service.endpoint = endpoint
+    return endpoint
+
+
+def forget_clients() -> None:
+    """Delete the caches of clients that were never closed, because their processes died."""
+    for cache in (
+        routing_map_provider._shared_routing_map_cache,
+        routing_map_provider._shared_collection_locks,
+        routing_map_provider._shared_locks_locks,
+        routing_map_provider._shared_cache_refcounts,
+    ):
+        cache.clear()
+
+
+def list_items(service: CosmosService, container: str) -> Iterator[dict[str, Any]]:
+    """Yield all items of a container, in order of creation, without the code of the service or of the SDK."""
+    request = CosmosRequest("GET", ("dbs", DATABASE, "colls", container), {}, b"", "read_container")
+    for part in service._control.find_container(request).ranges:
+        for item in part.items.iterate_after(0):
+            yield item.document

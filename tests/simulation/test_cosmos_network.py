@@ -1,0 +1,270 @@
+"""The real Cosmos adapter over an account in the same process, with faults from a seed."""
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from emulators.cosmos import CosmosService
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore, CosmosReplyStore
+from shared.errors import Kind, WorkspaceError
+from shared.idempotency.keys import Claim, IdempotencyKeys
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import draft_event
+from shared.runtime import Runtime
+from tests.simulation.cosmos_account import (
+    copy_service,
+    create_service,
+    fill_service,
+    forget_clients,
+    list_items,
+    open_account,
+)
+from tests.simulation.cosmos_faults import CosmosFaults
+from tests.simulation.cosmos_network import MICROSECONDS, CosmosNetwork
+from tests.virtual_time import START
+
+SEEDS: Final = range(25)
+CHAIN: Final = ChainKey(Target.DOMAIN_EVENTS, "line-1")
+
+
+class _InstantSelector(selectors.DefaultSelector):
+    """Selector that moves a clock instead of waiting."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("everything waits, but nothing will happen")
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """asyncio's own loop, whose time passes only when nothing else is left to do."""
+
+    def __init__(self) -> None:
+        self._clock = _InstantSelector()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def run[T](main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in virtual time."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        return runner.run(main)
+
+
+class _Site:
+    """Account and processes of one seed.
+
+    Attributes:
+        service: the account.
+        lines: every request and reply.
+    """
+
+    def __init__(self, seed: int, *, request_units: float | None = None, faults: CosmosFaults | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.service: CosmosService = create_service(lambda: START.timestamp() + loop.time(), request_units)
+        self.network = CosmosNetwork(
+            self.service,
+            self._deliver,
+            random.Random(self.random.getrandbits(64)),
+            CosmosFaults(),
+            lambda line: self.lines.append(f"{loop.time():.6f} {line}"),
+        )
+        self._faults = faults or CosmosFaults.draw(self.random)
+
+    @staticmethod
+    def _deliver(delay: int, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(delay / MICROSECONDS, callback)
+
+    async def start(self) -> "_Site":
+        """Create the containers, then begin with the faults."""
+        await fill_service(self.network)
+        self.network.faults = self._faults
+        return self
+
+    def open_process(self, name: str) -> CosmosAccount:
+        """Open the account as another process does."""
+        loop = asyncio.get_running_loop()
+        source = random.Random(self.random.getrandbits(64))
+        runtime = Runtime(
+            now=lambda: START + timedelta(seconds=loop.time()),
+            monotonic=loop.time,
+            random_bytes=source.randbytes,
+            uniform=source.uniform,
+        )
+        return open_account(self.network, name, runtime)
+
+
+def reject_unexpected(error: WorkspaceError) -> None:
+    """Raise an error again, unless the store is unavailable."""
+    if error.kind is not Kind.UNAVAILABLE:
+        raise error
+
+
+async def _append(log: ChainLog, keys: IdempotencyKeys, text: str, acknowledged: dict[str, int]) -> None:
+    event = {"EntityType": "Test", "EntityID": text, "ActionType": "Test"}
+    for _ in range(30):
+        try:
+            append_id = await keys.get_append_id("ann", "append", text, text.encode())
+            result = await log.append(CHAIN, draft_event("ann", event), append_id=append_id)
+        except WorkspaceError as error:
+            reject_unexpected(error)
+            await asyncio.sleep(1)
+        else:
+            assert acknowledged.setdefault(text, result.record.sequence) == result.record.sequence
+            return
+
+
+def check_chain(service: CosmosService, workspace: str = "plant-t") -> dict[str, list[int]]:
+    """Check sequence numbers and hashes of the chain; return the sequence numbers of each event."""
+    items = [item for item in list_items(service, CHAIN.target.value) if item["id"].isdecimal()]
+    previous = hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{CHAIN.target}\n{CHAIN.scope_key}".encode()).hexdigest()
+    found: dict[str, list[int]] = {}
+    for number, item in enumerate(sorted(items, key=lambda item: str(item["id"])), start=1):
+        record = json.loads(item["text"])
+        assert (int(item["id"]), record["RecordID"], record["PreviousHash"]) == (number, f"{number:012d}", previous)
+        previous = hashlib.sha256(item["text"].encode()).hexdigest()
+        assert item["hash"] == previous
+        found.setdefault(record["EntityID"], []).append(number)
+    return found
+
+
+async def append_concurrently(seed: int) -> list[str]:
+    """Let two processes append the same events under their keys; return the trace."""
+    site = await _Site(seed, request_units=random.Random(seed).choice((None, 300.0))).start()
+    acknowledged: dict[str, int] = {}
+    tasks = []
+    for process in ("i0", "i1"):
+        account = site.open_process(process)
+
+        async def load_workspace() -> str:
+            return "plant-t"
+
+        log = ChainLog(CosmosChainStore(account), load_workspace, runtime=account.runtime)
+        keys = IdempotencyKeys(CosmosIdempotencyStore(account), runtime=account.runtime)
+        tasks += [_append(log, keys, f"event {number}", acknowledged) for number in range(8)]
+    await asyncio.gather(*tasks)
+    site.network.faults.stop()
+    stored = check_chain(site.service)
+    for text, sequence in acknowledged.items():
+        assert stored[text] == [sequence], text
+    assert all(len(found) == 1 for found in stored.values())
+    forget_clients()
+    return site.lines
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_appends_are_stored_once(seed: int) -> None:
+    """Whatever the network loses, repeats or delays, an acknowledged event is in the chain exactly once."""
+    run(append_concurrently(seed))
+
+
+async def _answer_once(seed: int) -> None:
+    site = await _Site(seed).start()
+    answers: set[bytes] = set()
+    executed: list[str] = []
+
+    async def serve(process: str) -> None:
+        account = site.open_process(process)
+        store = CosmosReplyStore(account)
+        now, wanted = account.runtime.now, Claim("fingerprint", account.runtime.new_id())
+        for _ in range(60):
+            await asyncio.sleep(account.runtime.uniform(0, 5))
+            lease = account.runtime.new_id()
+            try:
+                begun = await store.begin(
+                    "name", wanted, lease, now(), now() + timedelta(seconds=30), now() - timedelta(hours=24)
+                )
+                if begun.reply is not None:
+                    answers.add(begun.reply)
+                    return
+                if begun.owns_lease and await store.finish("name", lease, lease.encode()):
+                    executed.append(lease)
+            except WorkspaceError as error:
+                reject_unexpected(error)
+
+    await asyncio.gather(*(serve(f"i{number}") for number in range(3)))
+    assert len(answers) <= 1
+    assert len(executed) <= 1
+    assert not executed or not answers or answers == {executed[0].encode()}
+    forget_clients()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_requests_with_a_key_get_the_same_reply(seed: int) -> None:
+    """Of several requests with one idempotency key, one stores its reply, and all others get this reply."""
+    run(_answer_once(seed))
+
+
+async def _exceed_budget() -> tuple[float, int]:
+    site = await _Site(1, request_units=20, faults=CosmosFaults()).start()
+    account = site.open_process("i0")
+    store = CosmosIdempotencyStore(account)
+    at = account.runtime.now()
+    for number in range(20):
+        await store.claim(f"key {number}", Claim("f", str(number)), at, at)
+    return asyncio.get_running_loop().time(), account.usage.throttled + account.usage.read_retries
+
+
+def test_a_request_unit_budget_slows_writes_down() -> None:
+    """Writes beyond the request units of a container are sent again later, and all succeed."""
+    seconds, throttled = run(_exceed_budget())
+    assert throttled > 0
+    assert 3 < seconds < 60
+
+
+async def _copy() -> None:
+    site = await _Site(1, faults=CosmosFaults()).start()
+    original = site.service
+    site.network.service = copy_service(original, lambda: 0.0, None)
+    store = CosmosIdempotencyStore(site.open_process("i0"))
+    await store.claim("key", Claim("f", "1"), START, START)
+    assert not list(list_items(original, "requests"))
+    assert [(item["id"], item["_ts"]) for item in list_items(site.network.service, "requests")] == [("key-key", 0)]
+
+
+def test_worlds_do_not_share_items() -> None:
+    """A copy of an account has the containers of the original, its own clock, and changes of its own only."""
+    run(_copy())
+
+
+def print_trace(seed: int) -> None:
+    """Write the trace of a seed to standard output."""
+    sys.stdout.write("\n".join(run(append_concurrently(seed))))
+
+
+def test_a_seed_has_one_trace() -> None:
+    """The same seed gives the same trace in two processes with different hash seeds."""
+    code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
+    traces = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    (trace,) = traces
+    assert trace.count(b"\n") > 30

@@ -7,7 +7,7 @@ PYTEST_WORKERS ?= 2
 # Tests start about a hundred processes of the service; without byte code each of them compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test soak validation package package-test check check-code check-python check-infra check-commands check-dependencies check-console bench services assets format clean
+.PHONY: help run test soak simulate validation package package-test check check-code check-python check-infra check-commands check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,9 @@ test: $(VENV)/dev.installed .venv-clients/installed tests/azurite/node_modules/i
 soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms, many random examples
 	$(PYTHON) -m pytest -m soak $(ARGS)
 	$(PYTHON) -m pytest -m "hypothesis and not soak and not package" --hypothesis-profile soak $(ARGS)
+
+simulate: $(VENV)/dev.installed ## Run worlds of tests/simulation for MINUTES (10) on all cores; SEED=n replays one, MUTANTS=1 proves that defects are found
+	@$(PYTHON) -m tests.simulation
 
 validation: $(VENV)/dev.installed assets ## Run the tests of docs/explanation/regulated-plants.md and write a dated report; ARGS="--by 'Ann Example'"
 	$(PYTHON) -m scripts.validation --workers $(PYTEST_WORKERS) $(ARGS)

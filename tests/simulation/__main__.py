@@ -1,0 +1,47 @@
+"""Command ``make simulate``: explores worlds on all cores, or replays one seed.
+
+``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the exploration (default 10); ``WORLDS``
+limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
+seed chooses its own. ``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
+
+The exit code is 0 if no invariant was violated.
+"""
+
+import os
+import sys
+from typing import Final
+
+from tests.simulation.exploration import Exploration, explore, list_components
+from tests.simulation.mutation import find_mutants
+from tests.simulation.soak import Limits, run_soak
+
+_SHOWN: Final = 60
+
+
+def main() -> int:
+    """Run the command by the environment variables; return the exit code."""
+    names = tuple(filter(None, os.environ.get("COMPONENTS", "").split(",")))
+    if seed := os.environ.get("SEED"):
+        return _replay(int(seed), names)
+    worlds = int(os.environ.get("WORLDS") or 10**9)
+    first = int(os.environ.get("FIRST") or 1)
+    if os.environ.get("MUTANTS"):
+        return find_mutants(min(worlds, 10_000), os.environ.get("MUTANT", ""))
+    return run_soak(Limits(float(os.environ.get("MINUTES") or 10) * 60, worlds, first), names)
+
+
+def _replay(seed: int, names: tuple[str, ...]) -> int:
+    chosen = tuple(each for each in list_components() if each.name in names) or None
+    result = explore(seed, chosen)
+    print("\n".join(result.trace if os.environ.get("FULL") else shorten(result)))
+    print(f"seed {seed}: {result.violation or 'no violation'}, trace {result.digest}")
+    return bool(result.violation)
+
+
+def shorten(result: Exploration) -> list[str]:
+    """Return the trace without thread-pool jobs, and only its last part."""
+    return [line for line in result.trace if " job " not in line][-_SHOWN:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

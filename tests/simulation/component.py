@@ -1,0 +1,49 @@
+"""What a component brings into a simulated world: clients, a model of its state, and invariants."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Component(ABC):
+    """Component of the service under simulation.
+
+    A subclass uses the service only over HTTP and keeps a model of what it may and must contain.
+
+    Args:
+        world: world of the component.
+
+    Attributes:
+        name: name of the component.
+        modules: modules of the component; each of their awaits is a crash point.
+        background_jobs: background jobs that the component needs.
+    """
+
+    name: ClassVar[str]
+    modules: ClassVar[tuple[str, ...]]
+    background_jobs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+
+    @abstractmethod
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Yield the clients, which run at once, with faults."""
+
+    async def settle(self) -> None:  # noqa: B027  a component may have nothing to finish
+        """Finish what was left open, after the last fault."""
+
+    @abstractmethod
+    def judge(self, folder: Path) -> None:
+        """Check the invariants on the stored data, independently of the code of the service.
+
+        Args:
+            folder: folder of the embedded stores.
+
+        Raises:
+            ViolationError: an invariant does not hold.
+        """

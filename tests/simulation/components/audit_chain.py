@@ -1,0 +1,137 @@
+"""Audit chains: appends with group commit, idempotency keys, and the verification of the stored chain."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Coroutine, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tests.simulation.component import Component
+from tests.simulation.world import ApiReply, ConnectionLostError, World
+
+_TARGETS = (("DomainEvents", "line-1"), ("DomainEvents", "line-2"), ("AccessControl", ""))
+_CREATED, _TRANSIENT = 201, frozenset({429, 503, 504})
+
+
+class AuditChainComponent(Component):
+    """Clients append events; each event has its own text, which the model looks for in the stored chain.
+
+    Invariants: an acknowledged event is stored exactly once, with the acknowledged id and hash; a rejected event is not
+    stored; an event without a final reply is stored at most once; equal requests get equal replies; every chain has
+    sequence numbers without gaps, linked hashes that match their records, and times that never go back.
+    """
+
+    name: ClassVar[str] = "audit-chain"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/provenance/appender.py",
+        "shared/provenance/chain_log.py",
+        "shared/idempotency/keys.py",
+        "shared/backends/embedded/provenance.py",
+        "shared/backends/embedded/idempotency.py",
+        "shared/backends/embedded/sqlite.py",
+        "functions/provenance_events.py",
+        "functions/idempotency.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._acknowledged: dict[str, tuple[str, str]] = {}
+        self._unknown: set[str] = set()
+        self._rejected: set[str] = set()
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start some clients."""
+        for client in range(self.world.random.randint(1, 6)):
+            yield self._append_events(client, self.world.random.randint(1, 12))
+
+    async def _append_events(self, client: int, events: int) -> None:
+        choices = self.world.random
+        for number in range(events):
+            target, scope = choices.choice(_TARGETS)
+            await self._append_event(f"event {client}-{number}", target, scope, has_key=choices.random() < 0.8)
+            if choices.random() < 0.3:
+                await self.world.sleep(choices.random() * 10)
+
+    async def _append_event(self, text: str, target: str, scope: str, *, has_key: bool) -> None:
+        body = {"EntityType": "Test", "EntityID": "1", "Name": text, "ActionType": "Test"}
+        body |= {"ScopeKey": scope} if scope else {}
+        headers = {"idempotency-key": text} if has_key else {}
+        self._unknown.add(text)
+        for _ in range(self.world.random.randint(1, 8) if has_key else 1):
+            try:
+                reply = await self.world.send(
+                    "ann@t", "POST", f"oi-api/provenance/events?target={target}", body, headers
+                )
+            except ConnectionLostError:
+                continue
+            if reply.status not in _TRANSIENT:
+                self._note_reply(text, reply)
+                if not self.world.random.random() < 0.1:
+                    return
+            elif reply.code == "PROVENANCE_UNAVAILABLE" and not has_key:
+                self._unknown.discard(text)
+                self._rejected.add(text)
+
+    def _note_reply(self, text: str, reply: ApiReply) -> None:
+        self.world.require(reply.status == _CREATED, f"{text} was answered by {reply.status} {reply.reply.body!r}")
+        content = reply.json
+        known = self._acknowledged.setdefault(text, (content["RecordID"], content["Hash"]))
+        self.world.require(known == (content["RecordID"], content["Hash"]), f"{text} got two different replies")
+        self._unknown.discard(text)
+
+    async def settle(self) -> None:
+        """Append one event to each chain: the chains must be usable again."""
+        for target, scope in _TARGETS:
+            while f"last {target} {scope}" not in self._acknowledged:
+                await self._append_event(f"last {target} {scope}", target, scope, has_key=True)
+                await self.world.sleep(1)
+
+    def judge(self, folder: Path) -> None:
+        """Check every chain and the count of each event."""
+        stored: dict[str, list[tuple[str, str]]] = {}
+        for record in read_chains(self.world, folder):
+            stored.setdefault(record.get("Name", ""), []).append((record["RecordID"], record["Hash"]))
+        for text, reply in self._acknowledged.items():
+            found = stored.get(text, [])
+            self.world.require(found == [reply], f"{text} was acknowledged as {reply}, but is stored as {found}")
+        for text in self._unknown:
+            self.world.require(len(stored.get(text, [])) <= 1, f"{text} is stored twice")
+        for text in self._rejected:
+            self.world.require(text not in stored, f"{text} was rejected, but is stored")
+
+
+def read_chains(world: World, folder: Path) -> list[dict[str, Any]]:
+    """Read and verify all audit chains, with code of its own; return their records in order.
+
+    Raises:
+        ViolationError: a chain is damaged.
+    """
+    records: list[dict[str, Any]] = []
+    with closing(sqlite3.connect(folder / "provenance.sqlite")) as file:
+        chains = file.execute("SELECT chain, target, scope, sequence, hash, timestamp FROM chains").fetchall()
+        for number, target, scope, size, last_hash, last_time in chains:
+            sql = "SELECT sequence, canonical, hash FROM records WHERE chain = ? ORDER BY sequence"
+            rows = file.execute(sql, (number,)).fetchall()
+            chain = f"{target}/{scope}"
+            start = f"oi-provenance/v1\nplant-t\n{target}\n{scope}"
+            previous, time = hashlib.sha256(start.encode()).hexdigest(), ""
+            for expected, (sequence, canonical, stored_hash) in enumerate(rows, start=1):
+                text = canonical.encode() if isinstance(canonical, str) else canonical
+                digest = hashlib.sha256(text).hexdigest()
+                record = json.loads(text)
+                place = f"{chain} {expected}"
+                world.require(sequence == expected, f"{place}: the sequence number is {sequence}")
+                world.require(record["RecordID"] == f"{expected:012d}", f"{place}: RecordID {record['RecordID']}")
+                hashed = stored_hash if isinstance(stored_hash, str) else stored_hash.decode()
+                world.require(digest == hashed, f"{place}: the hash does not match")
+                world.require(record["PreviousHash"] == previous, f"{place}: the link does not match")
+                moment = record.get("Timestamp") or record.get("AmendedAt") or ""
+                world.require(moment >= time, f"{place}: the time goes back")
+                previous, time = digest, moment
+                records.append({**record, "Hash": digest, "Chain": chain})
+            head = (last_hash if isinstance(last_hash, str) else last_hash.decode(), size)
+            world.require(head == (previous, len(rows)), f"{chain}: the head {head} is not the last record")
+            world.require(last_time == time, f"{chain}: the time of the head differs")
+    return records

@@ -1,0 +1,93 @@
+"""Crash points: the places of the code at which a process can die."""
+
+import dis
+import gc
+import inspect
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+_PACKAGES: Final = tuple(str(ROOT / name) + "/" for name in ("shared", "functions"))
+_GENERATOR_STEPS: Final = frozenset({"async_generator_asend", "async_generator_athrow"})
+_PASSED_THROUGH: Final = frozenset({"shared/runtime.py", "shared/backends/embedded/sqlite.py"})
+"""Modules through which others submit jobs; the job belongs to the caller."""
+
+
+@cache
+def find_place(file: str) -> str:
+    """Return the path of a source file of the service within the repository; empty for other files."""
+    return file.removeprefix(f"{ROOT}/") if file.startswith(_PACKAGES) else ""
+
+
+_DESCRIBED: Final[dict[tuple[int, int], tuple[CodeType, str]]] = {}
+"""Descriptions of instructions by the identity of their code object, which each entry keeps alive."""
+
+
+def _describe(code: CodeType, offset: int) -> str:
+    key = id(code), offset
+    known = _DESCRIBED.get(key)
+    if known is None:
+        line, _, column, _ = list(code.co_positions())[offset // 2]
+        place = find_place(code.co_filename)
+        known = _DESCRIBED[key] = code, f"{place}:{line}:{column} await" if place and column is not None else ""
+    return known[1]
+
+
+def list_suspended(coroutine: Any) -> Iterator[str]:
+    """Yield the awaits of the service at which a coroutine is suspended, from the outermost to the innermost."""
+    current = coroutine
+    while current is not None:
+        if isinstance(current, AsyncGeneratorType):
+            frame, following = current.ag_frame, current.ag_await
+        elif isinstance(current, CoroutineType):
+            frame, following = current.cr_frame, current.cr_await
+        else:
+            # An awaited step of an asynchronous generator refers to its generator only in C.
+            generators = (each for each in gc.get_referents(current) if isinstance(each, AsyncGeneratorType))
+            current = next(generators, None) if type(current).__name__ in _GENERATOR_STEPS else None
+            continue
+        if frame is not None and frame.f_lasti >= 0 and (place := _describe(frame.f_code, frame.f_lasti)):
+            yield place
+        current = following
+
+
+def find_call_site(frame: FrameType | None) -> str:
+    """Return the innermost place of the service on a stack that uses a thread pool."""
+    while frame is not None:
+        place = find_place(frame.f_code.co_filename)
+        if place and place not in _PASSED_THROUGH:
+            return f"{place}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "-"
+
+
+def list_awaits(modules: Iterable[str]) -> list[str]:
+    """Return every await in some modules, in order.
+
+    Args:
+        modules: paths of the modules within the repository.
+    """
+    found: dict[str, None] = {}
+    for module in modules:
+        path = ROOT / module
+        for code in _list_code(compile(path.read_text(encoding="utf-8"), str(path), "exec")):
+            if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+                found |= dict.fromkeys(_list_suspensions(code))
+    return list(found)
+
+
+def _list_code(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _list_code(constant)
+
+
+def _list_suspensions(code: CodeType) -> Iterator[str]:
+    """Yield the awaits of a function: an await is compiled to a loop around the instruction ``SEND``."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "SEND":
+            yield _describe(code, instruction.offset)

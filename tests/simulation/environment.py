@@ -1,0 +1,214 @@
+"""Surroundings of all worlds of a process: a new workspace to copy, and the hooks by which worlds control the code."""
+
+import asyncio
+import atexit
+import gc
+import hashlib
+import logging
+import os
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jwt import api_jwt
+
+from functions import GROUPS
+from shared.auth.principals import CredentialKind
+from shared.catalog.document import load_document
+from shared.idempotency import replies
+from shared.runtime import Runtime
+from shared.settings import Settings
+from shared.wiring import Services
+from tests.simulation.database import open_files_through
+from tests.simulation.event_loop import SimulatedLoop, close_generators_in_their_loop
+from tests.virtual_time import START
+
+if TYPE_CHECKING:
+    from tests.simulation.instance import Instance
+
+MEMBERS: Final = ("ann@t", "bob@t", "eve@t", "viewer@t")
+_DOCUMENT: Final = """
+workspace: {id: plant-t, name: Test plant}
+tier: enterprise
+limits: {requestsPerMinute: 1000000, concurrent: 1000}
+policies:
+  provenance: {requireApproval: true}
+team:
+  - {id: ann@t, name: Ann, role: Admin}
+  - {id: bob@t, name: Bob, role: Admin}
+  - {id: eve@t, name: Eve, role: Admin}
+  - {id: viewer@t, name: Viewer, role: Viewer}
+connections:
+  - {lookup: press, name: Press, type: CLOUD_EVENT_HUB}
+  - {lookup: lathe, name: Lathe, type: CLOUD_EVENT_HUB}
+surfaces:
+  - {lookup: hall, name: Hall, connections: [press, lathe]}
+"""
+_TOKEN_MINUTES: Final = Decimal(43_200)
+_FAILURES: Final[list[str]] = []
+
+
+@dataclass(frozen=True)
+class Template:
+    """New workspace.
+
+    Attributes:
+        folder: folder of its stores.
+        tokens: an access token for each member.
+    """
+
+    folder: Path
+    tokens: Mapping[str, str]
+
+
+def _find_memory_folder() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+@cache
+def make_template() -> Template:
+    """Make a new workspace, once in a process."""
+    folder = Path(tempfile.mkdtemp(prefix="simulation-template-", dir=_find_memory_folder()))
+    owner = os.getpid()
+    # A forked process shares the folder and must not remove it.
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    return asyncio.run(_fill_template(folder))
+
+
+async def _fill_template(folder: Path) -> Template:
+    source = random.Random(0)
+    runtime = Runtime(now=lambda: START - timedelta(minutes=5), random_bytes=source.randbytes)
+    services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
+    await services.provenance.catalog_service.apply(load_document(_DOCUMENT, "workspace"), "apply")
+    tokens = {}
+    for member in MEMBERS:
+        key = await services.access.api_keys.issue("apply", member, "simulation")
+        caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
+        tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
+    await services.close()
+    return Template(folder, tokens)
+
+
+def make_folder(template: Template) -> Path:
+    """Copy the stores of a new workspace into a new folder."""
+    folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=_find_memory_folder()))
+    shutil.copytree(template.folder, folder, dirs_exist_ok=True)
+    return folder
+
+
+class _FailureHandler(logging.Handler):
+    """Collects the tracebacks of unexpected failures."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Store the traceback of a record."""
+        if record.exc_info and record.name == "workspace.http":
+            _FAILURES.append("".join(traceback.format_exception(*record.exc_info)))
+
+
+def take_logged_failures() -> str:
+    """Return the tracebacks of unexpected failures since the last call."""
+    text = "\n".join(_FAILURES)
+    _FAILURES.clear()
+    return text
+
+
+@cache
+def prepare_process() -> None:
+    """Give control over the code of the service to worlds; other code of the process is not affected."""
+    for group in GROUPS:
+        _ = group.operations
+    logger = logging.getLogger("workspace")
+    logger.addHandler(_FailureHandler())
+    open_files_through(_find_process)
+    close_generators_in_their_loop()
+    _replace_services()
+    _weaken_key_derivation()
+    _set_clock_of_tokens()
+
+
+def _find_process() -> "Instance | None":
+    """Return the simulated process whose code runs; None outside of simulated code."""
+    loop = _RUNNING.find_loop() if _RUNNING.find_loop is not None else None
+    return None if loop is None else _RUNNING.processes.get(loop)
+
+
+@dataclass
+class _Running:
+    """World that runs at the moment, if any."""
+
+    find_loop: Callable[[], SimulatedLoop | None] | None = None
+    processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
+
+
+_RUNNING: Final = _Running()
+
+
+@contextmanager
+def enter_world(
+    find_loop: Callable[[], SimulatedLoop | None], processes: "Mapping[SimulatedLoop, Instance]"
+) -> Iterator[None]:
+    """Make a world the one that runs; the garbage collector, whose times are not deterministic, stops meanwhile.
+
+    Args:
+        find_loop: returns the loop that runs.
+        processes: processes of the world by their loops.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
+    take_logged_failures()
+    try:
+        yield
+    finally:
+        _RUNNING.find_loop = None
+        if was_enabled:
+            gc.enable()
+
+
+def _replace_services() -> None:
+    """Let handlers use the services of the simulated process that runs."""
+    from shared import wiring  # noqa: PLC0415
+
+    real = wiring.services
+
+    def find_services() -> Services:
+        process = _find_process()
+        return real() if process is None else process.services
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("functions.") and getattr(module, "services", None) is real:
+            module.services = find_services  # type: ignore[attr-defined]
+
+
+def _weaken_key_derivation() -> None:
+    """Derive keys of stored replies by a fast hash, because scrypt would take most of the time of a world."""
+    real = replies._derive_key
+
+    def derive(secret: str, salt: bytes) -> bytes:
+        return real(secret, salt) if _RUNNING.find_loop is None else hashlib.sha256(salt + secret.encode()).digest()
+
+    replies._derive_key = derive
+
+
+def _set_clock_of_tokens() -> None:
+    """Let PyJWT, which reads the clock itself, use the clock of the simulated process that runs."""
+
+    class ProcessDatetime(datetime):
+        """Times of the process that runs."""
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a datetime serves as well
+            process = _find_process()
+            return datetime.now(tz) if process is None else process.services.runtime.now()
+
+    api_jwt.datetime = ProcessDatetime  # type: ignore[attr-defined]  # replaces the class in one module

@@ -1,0 +1,231 @@
+"""Event loop of one simulated process, and thread pools whose jobs run inline at scheduled steps."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import Executor, Future
+from contextvars import Context
+from types import FrameType
+from typing import Any, Final, Protocol, cast
+
+from tests.simulation.crash_points import find_call_site
+from tests.simulation.scheduler import MICROSECONDS, Scheduler
+
+MILLISECOND: Final = 1_000
+
+
+class SimulatedCrashError(BaseException):
+    """Ends the job that runs while its process dies; code of the process cannot catch it as an Exception."""
+
+
+class JobObserver(Protocol):
+    """Decides what happens to the jobs of a process."""
+
+    def start_job(self, site: str) -> bool:
+        """Return False if the process dies before the job."""
+        ...
+
+    def end_job(self, site: str) -> bool:
+        """Return False if the process dies directly after the job."""
+        ...
+
+    def draw_job_delay(self) -> int:
+        """Return the microseconds until the next job starts."""
+        ...
+
+
+class SimulatedLoop:
+    """Event loop of one process over the scheduler that all processes share.
+
+    Args:
+        scheduler: scheduler of the world.
+        name: name of the process, for the trace.
+
+    Attributes:
+        ready: callbacks that run in this order.
+        is_dead: True after a crash; then nothing of the loop runs any more.
+        tasks: every task that the loop has created.
+        errors: exceptions of callbacks that no caller received.
+    """
+
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self.scheduler = scheduler
+        self.name = name
+        self.ready: deque[asyncio.Handle] = deque()
+        self.is_dead = False
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.errors: list[dict[str, Any]] = []
+        # It has only the methods that the service needs, so it does not derive from the abstract class.
+        self._loop = cast("asyncio.AbstractEventLoop", self)
+
+    def run_one(self) -> None:
+        """Run the next callback."""
+        handle = self.ready.popleft()
+        if handle.cancelled():
+            return
+        self.scheduler.current = self
+        asyncio._set_running_loop(self._loop)
+        try:
+            handle._run()
+        finally:
+            asyncio._set_running_loop(None)
+            self.scheduler.current = None
+
+    def die(self) -> None:
+        """Drop everything that is queued; no coroutine continues, and no ``finally`` block runs."""
+        self.is_dead = True
+        self.ready.clear()
+        self.scheduler.remove(self)
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
+        """Queue a callback."""
+        handle = asyncio.Handle(callback, args, self._loop, context)
+        self._queue(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Queue a callback; the simulation has only one thread."""
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Queue a callback after a number of seconds."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Queue a callback at a time of this loop's clock."""
+        handle = asyncio.TimerHandle(when, callback, args, self._loop, context)
+        self.scheduler.after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue(handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Do nothing; a cancelled timer is skipped when its time comes."""
+
+    def _queue(self, handle: asyncio.Handle) -> None:
+        if self.is_dead or handle.cancelled():
+            return
+        if not self.ready:
+            self.scheduler.wake(self)
+        self.ready.append(handle)
+
+    def time(self) -> float:
+        """Return the seconds since the start of the world."""
+        return self.scheduler.now / MICROSECONDS
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Create a future of this loop."""
+        return asyncio.Future(loop=self._loop)
+
+    def create_task[T](
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Context | None = None, **kwargs: Any
+    ) -> asyncio.Task[T]:
+        """Start a coroutine as a task."""
+        task = asyncio.Task(coro, loop=self._loop, name=name, context=context, **kwargs)
+        self.tasks.append(task)
+        return task
+
+    def run_in_executor[T](self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Submit a job to a pool; the runtime always names one."""
+        if executor is None:
+            raise NotImplementedError("the simulated runtime has a pool for every job")
+        return asyncio.wrap_future(executor.submit(func, *args), loop=self._loop)
+
+    def is_running(self) -> bool:
+        """Return whether a callback of this loop runs."""
+        return self.scheduler.current is self
+
+    def is_closed(self) -> bool:
+        """Return False; the loop ends only with its process."""
+        return False
+
+    def get_debug(self) -> bool:
+        """Return False, because the debug mode measures real times."""
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Store an error that no caller received."""
+        self.errors.append(context)
+
+
+class SimulatedPool(Executor):
+    """Thread pool without threads: a job runs inline, at a step after its submission.
+
+    Args:
+        loop: loop of the process.
+        threads: number of jobs that can be between their start and their end together.
+        observer: decides delays and crashes.
+    """
+
+    def __init__(self, loop: SimulatedLoop, threads: int, observer: JobObserver) -> None:
+        self._loop = loop
+        self._free = threads
+        self._observer = observer
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any], str]] = deque()
+
+    def submit[**P, T](self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Queue a job, and return its future."""
+        future: Future[T] = Future()
+        site = find_call_site(_get_caller())
+        self._waiting.append((future, lambda: work(*args, **kwargs), site))
+        self._schedule_next()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  signature of Executor
+        """Run the queued jobs at once."""
+        while self._waiting:
+            self._free += 1
+            self._run_next()
+
+    def _schedule_next(self) -> None:
+        if self._free and self._waiting:
+            self._free -= 1
+            self._loop.scheduler.after(self._observer.draw_job_delay(), self._run_next)
+
+    def _run_next(self) -> None:
+        if self._loop.is_dead or not self._waiting:
+            return
+        future, work, site = self._waiting.popleft()
+        scheduler = self._loop.scheduler
+        if not self._observer.start_job(site):
+            return
+        outer, scheduler.current = scheduler.current, self._loop
+        self._free += 1
+        result, error, is_wanted = None, None, False
+        try:
+            is_wanted = future.set_running_or_notify_cancel()
+            if is_wanted:
+                result = work()
+        except SimulatedCrashError:
+            return
+        except Exception as raised:  # noqa: BLE001  raised to the caller that reads the future
+            error = raised
+        finally:
+            scheduler.current = outer
+        if not self._observer.end_job(site):
+            return
+        if error is not None:
+            future.set_exception(error)
+        elif is_wanted:
+            future.set_result(result)
+        self._schedule_next()
+
+
+def _get_caller() -> FrameType:
+    return sys._getframe(2)
+
+
+def close_generators_in_their_loop() -> None:
+    """Let abandoned asynchronous generators end in a task of the running loop, as asyncio does."""
+
+    def end_generator(generator: AsyncGenerator[Any, Any]) -> None:
+        loop: object = asyncio._get_running_loop()
+        if isinstance(loop, SimulatedLoop) and not loop.is_dead:
+            loop.create_task(generator.aclose())
+
+    sys.set_asyncgen_hooks(finalizer=end_generator)

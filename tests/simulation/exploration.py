@@ -1,0 +1,84 @@
+"""Runs worlds by their seeds."""
+
+import hashlib
+import random
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from tests.simulation.component import Component
+from tests.simulation.crash_points import list_awaits
+from tests.simulation.environment import make_template, prepare_process
+from tests.simulation.world import CrashPoints, ViolationError, World
+
+_FOLDER: Final = Path(__file__).parent / "components"
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Result of one world.
+
+    Attributes:
+        seed: seed of the world.
+        violation: text of the invariant that does not hold; empty if all hold.
+        trace: every step that the trace records.
+        points: crash points.
+    """
+
+    seed: int
+    violation: str
+    trace: list[str]
+    points: CrashPoints
+
+    @property
+    def digest(self) -> str:
+        """Hash of the trace."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+
+@cache
+def list_components() -> tuple[type[Component], ...]:
+    """Return the components of all modules in the folder ``components``, by name."""
+    found: set[type[Component]] = set()
+    for path in _FOLDER.glob("*.py"):
+        module = import_module(f"tests.simulation.components.{path.stem}")
+        found |= {
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Component) and value is not Component
+        }
+    return tuple(sorted(found, key=lambda component: component.name))
+
+
+@cache
+def list_aims(component: type[Component]) -> tuple[str, ...]:
+    """Return the awaits of a component."""
+    return tuple(list_awaits(component.modules))
+
+
+def choose_components(seed: int) -> tuple[type[Component], ...]:
+    """Return the one to three components of a world."""
+    known = list_components()
+    source = random.Random(f"components {seed}")
+    return tuple(source.sample(known, min(source.randint(1, 3), len(known))))
+
+
+def explore(seed: int, components: tuple[type[Component], ...] | None = None) -> Exploration:
+    """Run the world of a seed.
+
+    Args:
+        seed: seed of the world.
+        components: components of the world; None for those that the seed chooses.
+    """
+    prepare_process()
+    chosen = choose_components(seed) if components is None else components
+    aims = [aim for component in chosen for aim in list_aims(component)]
+    world = World(seed, chosen, make_template(), aims)
+    violation = ""
+    try:
+        world.run()
+    except ViolationError as error:
+        violation = str(error)
+    return Exploration(seed, violation, world.lines, world.points)

@@ -1,0 +1,63 @@
+"""Faults of one world: which kinds happen, and how often."""
+
+import random
+from dataclasses import dataclass, fields
+from typing import Final, Self
+
+from tests.simulation.scheduler import MICROSECONDS
+
+_RATES: Final = (0.0, 0.0, 0.01, 0.05, 0.2)
+"""Probabilities from which each kind draws; a world with few kinds reaches states that a world with all never sees."""
+
+
+@dataclass
+class Faults:
+    """Probability of each kind of fault, for each opportunity.
+
+    Attributes:
+        request_lost: a request does not arrive.
+        reply_lost: a request is processed, but its caller gets no reply.
+        delivered_twice: a request arrives twice.
+        slow: a request, a reply or a job takes seconds instead of milliseconds.
+        busy: a file stays locked by another program until the timeout.
+        full: the disk is full at a commit, which is rolled back.
+        commit_lost: a commit succeeds, but reports a failure.
+        crash: a process dies at a step or on either side of a job.
+        clock_jump: the clocks of all hosts are set, by less than one hour.
+    """
+
+    request_lost: float = 0
+    reply_lost: float = 0
+    delivered_twice: float = 0
+    slow: float = 0
+    busy: float = 0
+    full: float = 0
+    commit_lost: float = 0
+    crash: float = 0
+    clock_jump: float = 0
+
+    @classmethod
+    def draw(cls, source: random.Random) -> Self:
+        """Draw the faults of a world."""
+        drawn = {field.name: source.choice(_RATES) for field in fields(cls)}
+        drawn["crash"] /= 25
+        drawn["clock_jump"] = min(drawn["clock_jump"], 0.05)
+        return cls(**drawn)
+
+    def stop(self) -> None:
+        """End all faults."""
+        for field in fields(self):
+            setattr(self, field.name, 0.0)
+
+
+def draw_delay(source: random.Random, faults: Faults, usual: int) -> int:
+    """Draw a duration in microseconds.
+
+    Args:
+        source: source of the decision.
+        faults: faults of the world.
+        usual: longest usual duration.
+    """
+    if source.random() < faults.slow / 4:
+        return int(source.random() ** 2 * 20 * MICROSECONDS)
+    return int(source.random() * usual)

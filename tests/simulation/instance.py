@@ -1,0 +1,197 @@
+"""One instance of the service in a simulated world: its event loop, runtime, services, and crashes."""
+
+import asyncio
+import contextlib
+import copy
+import random
+import sqlite3
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from functions import GROUPS
+from shared.http.messages import Reply, Request
+from shared.http.pipeline import RequestPipeline
+from shared.runtime import Runtime
+from shared.settings import Settings
+from shared.wiring import Services
+from tests.simulation.crash_points import list_suspended
+from tests.simulation.database import BUSY_SECONDS, SimulatedConnection, build_error
+from tests.simulation.event_loop import MILLISECOND, SimulatedCrashError, SimulatedLoop, SimulatedPool
+from tests.simulation.faults import draw_delay
+from tests.simulation.scheduler import MICROSECONDS
+from tests.virtual_time import START
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+TICK: Final = 5 * MICROSECONDS
+_LONGEST_JOB: Final = 3 * MILLISECOND
+_LONGEST_SKEW: Final = 0.5
+_GRAVEYARD: Final[list[object]] = []
+"""Everything of dead processes: a coroutine that Python deletes would run its ``finally`` blocks."""
+
+
+class Instance:
+    """Process that serves requests and runs background jobs.
+
+    Args:
+        world: world of the process.
+        number: number of the process; a restarted process keeps it.
+        folder: folder of the embedded stores, which all processes share.
+
+    Attributes:
+        loop: event loop of the process.
+        services: services of the process.
+        connections: open SQLite connections.
+    """
+
+    def __init__(self, world: "World", number: int, folder: Path) -> None:
+        self.number = number
+        self.connections: list[SimulatedConnection] = []
+        self._world = world
+        self._random = random.Random(world.random.getrandbits(64))
+        self._skew = timedelta(seconds=self._random.uniform(-_LONGEST_SKEW, _LONGEST_SKEW))
+        self._booted = self._random.uniform(0, 10_000)
+        self.loop = SimulatedLoop(world.scheduler, f"i{number}")
+        world.processes[self.loop] = self
+        self.services = Services(_build_settings(folder), self._build_runtime())
+        self._pipeline: RequestPipeline | None = None
+        self._aim: str | None = None
+        world.scheduler.after(int(self._random.random() * TICK), self._tick)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return not self.loop.is_dead
+
+    def _build_runtime(self) -> Runtime:
+        return Runtime(
+            now=self._read_clock,
+            monotonic=lambda: self._booted + self._world.scheduler.now / MICROSECONDS,
+            sleep=asyncio.sleep,
+            block=self._block,
+            random_bytes=self._random.randbytes,
+            uniform=self._random.uniform,
+            open_pool=self._open_pool,
+            threads=self._open_pool(8, "default"),
+        )
+
+    def _read_clock(self) -> datetime:
+        return START + self._world.clock_shift + self._skew + timedelta(microseconds=self._world.scheduler.now)
+
+    def _block(self, seconds: float) -> None:
+        self._world.scheduler.now += int(seconds * MICROSECONDS)
+
+    def _open_pool(self, threads: int, name: str) -> Executor:  # noqa: ARG002  signature of Runtime.open_pool
+        return SimulatedPool(self.loop, threads, self)
+
+    async def serve(self, request: Request) -> Reply:
+        """Process a request."""
+        if self._pipeline is None:
+            self._pipeline = self._build_pipeline()
+        return await self._pipeline.serve(request)
+
+    def _build_pipeline(self) -> RequestPipeline:
+        pipeline = copy.copy(_build_router())
+        pipeline._authenticate = self.services.access.authenticator
+        pipeline._require_feature = self.services.features.require
+        pipeline._limits = self.services.rate_limits.admit
+        pipeline._runtime = self.services.runtime
+        return pipeline
+
+    def _tick(self) -> None:
+        """Run the timer of the background jobs, as the host does."""
+        if not self.is_alive:
+            return
+        self._world.scheduler.after(TICK + int(self._random.random() * MICROSECONDS), self._tick)
+        if self._world.background_jobs:
+            self.loop.call_soon(self._start_tick)
+
+    def _start_tick(self) -> None:
+        runner = self.services.background.runner
+        runner._jobs = [job for job in runner._jobs if job.name in self._world.background_jobs]
+        self.loop.create_task(runner.tick())
+
+    def draw_job_delay(self) -> int:
+        """Return the microseconds until the next job starts."""
+        return draw_delay(self._random, self._world.faults, _LONGEST_JOB)
+
+    def start_job(self, site: str) -> bool:
+        """Return False if the process dies before a job."""
+        self._world.trace(f"{self.loop.name} job {site}")
+        return self._survives(f"{site} before")
+
+    def end_job(self, site: str) -> bool:
+        """Return False if the process dies after a job."""
+        return self._survives(f"{site} after")
+
+    def _survives(self, point: str) -> bool:
+        self._world.points.seen.add(point)
+        if self._draws(self._world.faults.crash) or self._world.is_aimed_at(point):
+            self.crash(point)
+        return self.is_alive
+
+    def crash(self, point: str) -> None:
+        """Die: nothing that is queued runs any more, open transactions are rolled back, and a new process starts."""
+        if self.is_alive:
+            awaits = [place for task in self.loop.tasks if not task.done() for place in list_suspended(task.get_coro())]
+            self._world.record_crash(self, [*awaits, *filter(None, [point])])
+            self.end()
+
+    def end(self) -> None:
+        """End the process without any clean-up."""
+        self.loop.die()
+        for connection in self.connections:
+            # A connection that the code has closed is not closed again.
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                connection.abandon()
+        self.connections.clear()
+        _GRAVEYARD.append(self)
+
+    def begin(self, statement: str) -> None:
+        """Fail as a locked file does, or die, before a transaction."""
+        if statement != "BEGIN" and self._draws(self._world.faults.busy):
+            self._block(self._random.random() * BUSY_SECONDS)
+            self._world.trace(f"{self.loop.name} busy")
+            raise build_error(sqlite3.SQLITE_BUSY, "database is locked")
+
+    def before_commit(self) -> None:
+        """Fail as a full disk does, or die, before a commit."""
+        self._die_in_job("commit before")
+        if self._draws(self._world.faults.full):
+            self._world.trace(f"{self.loop.name} full")
+            raise build_error(sqlite3.SQLITE_FULL, "database or disk is full")
+
+    def after_commit(self) -> None:
+        """Fail although the commit succeeded, or die after it."""
+        self._die_in_job("commit after")
+        if self._draws(self._world.faults.commit_lost):
+            self._world.trace(f"{self.loop.name} commit lost")
+            raise build_error(sqlite3.SQLITE_IOERR, "disk I/O error")
+
+    def _die_in_job(self, point: str) -> None:
+        if not self._survives(point):
+            raise SimulatedCrashError
+
+    def check_alive(self) -> None:
+        """Raise SimulatedCrashError if the process is dead."""
+        if not self.is_alive:
+            raise SimulatedCrashError
+
+    def _draws(self, probability: float) -> bool:
+        return probability > 0 and self._random.random() < probability
+
+
+@cache
+def _build_router() -> RequestPipeline:
+    """Build a pipeline with the routes of the service and nothing else; all processes share the routes."""
+    unused: Any = None
+    return RequestPipeline((endpoint for group in GROUPS for endpoint in group.endpoints), unused, unused)
+
+
+@cache
+def _build_settings(folder: Path) -> Settings:
+    return Settings.read({"DATA_DIR": str(folder), "SIMULATORS_ENABLED": "false"})

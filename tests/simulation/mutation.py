@@ -1,0 +1,81 @@
+"""Mutants: known kinds of defects, put back into a copy of the code to prove that the worlds find them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+MUTANTS: Final = Path(__file__).parent / "mutants"
+_COPIED: Final = ("shared", "functions", "tests/simulation", "tests/virtual_time.py", "pyproject.toml")
+_BATCH: Final = 50
+
+
+def list_mutants() -> list[Path]:
+    """Return the patches. The first line of a patch names the components of its worlds and what it breaks."""
+    return sorted(MUTANTS.glob("*.patch"))
+
+
+def read_components(patch: Path) -> str:
+    """Return the names of the components that a mutant concerns, separated by commas."""
+    return patch.read_text(encoding="utf-8").split(maxsplit=1)[0].rstrip(":")
+
+
+def apply_mutant(patch: Path, folder: Path) -> bool:
+    """Apply a patch to a copy of the code; return False if it does not apply."""
+    command = ["patch", "--strip=1", "--batch", "--silent", "--fuzz=0", "--no-backup-if-mismatch", f"--input={patch}"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+
+
+def copy_code(folder: Path) -> None:
+    """Copy the code that worlds need into a folder."""
+    for name in _COPIED:
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+
+
+def find_mutants(most_worlds: int, only: str = "") -> int:
+    """Run worlds on each mutant until one has a violation; print a summary as the last line; return the exit code.
+
+    Args:
+        most_worlds: number of worlds after which a mutant counts as not found.
+        only: name of the only mutant to run; empty for all.
+    """
+    mutants = [patch for patch in list_mutants() if only in ("", patch.stem)]
+    found = 0
+    for patch in mutants:
+        worlds = _run_mutant(patch, most_worlds)
+        found += worlds > 0
+        print(f"{patch.stem}: {f'found within {worlds} worlds' if worlds else 'not found'}", flush=True)
+    print(f"mutants found {found} of {len(mutants)}")
+    return int(found < len(mutants))
+
+
+def _run_mutant(patch: Path, most_worlds: int) -> int:
+    """Return the number of worlds after which a violation was found; 0 if there was none."""
+    with tempfile.TemporaryDirectory(prefix="simulation-mutant-") as name:
+        folder = Path(name)
+        copy_code(folder)
+        if not apply_mutant(patch, folder):
+            raise RuntimeError(f"{patch.name} does not apply")
+        environment = {**os.environ, "COMPONENTS": read_components(patch), "PYTHONPATH": name}
+        environment.pop("MUTANTS", None)
+        worlds, batch = 0, _BATCH
+        while worlds < most_worlds:
+            environment |= {"WORLDS": str(batch), "FIRST": str(worlds + 1), "MINUTES": "60"}
+            command = [sys.executable, "-m", "tests.simulation"]
+            ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            worlds += batch
+            if ended.returncode:
+                if "violation" not in ended.stdout:
+                    raise RuntimeError(f"{patch.name}: {ended.stderr[-2000:]}")
+                return worlds
+            batch = min(batch * 2, most_worlds - worlds) or 1
+    return 0

@@ -1,0 +1,125 @@
+"""Event loop and thread pools of a simulated process."""
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+from tests.simulation.crash_points import list_suspended
+from tests.simulation.event_loop import SimulatedLoop, SimulatedPool
+from tests.simulation.scheduler import Scheduler
+
+ABANDONED: list[object] = []
+"""Tasks of dead processes; a coroutine that Python deletes would run its ``finally`` blocks."""
+
+
+class QuietObserver:
+    """Lets every job run, one millisecond after its submission."""
+
+    def start_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+        """Let the job run."""
+        return True
+
+    def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+        """Let the process live."""
+        return True
+
+    def draw_job_delay(self) -> int:
+        """Return one millisecond."""
+        return 1_000
+
+
+def make_loop(seed: int = 0) -> SimulatedLoop:
+    """Make a loop with a scheduler of its own."""
+    return SimulatedLoop(Scheduler(random.Random(seed)), "process")
+
+
+def run_all(loop: SimulatedLoop) -> None:
+    """Run steps until none is left."""
+    while loop.scheduler.step():
+        pass
+
+
+def run[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end and return its result."""
+    task = loop.create_task(coroutine)
+    run_all(loop)
+    return task.result()
+
+
+def test_a_sleep_takes_virtual_time() -> None:
+    """A sleep of one hour ends at once, and the clock shows the hour."""
+    loop = make_loop()
+
+    async def sleep() -> float:
+        await asyncio.sleep(3600)
+        return loop.time()
+
+    assert 3600 <= run(loop, sleep()) < 3601
+
+
+def test_callbacks_run_in_the_order_of_their_registration() -> None:
+    """One loop runs its callbacks first in, first out, as asyncio documents."""
+    loop, seen = make_loop(), list[int]()
+    for number in range(5):
+        loop.call_soon(seen.append, number)
+    run_all(loop)
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
+    """A job runs inline after a delay, and its result reaches the coroutine."""
+    loop = make_loop()
+    pool = SimulatedPool(loop, 1, QuietObserver())
+
+    async def work() -> tuple[int, float]:
+        return await loop.run_in_executor(pool, lambda: 7), loop.time()
+
+    result, at = run(loop, work())
+    assert result == 7
+    assert at >= 0.001
+
+
+def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
+    """A pool with one thread starts a job after the end of the job before it."""
+    loop, seen = make_loop(), list[int]()
+    pool = SimulatedPool(loop, 1, QuietObserver())
+    for number in range(4):
+        pool.submit(seen.append, number)
+    run_all(loop)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_nothing_runs_after_a_crash() -> None:
+    """A crash drops callbacks, timers and jobs, and runs no finally block."""
+    loop, seen = make_loop(), list[str]()
+    pool = SimulatedPool(loop, 1, QuietObserver())
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(1)
+        finally:
+            seen.append("finally")
+
+    task = loop.create_task(wait())
+    loop.scheduler.step()
+    loop.call_soon(seen.append, "callback")
+    pool.submit(seen.append, "job")
+    loop.die()
+    run_all(loop)
+    assert seen == []
+    assert not task.done()
+    ABANDONED.append(task)
+
+
+def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:
+    """Awaits outside of the service are no crash points."""
+    loop = make_loop()
+
+    async def wait() -> None:
+        await asyncio.sleep(1)
+
+    task = loop.create_task(wait())
+    loop.scheduler.step()
+    assert list(list_suspended(task.get_coro())) == []
+    run_all(loop)

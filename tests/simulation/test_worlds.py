@@ -1,0 +1,65 @@
+"""Worlds: some seeds, seeds that once failed, and equal traces for equal seeds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.component import Component
+from tests.simulation.exploration import choose_components, explore, list_components
+
+ROOT = Path(__file__).parents[2]
+ONCE_FAILED = Path(__file__).parent / "once_failed.txt"
+SEEDS_OF_EACH_COMPONENT = 6
+PRINT_TRACE = """
+import sys
+from tests.simulation.exploration import explore
+for seed in (5, 6, 7):
+    print("\\n".join(explore(seed).trace))
+"""
+
+
+def read_once_failed() -> list[tuple[int, tuple[type[Component], ...] | None]]:
+    """Read the seeds that once failed, with the components of their worlds."""
+    lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
+    entries = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
+    return [
+        (int(seed), None if names == "-" else tuple(one for one in list_components() if one.name in names.split(",")))
+        for seed, names, _ in entries
+    ]
+
+
+@pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)
+def test_each_component_holds_its_invariants(component: type[Component]) -> None:
+    """A world of one component violates no invariant."""
+    for seed in range(SEEDS_OF_EACH_COMPONENT):
+        assert explore(seed, (component,)).violation == "", f"seed {seed}"
+
+
+def test_seeds_that_once_failed_hold() -> None:
+    """A world that once violated an invariant does so no more."""
+    failed = {
+        seed: result.violation for seed, chosen in read_once_failed() if (result := explore(seed, chosen)).violation
+    }
+    assert failed == {}
+
+
+def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
+    """The trace of a seed is the same, byte for byte, in processes with different hash seeds."""
+
+    def print_trace(hash_seed: str) -> bytes:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", PRINT_TRACE]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout
+
+    first = print_trace("1")
+    assert first.count(b"\n") > 100
+    assert first == print_trace("2")
+
+
+def test_different_seeds_give_different_worlds() -> None:
+    """The seed decides the components and the steps of a world."""
+    assert len({explore(seed, list_components()[:1]).digest for seed in range(4)}) == 4
+    assert len({choose_components(seed) for seed in range(50)}) >= min(len(list_components()), 3)

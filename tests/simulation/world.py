@@ -1,0 +1,317 @@
+"""A simulated world: some instances of the service, their clients, and one seed that decides everything."""
+
+import asyncio
+import random
+import shutil
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import orjson
+
+from shared.http.messages import Reply, Request
+from tests.simulation.component import Component
+from tests.simulation.crash_points import list_suspended
+from tests.simulation.environment import Template, enter_world, make_folder, take_logged_failures
+from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
+from tests.simulation.faults import Faults, draw_delay
+from tests.simulation.instance import Instance
+from tests.simulation.scheduler import MICROSECONDS, Scheduler
+
+MOST_STEPS: Final = 400_000
+SETTLE_SECONDS: Final = 600
+"""Virtual seconds within which all work must finish after the last fault."""
+_LONGEST_TRIP: Final = 20 * MILLISECOND
+_LONGEST_RESTART: Final = 20 * MICROSECONDS
+_LONGEST_JUMP: Final = timedelta(minutes=50)
+_INTERNAL_ERROR: Final = 500
+_USUAL_GAP: Final = 30
+"""Usual number of steps between two opportunities for a crash or a clock that is set."""
+_CRASHES_PER_DISTURBANCE: Final = 10
+
+
+class ConnectionLostError(Exception):
+    """A request got no reply; the service may have processed it."""
+
+
+class ViolationError(Exception):
+    """An invariant does not hold."""
+
+
+@dataclass
+class CrashPoints:
+    """Crash points of a run.
+
+    Attributes:
+        seen: sides of thread-pool jobs that were reached.
+        crashed: points at which a process died.
+    """
+
+    seen: set[str] = field(default_factory=set)
+    crashed: set[str] = field(default_factory=set)
+
+
+class World:
+    """Runs some components under one seed.
+
+    Args:
+        seed: decides every step.
+        components: classes of the components; None to let the seed choose.
+        template: folder of a new workspace, and the tokens of its members.
+        aims: crash points of the code; some worlds aim at one of them.
+
+    Attributes:
+        random: source of the decisions about the world.
+        scheduler: scheduler of all loops.
+        faults: faults of the world.
+        clock_shift: how far the clocks of all hosts were set.
+        background_jobs: names of the background jobs that run.
+        processes: every process by its loop.
+        points: crash points that were reached.
+        lines: the trace.
+    """
+
+    def __init__(
+        self, seed: int, components: Sequence[type[Component]], template: Template, aims: Sequence[str] = ()
+    ) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.scheduler = Scheduler(random.Random(self.random.getrandbits(64)))
+        self.faults = Faults.draw(self.random)
+        self.clock_shift = timedelta()
+        self.processes: dict[SimulatedLoop, Instance] = {}
+        self.points = CrashPoints()
+        self.lines: list[str] = []
+        self.template = template
+        self.folder = make_folder(template)
+        self._clients = SimulatedLoop(self.scheduler, "clients")
+        self._aim = self.random.choice(aims) if aims and self.random.random() < 0.5 else ""
+        self._error: BaseException | None = None
+        self._next_disturbance = self._draw_gap()
+        self._instances = [Instance(self, number, self.folder) for number in range(self.random.choice((1, 2, 2, 3)))]
+        self.components = [component(self) for component in components]
+        self.background_jobs = frozenset(job for each in self.components for job in each.background_jobs)
+
+    def trace(self, line: str) -> None:
+        """Add a line to the trace."""
+        self.lines.append(f"{self.scheduler.now} {line}")
+
+    def require(self, holds: bool, invariant: str) -> None:  # noqa: FBT001  the condition is the subject
+        """Check an invariant.
+
+        Raises:
+            ViolationError: the invariant does not hold.
+        """
+        if not holds:
+            raise ViolationError(invariant)
+
+    def run(self) -> None:
+        """Run the clients with faults, then without, and check the invariants.
+
+        Raises:
+            ViolationError: an invariant does not hold.
+        """
+        with enter_world(lambda: self.scheduler.current, self.processes):
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            self._run_all([client for each in self.components for client in each.start()], None)
+            self.trace("faults end")
+            self.faults.stop()
+            self._aim = ""
+            self._run_all(
+                [each.settle() for each in self.components], self.scheduler.now + SETTLE_SECONDS * MICROSECONDS
+            )
+            for component in self.components:
+                component.judge(self.folder)
+            self.trace(f"end after {self.scheduler.steps} steps")
+        finally:
+            for instance in self._instances:
+                instance.end()
+            shutil.rmtree(self.folder)
+
+    def _run_all(self, coroutines: Sequence[Coroutine[Any, Any, None]], deadline: int | None) -> None:
+        """Run steps until some coroutines have ended."""
+        tasks = [self._clients.create_task(each) for each in coroutines]
+        waiting = len(tasks)
+
+        def note_end(task: asyncio.Task[None]) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if (error := task.exception()) is not None:
+                self._error = error
+
+        for task in tasks:
+            task.add_done_callback(note_end)
+        scheduler = self.scheduler
+        while waiting:
+            self.require(scheduler.step(), "all work has stopped, but clients still wait")
+            self.require(scheduler.steps < MOST_STEPS, "the work does not end")
+            if self._error is not None:
+                raise self._error
+            late = deadline is not None and scheduler.now > deadline
+            self.require(not late, f"the work does not finish within {SETTLE_SECONDS} seconds after the last fault")
+            self._disturb()
+
+    def _disturb(self) -> None:
+        """Let a process die or set the clocks, if their step has come."""
+        if self._aim:
+            self._crash_aimed()
+        if self.scheduler.steps < self._next_disturbance:
+            return
+        self._next_disturbance = self.scheduler.steps + self._draw_gap()
+        if self._draws(self.faults.clock_jump):
+            self.clock_shift = _LONGEST_JUMP * self.random.random()
+            self.trace(f"clocks are set to {self.clock_shift} ahead")
+        instance = self.choose_instance()
+        if self._draws(self.faults.crash * _CRASHES_PER_DISTURBANCE) and instance.is_alive:
+            instance.crash("")
+
+    def _draw_gap(self) -> int:
+        """Draw the number of steps until the next disturbance."""
+        return int(self.random.expovariate(1 / _USUAL_GAP)) + 1
+
+    def _crash_aimed(self) -> None:
+        loop = self.scheduler.last
+        if loop is None or (instance := self.processes.get(loop)) is None or not instance.is_alive:
+            return
+        loop.tasks = [task for task in loop.tasks if not task.done()]
+        if any(self._aim in list_suspended(task.get_coro()) for task in loop.tasks):
+            self._aim = ""
+            instance.crash("")
+
+    def is_aimed_at(self, point: str) -> bool:
+        """Return whether a process must die at a side of a job."""
+        if self._aim != point:
+            return False
+        self._aim = ""
+        return True
+
+    def record_crash(self, instance: Instance, points: Sequence[str]) -> None:
+        """Record a crash, and start a new process after a while."""
+        self.points.crashed.update(points)
+        self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
+        self.scheduler.after(int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart(instance))
+
+    def _restart(self, old: Instance) -> None:
+        self.trace(f"{old.loop.name} starts")
+        self._instances[old.number] = Instance(self, old.number, self.folder)
+
+    def choose_instance(self) -> Instance:
+        """Choose the instance that gets the next request; it may be dead."""
+        return self.random.choice(self._instances)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let a client wait."""
+        await asyncio.sleep(seconds)
+
+    async def send(
+        self, member: str, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> "ApiReply":
+        """Send a request of a member to an instance over an unreliable network.
+
+        Only a request with an idempotency key, or one that changes nothing twice, may arrive twice: a POST without a
+        key does what it says each time.
+
+        Raises:
+            ConnectionLostError: no reply arrived.
+            ViolationError: the service failed unexpectedly.
+        """
+        path, _, query = path.partition("?")
+        content = b"" if body is None else orjson.dumps(body)
+        authorization = {"authorization": f"Bearer {self.template.tokens[member]}"} if member else {}
+        fixed = {"content-type": "application/json", "host": "plant.example", **authorization}
+        request = Request(method, f"/{path}", query, fixed | dict(headers or {}), content)
+        self.trace(f"{member} {method} {path} {(headers or {}).get('idempotency-key', '')}")
+        future: asyncio.Future[Reply] = self._clients.create_future()
+        is_repeatable = method != "POST" or "idempotency-key" in request.headers
+        copies = 2 if is_repeatable and self._draws(self.faults.delivered_twice) else 1
+        for _ in range(copies):
+            self._deliver(request, future)
+        reply = await future
+        self.trace(f"{member} {method} {path} -> {reply.status}")
+        if reply.status == _INTERNAL_ERROR:
+            raise ViolationError(f"{method} {path} failed: {take_logged_failures()}")
+        return ApiReply(reply)
+
+    def _draws(self, probability: float) -> bool:
+        return probability > 0 and self.random.random() < probability
+
+    def _deliver(self, request: Request, future: "asyncio.Future[Reply]") -> None:
+        """Deliver a request after a delay, or lose it."""
+        delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
+        if self._draws(self.faults.request_lost):
+            self._lose(future)
+            return
+        instance = self.choose_instance()
+        self.scheduler.after(delay, lambda: self._receive(instance.number, request, future))
+
+    def _receive(self, number: int, request: Request, future: "asyncio.Future[Reply]") -> None:
+        instance = self._instances[number]
+        if not instance.is_alive:
+            self._lose(future)
+            return
+        task = instance.loop.create_task(instance.serve(request), context=None)
+        task.add_done_callback(lambda ended: self._reply(ended, future))
+        # If the process dies, the client notices after a while.
+        self._watch(instance, future)
+
+    def _watch(self, instance: Instance, future: "asyncio.Future[Reply]") -> None:
+        def check() -> None:
+            if future.done():
+                return
+            if instance.is_alive:
+                self.scheduler.after(MICROSECONDS, check)
+            else:
+                self._lose(future)
+
+        self.scheduler.after(MICROSECONDS, check)
+
+    def _reply(self, task: "asyncio.Task[Reply]", future: "asyncio.Future[Reply]") -> None:
+        if self._draws(self.faults.reply_lost):
+            self._lose(future)
+            return
+        delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_resolve, future, task.result()))
+
+    def _lose(self, future: "asyncio.Future[Reply]") -> None:
+        delay = MICROSECONDS + draw_delay(self.random, self.faults, _LONGEST_TRIP)
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_fail, future))
+
+
+@dataclass(frozen=True)
+class ApiReply:
+    """Reply as a client sees it."""
+
+    reply: Reply
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+        return self.reply.status
+
+    @property
+    def json(self) -> Any:
+        """Content."""
+        return orjson.loads(self.reply.body)
+
+    @property
+    def code(self) -> str:
+        """Error code of a problem document; empty for another reply."""
+        return str(self.json.get("code", "")) if self.status >= 400 else ""
+
+    def get_header(self, name: str) -> str:
+        """Return a header; empty if it is missing."""
+        return next((value for key, value in self.reply.headers.items() if key.lower() == name), "")
+
+
+def _resolve(future: "asyncio.Future[Reply]", reply: Reply) -> None:
+    if not future.done():
+        future.set_result(reply)
+
+
+def _fail(future: "asyncio.Future[Reply]") -> None:
+    if not future.done():
+        future.set_exception(ConnectionLostError())

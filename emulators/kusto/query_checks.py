@@ -146,7 +146,7 @@ def _is_node(value: object) -> bool:
 
 
 _SHOWN = 60
-_SETTABLE = frozenset({"materialized_view_shuffle_query"})
+_SETTABLE = frozenset({"materialized_view_shuffle_query", "query_bin_auto_size", "query_bin_auto_at"})
 """Request properties that a ``set`` statement may change; the emulator rejects all others.
 
 The translator library would ignore the other properties, even those that lift a restriction.

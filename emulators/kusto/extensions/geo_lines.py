@@ -14,7 +14,7 @@ _MAX_LONGITUDE, _MAX_LATITUDE = 180, 90
 type Vector = tuple[float, float, float]
 
 
-def _to_vector(point: Sequence[float]) -> Vector:
+def to_vector(point: Sequence[float]) -> Vector:
     """Return the unit vector of a point; raise ValueError if it is not on the globe."""
     longitude, latitude = float(point[0]), float(point[1])
     if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
@@ -23,18 +23,20 @@ def _to_vector(point: Sequence[float]) -> Vector:
     return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
 
 
-def _dot(left: Vector, right: Vector) -> float:
+def dot(left: Vector, right: Vector) -> float:
+    """Return the scalar product of two vectors."""
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def _cross(left: Vector, right: Vector) -> Vector:
+def cross(left: Vector, right: Vector) -> Vector:
+    """Return the vector product of two vectors."""
     (a, b, c), (d, e, f) = left, right
     return b * f - c * e, c * d - a * f, a * e - b * d
 
 
 def _measure_angle(left: Vector, right: Vector) -> float:
-    across = _cross(left, right)
-    return math.atan2(math.sqrt(_dot(across, across)), _dot(left, right))
+    across = cross(left, right)
+    return math.atan2(math.sqrt(dot(across, across)), dot(left, right))
 
 
 def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
@@ -43,7 +45,7 @@ def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
         raise ValueError(shape["type"])
     lines = [shape["coordinates"]] if shape["type"] == "LineString" else shape["coordinates"]
     for line in lines:
-        points = [_to_vector(point) for point in line]
+        points = [to_vector(point) for point in line]
         if len(points) < 2:  # noqa: PLR2004  a line has two ends
             raise ValueError(line)
         yield from pairwise(points)
@@ -54,20 +56,20 @@ def _measure_line(shape: Any) -> float:
 
 
 def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
-    point = _to_vector((longitude, latitude))
+    point = to_vector((longitude, latitude))
     return min(_measure_segment_distance(point, start, end) for start, end in _iterate_segments(shape)) * _RADIUS
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
     """Return the angle between a point and the nearest point of a segment of a great circle."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
-    normal = _cross(start, end)
-    length = math.sqrt(_dot(normal, normal))
+    normal = cross(start, end)
+    length = math.sqrt(dot(normal, normal))
     if length == 0:
         return nearest_end
     # The foot of the point is on the segment if it is on the inner side of the planes through both ends.
-    is_beside = _dot(_cross(normal, start), point) >= 0 >= _dot(_cross(normal, end), point)
-    return abs(math.asin(max(-1.0, min(1.0, _dot(normal, point) / length)))) if is_beside else nearest_end
+    is_beside = dot(cross(normal, start), point) >= 0 >= dot(cross(normal, end), point)
+    return abs(math.asin(max(-1.0, min(1.0, dot(normal, point) / length)))) if is_beside else nearest_end
 
 
 CALLS = (

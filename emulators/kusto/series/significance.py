@@ -6,6 +6,8 @@ from typing import Any
 _SMALLEST = 1e-300
 _PRECISION = 3e-16
 _MAX_STEPS = 10_000
+_LARGEST_GAMMA = 170
+"""Approximately the largest number whose gamma function is a double."""
 
 
 def compute_erf(value: float | None) -> Any:
@@ -36,17 +38,24 @@ def compute_welch_test(
     error1, error2 = v1 / n1, v2 / n2
     squared = (m1 - m2) ** 2 / (error1 + error2)
     freedom = (error1 + error2) ** 2 / (error1**2 / (n1 - 1) + error2**2 / (n2 - 1))
-    return {"value": _compute_incomplete_beta(freedom / (freedom + squared), freedom / 2, 0.5)}
+    return {"value": compute_incomplete_beta(freedom / (freedom + squared), freedom / 2, 0.5)}
 
 
-def _compute_incomplete_beta(x: float, a: float, b: float) -> float:
+def compute_incomplete_beta(x: float, a: float, b: float) -> float:
     """Return the regularised incomplete beta function, the probability of a beta distribution below ``x``."""
     if x <= 0 or x >= 1:
         return min(max(x, 0.0), 1.0)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) - compute_log_beta(a, b))
     if x < (a + 1) / (a + b + 2):
         return front * _sum_fraction(x, a, b) / a
     return 1 - front * _sum_fraction(1 - x, b, a) / b
+
+
+def compute_log_beta(a: float, b: float) -> float:
+    """Return the logarithm of the beta function."""
+    if a + b < _LARGEST_GAMMA and min(a, b) > 1 / _LARGEST_GAMMA:  # more precise than the difference of logarithms
+        return math.log(math.gamma(a) * (math.gamma(b) / math.gamma(a + b)))
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def _sum_fraction(x: float, a: float, b: float) -> float:

@@ -1,0 +1,38 @@
+"""The function ``bin_auto`` and the request properties that it reads."""
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+
+def test_bins_of_instants(endpoint: Endpoint) -> None:
+    """The bins have the stated size and start, and the column keeps its name."""
+    query = (
+        "set query_bin_auto_size=1h; set query_bin_auto_at=datetime(2017-01-01 00:05);"
+        "range Timestamp from datetime(2017-01-01 00:05) to datetime(2017-01-01 02:00) step 1m"
+        " | summarize count() by bin_auto(Timestamp)"
+    )
+    table = endpoint.table(query)
+    assert [column.column_name for column in table.columns] == ["Timestamp", "count_"]
+    assert table.raw_rows == [["2017-01-01T00:05:00.000000Z", 60], ["2017-01-01T01:05:00.000000Z", 56]]
+
+
+def test_bins_start_at_zero(endpoint: Endpoint) -> None:
+    """Without a start, the bins are multiples of the size."""
+    rows = endpoint.rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
+    assert rows == [[0], [2], [2], [4]]
+
+
+@pytest.mark.parametrize(
+    "query", ["print bin_auto(5)", "set query_bin_auto_size=2; print bin_auto()", "set query_bin_auto_size; print 1"]
+)
+def test_missing_size(endpoint: Endpoint, query: str) -> None:
+    """A call without a size or a value is rejected."""
+    assert endpoint.error(query) is not None
+
+
+def test_array_strcat(endpoint: Endpoint) -> None:
+    """The function is another name of ``strcat_array``."""
+    assert endpoint.rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.rows(
+        "print strcat_array(dynamic([1, 'a', null]), '-')"
+    )

@@ -1,6 +1,5 @@
 """Names of columns: ``project-by-names``, ``column_names_of()``, ``assert-schema`` and ``consume``."""
 
-import contextvars
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
@@ -9,8 +8,8 @@ from typing import Any
 from duckdb_kql import ir, lower, schema
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_known_tables
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
 from emulators.kusto.extensions.tabular import ColumnPattern
@@ -26,7 +25,6 @@ SUPPORTED: tuple[str, ...] = (
 
 macros: tuple[str, ...] = ()
 PROJECT_BY_NAMES = "project-by-names"
-_KNOWN: contextvars.ContextVar[dict[str, list[str]] | None] = contextvars.ContextVar("known_tables", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,24 +98,11 @@ def _find_column_names(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
-    return schema.output_columns(table.query, _KNOWN.get() or writer.nested_schema())
+    return schema.output_columns(table.query, get_known_tables())
 
 
 def _render_column_names(call: ir.FunctionCall) -> str:
     return f"CAST({quote_text(json.dumps(_find_column_names(call), ensure_ascii=False))} AS JSON)"
-
-
-def _patch_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
-        if not isinstance(op, ProjectByNames):
-            return default(op, cols, known)
-        token = _KNOWN.set(known)
-        try:
-            return op.infer_columns(cols)
-        finally:
-            _KNOWN.reset(token)
-
-    return operator_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +160,5 @@ def install() -> None:
     add_operator("ProjectOperator", _parse_project)
     add_operator("AssertSchemaOperator", _parse_assert_schema)
     add_operator("ConsumeOperator", lambda _: Consume())
-    replace_attribute(schema, "_operator_columns_unchecked", _patch_operator_columns)
     replace_attribute(lower, "_lower_function_call", _patch_function_call)
     add_custom_function("column_names_of", (1,), _render_column_names)

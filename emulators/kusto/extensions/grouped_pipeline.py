@@ -13,7 +13,7 @@ from duckdb_kql import ir, lower, schema, translate
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, replace_in_query
 from emulators.kusto.extensions.ranks import render_sort_key_parts
 from emulators.kusto.extensions.serialized import (
     RowOrder,
@@ -44,8 +44,7 @@ class GroupedOperator(PipelineOperator):
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
         """Return a copy in which the function ``substitute`` has replaced names of scalars in the nested pipeline."""
-        bound = substitute(ir.ToScalar(self.body))
-        return self if not isinstance(bound, ir.ToScalar) else dataclasses.replace(self, body=bound.query)
+        return dataclasses.replace(self, body=replace_in_query(self.body, substitute))
 
 
 _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize, GroupedOperator)

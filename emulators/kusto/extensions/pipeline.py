@@ -1,12 +1,13 @@
 """Base class of the query operators that the extensions add, and its integration into the translator library."""
 
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
-from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
 
 type Substitute = Callable[[ir.Expr], ir.Expr]
 type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
@@ -46,6 +47,20 @@ class PipelineOperator(ir.Operator):
 
 macros: tuple[str, ...] = ()
 _LOWERINGS: dict[str, Lowering] = {}
+_KNOWN: contextvars.ContextVar[dict[str, list[str]] | None] = contextvars.ContextVar("known_tables", default=None)
+"""Columns of each table while the library infers the columns of an operator."""
+
+
+def get_known_tables() -> dict[str, list[str]] | None:
+    """Return the columns of each table that an operator may read; None if they are unknown."""
+    known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
+    return known
+
+
+def replace_in_query(query: ir.Query, substitute: Substitute) -> ir.Query:
+    """Return a nested query in which ``substitute`` has replaced each expression."""
+    replaced = substitute(ir.ToScalar(query))
+    return replaced.query if isinstance(replaced, ir.ToScalar) else query
 
 
 def add_operator(grammar_rule: str, lowering: Lowering) -> None:
@@ -104,8 +119,12 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 
 def _patch_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
-        if isinstance(op, PipelineOperator):
+        if not isinstance(op, PipelineOperator):
+            return default(op, cols, known)
+        token = _KNOWN.set(known)
+        try:
             return op.infer_columns(cols)
-        return default(op, cols, known)
+        finally:
+            _KNOWN.reset(token)
 
     return operator_columns

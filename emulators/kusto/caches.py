@@ -57,7 +57,7 @@ class QueryResultsCache:
     def store(self, key: Key, cached: CachedQueryResult) -> None:
         """Store a result under a cache key, unless the result is too large; an older result is replaced."""
         self._remove_result(key)
-        if len(cached.result.rows) > MAX_RESULT_BYTES:
+        if _count_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
             return
         self._results[key] = cached
         self._bytes += _count_bytes(key, cached)
@@ -71,7 +71,7 @@ class QueryResultsCache:
 
 
 def _count_bytes(key: Key, cached: CachedQueryResult) -> int:
-    return len(key) + len(cached.result.rows)
+    return len(key) + sum(len(each.rows) for each in (cached.result, *cached.result.further))
 
 
 MAX_CACHED_CHARACTERS = 1_000_000

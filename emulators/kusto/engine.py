@@ -33,6 +33,7 @@ from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import add_position
 from emulators.kusto.sandbox import abort_process
 from emulators.kusto.series_functions import track_execution
+from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
 
@@ -203,11 +204,31 @@ class Engine:
         if len(text) > MAX_CHARACTERS:
             raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
-        translation, bound = await self._translate_with_probes(text, parameters, options, deadline)
+        results: list[KqlResult] = []
+        place: ResultPlace | None = FIRST_RESULT
+        while place is not None:
+            translation, bound = await self._translate_with_probes(text, parameters, options, deadline, place)
+            result = await self._execute_with_retries(text, translation, bound, options, deadline)
+            results.append(replace(result, visualization=translation.visualization, name=translation.name))
+            if sum(len(each.rows) for each in results) > options.max_bytes:
+                raise result_too_large_error(
+                    f"The results of this query exceed the set limit of {options.max_bytes} bytes"
+                )
+            place = _find_next_place(place, translation)
+        first, *further = results
+        return replace(first, further=tuple(further))
+
+    async def _execute_with_retries(
+        self,
+        text: str,
+        translation: Translation,
+        bound: Mapping[str, Any],
+        options: RequestOptions,
+        deadline: float,
+    ) -> KqlResult:
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
-                result = await self._execute_in_thread(text, translation, bound, options, deadline)
-                return replace(result, visualization=translation.visualization)
+                return await self._execute_in_thread(text, translation, bound, options, deadline)
             except QueryError as error:
                 # All queries share the memory. A query that ran out of memory may succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
@@ -217,7 +238,7 @@ class Engine:
         raise internal_error()
 
     async def _translate_with_probes(
-        self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float
+        self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float, place: ResultPlace
     ) -> tuple[Translation, Mapping[str, Any]]:
         """Translate a KQL text, and run the probe queries that find its columns.
 
@@ -227,7 +248,7 @@ class Engine:
         probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
-            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found))
+            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, place))
             bound = bind_parameters(translation.declarations, translation.slots, parameters)
             if not translation.probe:
                 return translation, bound
@@ -296,6 +317,14 @@ class Engine:
         task = asyncio.get_running_loop().create_task(interrupt_until_done())
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
+
+
+def _find_next_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
+    """Return the place of the result after a translated one; None after the last."""
+    if place.part + 1 < translation.parts:
+        return ResultPlace(place.statement, place.part + 1)
+    following = place.statement + 1
+    return ResultPlace(following) if following < translation.statements else None
 
 
 async def _wait_until_deadline[T](deadline: float, awaited: Awaitable[T]) -> T:

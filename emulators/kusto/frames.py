@@ -83,12 +83,16 @@ class KqlResult:
         rows: the rows as JSON arrays, separated by commas, without enclosing brackets.
         seconds: execution time of the query.
         visualization: annotation of the operator ``render``; None without the operator.
+        name: name of the result's table; empty without a name.
+        further: the other results of a query with several results.
     """
 
     columns: tuple[tuple[str, str], ...]
     rows: bytes
     seconds: float
     visualization: Mapping[str, Any] | None = None
+    name: str = ""
+    further: "tuple[KqlResult, ...]" = ()
 
 
 def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
@@ -114,11 +118,14 @@ def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]
 
 def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
     """Render a query result as frames; ``origin`` is the request for which a cached result was computed."""
-    primary = _render_primary(result.columns, result.rows)
-    seconds = result.seconds if origin is None else 0.0
+    results = (result, *result.further)
+    primary = b",".join(
+        _render_primary(each.columns, each.rows, index, each.name) for index, each in enumerate(results, start=1)
+    )
+    seconds = sum(each.seconds for each in results) if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
-    properties = _render_properties(result.visualization or EMPTY, origin)
-    return _render_frames(primary, _render_completion(request_id, seconds), last, properties)
+    properties = _render_properties([each.visualization or EMPTY for each in results], origin)
+    return _render_frames(primary, _render_completion(request_id, seconds, len(results) + 1), last, properties)
 
 
 def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
@@ -126,7 +133,7 @@ def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
     document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
-    properties = _render_properties(EMPTY, None)
+    properties = _render_properties([EMPTY], None)
     return _render_frames(_render_primary((), reported), _render_completion(request_id, 0.0), completion, properties)
 
 
@@ -141,8 +148,11 @@ def render_error_document(error: QueryError, request_id: str) -> bytes:
     return orjson.dumps(document)
 
 
-def _render_properties(visualization: Mapping[str, Any], origin: ResultOrigin | None) -> Mapping[str, Any]:
-    rows = [[1, "Visualization", orjson.dumps(visualization).decode()]]
+def _render_properties(visualizations: Sequence[Mapping[str, Any]], origin: ResultOrigin | None) -> Mapping[str, Any]:
+    rows = [
+        [index, "Visualization", orjson.dumps(visualization).decode()]
+        for index, visualization in enumerate(visualizations, start=1)
+    ]
     if origin is not None:
         value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _encode_instant(origin.started_at)}
         rows.append([1, "ServerCache", orjson.dumps(value).decode()])
@@ -165,19 +175,26 @@ def _render_frames(
     return b"[" + b",".join(frames) + b"]"
 
 
-def _render_primary(columns: Sequence[tuple[str, str]], rows: bytes) -> bytes:
-    named = orjson.dumps([{"ColumnName": name, "ColumnType": kind} for name, kind in columns])
-    head = b'{"FrameType":"DataTable","TableId":1,"TableKind":"PrimaryResult","TableName":"PrimaryResult","Columns":'
-    return head + named + b',"Rows":[' + rows + b"]}"
+def _render_primary(columns: Sequence[tuple[str, str]], rows: bytes, table_id: int = 1, name: str = "") -> bytes:
+    head = orjson.dumps(
+        {
+            "FrameType": "DataTable",
+            "TableId": table_id,
+            "TableKind": "PrimaryResult",
+            "TableName": name or "PrimaryResult",
+            "Columns": [{"ColumnName": column, "ColumnType": kind} for column, kind in columns],
+        }
+    )
+    return head[:-1] + b',"Rows":[' + rows + b"]}"
 
 
-def _render_completion(request_id: str, seconds: float) -> dict[str, Any]:
+def _render_completion(request_id: str, seconds: float, table_id: int = 2) -> dict[str, Any]:
     common = [_encode_instant(datetime.now(UTC)), request_id, *[str(uuid.uuid4())] * 3]
     done = orjson.dumps({"Count": 1, "Text": "Query completed successfully"}).decode()
     used = orjson.dumps({"ExecutionTime": seconds}).decode()
     return {
         "FrameType": "DataTable",
-        "TableId": 2,
+        "TableId": table_id,
         "TableKind": "QueryCompletionInformation",
         "TableName": "QueryCompletionInformation",
         "Columns": _COMPLETION_COLUMNS,

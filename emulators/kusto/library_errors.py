@@ -24,7 +24,6 @@ from emulators.kusto.errors import (
     unresolved_name_error,
     unsupported_error,
 )
-from emulators.kusto.positions import find_second_statement
 from emulators.kusto.sandbox import abort_process
 
 _LOGGER = logging.getLogger(__name__)
@@ -260,8 +259,6 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
             position=_get_source_position(error.span),
             subject=f"{arguments['name']}()",
         )
-    if error.construct == "multi-statement":
-        return unsupported_error("a second query statement", position=find_second_statement(text))
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
     name, subject = _describe_construct(error.construct, _find_rest_of_line(text, error.span))

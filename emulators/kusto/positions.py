@@ -22,7 +22,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAMED = re.compile(r"named '(?P<name>[^']+)'|[Ff]unction '(?P<function>\w+)'")
-_PREAMBLE = frozenset({"let", "set", "declare", "alias", "restrict"})
 _NESTING = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -51,20 +50,6 @@ def add_position(error: QueryError, text: str) -> QueryError:
         return error
     operator = _find_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
     return error.with_position(_compute_position(text, tokens[found].start), operator)
-
-
-def find_second_statement(text: str) -> tuple[int, int] | None:
-    """Return line and column of the second query in a KQL text; None if the text contains only one query."""
-    depth = queries = 0
-    begins = True
-    for token in _tokenize(text):
-        if begins and depth == 0 and token.text not in _PREAMBLE:
-            queries += 1
-            if queries > 1:
-                return _compute_position(text, token.start)
-        begins = token.text == ";"
-        depth += _NESTING.get(token.text, 0)
-    return None
 
 
 def _tokenize(text: str) -> Iterator[_Token]:

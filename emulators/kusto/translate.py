@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.rendering import check_columns, collect_annotations
+from emulators.kusto.extensions.several_results import remove_marker, select_result
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.positions import add_position
@@ -30,6 +31,7 @@ from emulators.kusto.query_checks import (
     check_sql_length,
     check_tokens,
 )
+from emulators.kusto.statements import FIRST_RESULT, ResultPlace, blank_other_statements, find_query_statements
 from emulators.kusto.timespans import format_timespan
 
 
@@ -44,6 +46,9 @@ class Translation:
         probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
         reusable: True if the probe query, and all before it, have the same rows for any data.
         visualization: annotation of the operator ``render``; None without the operator.
+        statements: number of query statements in the text.
+        parts: number of results of the query statement.
+        name: name of the result; empty without a name.
     """
 
     sql: str
@@ -52,10 +57,17 @@ class Translation:
     probe: bool = False
     reusable: bool = False
     visualization: Mapping[str, Any] | None = None
+    statements: int = 1
+    parts: int = 1
+    name: str = ""
 
 
 def translate(
-    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), types: Mapping[str, str] | None = None
+    text: str,
+    schema: Mapping[str, Sequence[str]],
+    found: Sequence[Rows] = (),
+    types: Mapping[str, str] | None = None,
+    place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
     """Translate a KQL query to SQL; if its columns depend on the data, translate the probe query that finds them.
 
@@ -66,6 +78,7 @@ def translate(
         schema: columns, in order, of each table that the query may read.
         found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
         types: DuckDB type by column name; only columns that have the same type in all tables.
+        place: the result to translate, if the query has several.
 
     Raises:
         QueryError: the text is not a query, is invalid, or contains an unsupported construct.
@@ -73,7 +86,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate_query(text, schema, found, types or {})
+        return _translate_statement(text, schema, found, types or {}, place)
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
@@ -85,14 +98,29 @@ def translate(
         ) from error
 
 
+def _translate_statement(
+    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str], place: ResultPlace
+) -> Translation:
+    tokens = _tokenize(text)
+    check_tokens(tokens)
+    statements = find_query_statements(tokens)
+    if len(statements) > 1:
+        command = _find_control_command(tokens)
+        if command is not None:
+            raise not_read_only_error(command)
+        text = blank_other_statements(text, statements, place.statement)
+    with select_result(place.part):
+        translation = _translate_query(text, schema, found, types)
+    return replace(translation, statements=max(1, len(statements)))
+
+
 def _translate_query(
     text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
-        check_tokens(_tokenize(text))
         with collect_annotations() as rendered:
-            query = lower(text)
+            query, end = remove_marker(lower(text))
         if pinned.moment is not None:
             raise unsupported_error("set query_now")
         check_sources(query, schema)
@@ -112,6 +140,8 @@ def _translate_query(
         probe is not None,
         probe is not None and probe.reusable,
         rendered[-1] if rendered else None,
+        parts=end.count,
+        name=end.name,
     )
 
 

@@ -14,6 +14,7 @@ import orjson
 from emulators.kusto.discovery import Rows
 from emulators.kusto.errors import QueryError, internal_error, too_complex_error
 from emulators.kusto.parameters import Declaration
+from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
 
 MAX_SECONDS = 15.0
@@ -62,7 +63,7 @@ class Translator:
         await self._short.end()
         await self._long.end()
 
-    async def translate(self, text: str, found: Sequence[Rows] = ()) -> Translation:
+    async def translate(self, text: str, found: Sequence[Rows] = (), place: ResultPlace = FIRST_RESULT) -> Translation:
         """Translate a KQL text, or return its cached translation.
 
         If the call is cancelled, the process that is translating the text is replaced.
@@ -70,23 +71,26 @@ class Translator:
         Args:
             text: KQL text of the query.
             found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
+            place: the result to translate, if the query has several.
 
         Raises:
             QueryError: the text cannot be translated.
         """
-        key = text if not found else f"{text}\0{orjson.dumps(found).decode()}"
+        further = [found, place] if found or place != FIRST_RESULT else []
+        key = f"{text}\0{orjson.dumps(further).decode()}" if further else text
         cached = self._cache.get(key)
         if cached is not None:
             self._cache.move_to_end(key)
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_process(text, found)
+        translation = await self._translate_in_process(text, found, place)
         self._store_translation(key, translation)
         return translation
 
-    async def _translate_in_process(self, text: str, found: Sequence[Rows]) -> Translation:
-        request = {"text": text, "schema": self._schema, "found": found, "types": self._types}
+    async def _translate_in_process(self, text: str, found: Sequence[Rows], place: ResultPlace) -> Translation:
+        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": found, "types": self._types}
+        request["place"] = [place.statement, place.part]
         if len(text) <= SHORT_CHARACTERS:
             async with self._short.lock:
                 # If several callers wait with the same slow text, only the first tries it in this process.
@@ -185,14 +189,7 @@ def _to_translation(reply: Mapping[str, Any]) -> Translation:
     if "sql" not in reply:
         raise internal_error()
     declarations = tuple(Declaration(**declaration) for declaration in reply["declarations"])
-    return Translation(
-        reply["sql"],
-        frozenset(reply["slots"]),
-        declarations,
-        reply["probe"],
-        reply["reusable"],
-        reply["visualization"],
-    )
+    return Translation(**{**reply, "slots": frozenset(reply["slots"]), "declarations": declarations})
 
 
 def _count_characters(text: str, translation: Translation | None) -> int:

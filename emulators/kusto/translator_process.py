@@ -4,9 +4,9 @@ A text of 150 bytes can expand to gigabytes of SQL, and the parser cannot be int
 process reads requests from standard input and writes replies to standard output. A request that exceeds the memory
 limit ends the process.
 
-A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` as the
-request, ``{"sql", "slots", "declarations", "probe", "reusable", "visualization"}`` or ``{"error": {...}, "late"}`` as
-the reply. The property ``late`` is true if the translation exceeded its CPU time.
+A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "place",
+"seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. The property ``late`` is
+true if the translation exceeded its CPU time.
 """
 
 import dataclasses
@@ -15,17 +15,17 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import orjson
 from duckdb_kql import ir, lower
 from duckdb_kql import translate as rendering
 
-from emulators.kusto.discovery import Rows
 from emulators.kusto.errors import QueryError, too_complex_error, unresolved_name_error, untranslatable_error
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.query_checks import limit_sql_length
+from emulators.kusto.statements import ResultPlace
 from emulators.kusto.string_literals import parse_string_literal
 from emulators.kusto.translate import Translation, translate
 
@@ -65,10 +65,7 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive_request(requests):
         signal.alarm(ORPHAN_SECONDS)
-        seconds = request.get("seconds", CPU_SECONDS)
-        reply, can_continue = _build_reply(
-            request["text"], request["schema"], request["found"], request["types"], seconds
-        )
+        reply, can_continue = _build_reply(request)
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -88,12 +85,10 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _build_reply(
-    text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float = CPU_SECONDS
-) -> tuple[bytes, bool]:
+def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
     """Translate a KQL text; return the encoded reply, and False if this process has no memory for more requests."""
     try:
-        return _to_reply(_translate_in_time(text, schema, found, types, seconds)), True
+        return _to_reply(_translate_in_time(request)), True
     except _OutOfTimeError:
         return _to_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
     except QueryError as error:
@@ -107,27 +102,18 @@ def _build_reply(
         return _to_error_reply(untranslatable_error()), True
 
 
-def _translate_in_time(
-    text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float
-) -> Translation:
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+def _translate_in_time(request: Mapping[str, Any]) -> Translation:
+    signal.setitimer(signal.ITIMER_VIRTUAL, request.get("seconds", CPU_SECONDS))
     try:
-        return translate(text, schema, found, types)
+        place = ResultPlace(*request["place"])
+        return translate(request["text"], request["schema"], request["found"], request["types"], place)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _to_reply(translation: Translation) -> bytes:
-    return orjson.dumps(
-        {
-            "sql": translation.sql,
-            "slots": sorted(translation.slots),
-            "declarations": [dataclasses.asdict(declaration) for declaration in translation.declarations],
-            "probe": translation.probe,
-            "reusable": translation.reusable,
-            "visualization": translation.visualization,
-        }
-    )
+    # A frozenset is not JSON.
+    return orjson.dumps(dataclasses.asdict(translation) | {"slots": sorted(translation.slots)})
 
 
 def _to_error_reply(error: QueryError, *, late: bool = False) -> bytes:

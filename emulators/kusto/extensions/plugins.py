@@ -14,6 +14,7 @@ from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import add_operator
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
+from emulators.kusto.extensions.several_results import parse_preview
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
@@ -22,8 +23,8 @@ SUPPORTED: tuple[str, ...] = ("evaluate bag_unpack (prefix, columnsConflict, ign
 
 type Schema = tuple[tuple[str, str], ...]
 """Name and Kusto type of each column."""
-type Plugin = Callable[[Any, Sequence[Any], Any], ir.Operator]
-"""Function that converts a plugin call to a query operator.
+type Plugin = Callable[[Any, Sequence[Any], Any], ir.Operator | list[ir.Operator]]
+"""Function that converts a plugin call to query operators.
 
 Its arguments are the parse tree nodes of the operator, of the plugin's arguments, and of the output schema.
 """
@@ -39,9 +40,10 @@ def add_plugin(name: str, lowering: Plugin) -> None:
 def _install_evaluate() -> None:
     """Add the operator ``evaluate`` to the KQL translator library."""
     add_operator("EvaluateOperator", _parse_evaluate)
+    add_plugin("preview", parse_preview)
 
 
-def _parse_evaluate(node: Any) -> ir.Operator:
+def _parse_evaluate(node: Any) -> ir.Operator | list[ir.Operator]:
     calls = find_rules(node, "NamedFunctionCallExpression")
     name = get_child_rules(calls[0])[0].getText() if calls else ""
     plugin = _PLUGINS.get(name)

@@ -10,6 +10,7 @@ from duckdb_kql import ir, lower, translate
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.several_results import EndOfResult
 from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 
@@ -282,7 +283,17 @@ def _parse_as(node: Any) -> list[ir.Operator]:
         root = root.parentCtx
     if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
         return [NameRows(str(name), node.start.start)]
-    return []
+    return [EndOfResult(1, str(name))] if _is_end_of_statement(node) else []
+
+
+def _is_end_of_statement(node: Any) -> bool:
+    """Return whether an operator is the last one of a query statement, and not of a nested query."""
+    parent = node.parentCtx
+    while parent is not None and get_rule_name(parent) != "QueryStatement":
+        if get_child_rules(parent)[-1].stop is not node.stop or get_rule_name(parent) in _NESTING:
+            return False
+        parent = parent.parentCtx
+    return parent is not None
 
 
 def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
@@ -302,6 +313,8 @@ def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 def _lower_names(query: ir.Query) -> ir.Query:
     return _patch_lower(lambda: query)()
 
+
+_NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperatorExpression", "LetStatement"})
 
 macros: tuple[str, ...] = ()
 

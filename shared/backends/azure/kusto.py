@@ -155,6 +155,7 @@ class KustoEngine:
                 )
             table = reply.primary_results[0]
             _reject_partial(reply, table.raw_rows)
+            _reject_several_tables(reply)
         except KustoThrottlingError as error:
             detail = "The query engine is busy; retry later."
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5) from error
@@ -247,6 +248,15 @@ def _reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
         raise KustoMultiApiError(failures)
     if reply.errors_count:
         raise KustoServiceError("; ".join(reply.get_exceptions()))
+
+
+def _reject_several_tables(reply: KustoResponseDataSet) -> None:
+    count = len(reply.primary_results)
+    if count > 1:
+        detail = (
+            f"the query has {count} results; a query of the workspace must have one statement without fork or facet"
+        )
+        raise invalid("query", detail, code="QUERY_INVALID")
 
 
 def _parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:

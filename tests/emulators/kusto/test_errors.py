@@ -29,7 +29,7 @@ NAMED = [
     ("print 'Nope' // Nope\n| union Nope", "Failed to resolve table or column expression named 'Nope'", "2:9"),
     ("Telemetry | extend x = nosuch(Number)", "'nosuch()' is not supported", "1:24"),
     ("Telemetry | extend x = strlen(1, 2)", "SEM0219: strlen(): function expects 1 argument(s).", "1:24"),
-    ("let a = (1); Telemetry | count;\nDevices | count", "'a second query statement' is not supported", "2:1"),
+    ("Telemetry | count;\nDevices | where nothing", "Failed to resolve", "2:17"),
     ("let x = 1; let x = 2; print x", "'let x' is not supported", "1:5"),
     ("Telemetry | evaluate nosuch(Payload)", "'evaluate nosuch' is not supported", "1:13"),
     ("Telemetry | reduce by DeviceId", "'reduce' is not supported", "1:13"),
@@ -89,7 +89,9 @@ def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None
 def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception of the translator is a client error, and the log contains its traceback."""
     no_columns: Any = {"T": 5}
-    reply, can_continue = _build_reply("T | join kind=inner (T) on a", no_columns, [], {})
+    reply, can_continue = _build_reply(
+        {"text": "T | join kind=inner (T) on a", "schema": no_columns, "found": [], "types": {}, "place": [0, 0]}
+    )
     assert can_continue
     assert b'"status":400' in reply
     assert b"EMB0005" in reply

@@ -97,11 +97,6 @@ def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
     ]
 
 
-def test_a_second_query_is_rejected(endpoint: Endpoint) -> None:
-    """A text with two queries is an error."""
-    assert endpoint.code("Telemetry | count; Devices | count") == "BadRequest_NotSupported"
-
-
 @pytest.mark.parametrize("text", INEXACT)
 def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A construct with another result than in Data Explorer is an error."""

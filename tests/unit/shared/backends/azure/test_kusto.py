@@ -172,3 +172,11 @@ async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
     assert (await query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"
     assert "loopback" in (await query_error(endpoint)).detail
+
+
+async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
+    """A query with several results is rejected instead of answered with the first one."""
+    endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
+    error = await query_error(endpoint)
+    assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
+    assert "2 results" in error.detail

@@ -1,0 +1,140 @@
+"""Queries with several results: ``fork``, ``facet``, and the plugins ``preview`` and ``funnel_sequence``.
+
+Each result has a translation of its own. While one is translated, an operator with several results stands for the
+operators of the selected result, followed by a marker that states the number of results.
+"""
+
+import contextlib
+import contextvars
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from duckdb_kql import ir
+
+from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.library import reader
+from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+
+SUPPORTED: tuple[str, ...] = ("fork", "facet", "evaluate preview")
+
+macros: tuple[str, ...] = ()
+MAX_RESULTS = 64
+_SELECTED: contextvars.ContextVar[int] = contextvars.ContextVar("selected_result", default=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class EndOfResult(PipelineOperator):
+    """Marker after the last operator of a result.
+
+    Attributes:
+        count: number of results of the query.
+        name: name of this result; empty without a name.
+    """
+
+    count: int
+    name: str = ""
+
+    def render_without_columns(self, prev: str) -> str:
+        """Raise the error for an operator with several results that is not the last one of a query."""
+        del prev
+        raise semantic_error("An operator with several results must be the last one of the query", inner="SEM0100")
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Raise the same error."""
+        del cols
+        return self.render_without_columns(prev)
+
+
+@contextlib.contextmanager
+def select_result(part: int) -> Iterator[None]:
+    """Context manager: parse a query for the result with an index."""
+    token = _SELECTED.set(part)
+    try:
+        yield
+    finally:
+        _SELECTED.reset(token)
+
+
+def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]) -> list[ir.Operator]:
+    """Return the operators of the selected result and the marker.
+
+    Args:
+        node: parse tree node of the operator with several results.
+        results: name of each result, and a function that returns its operators.
+    """
+    if len(results) > MAX_RESULTS:
+        raise unsupported_error(f"more than {MAX_RESULTS} results", position=get_source_position(node))
+    name, build = results[min(_SELECTED.get(), len(results) - 1)]
+    return [*build(), EndOfResult(len(results), name)]
+
+
+def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
+    """Return a query without its last marker, and the marker."""
+    last = query.operators[-1] if query.operators else None
+    if not isinstance(last, EndOfResult):
+        return query, EndOfResult(1)
+    return dataclasses.replace(query, operators=query.operators[:-1]), last
+
+
+def _parse_pipeline(node: Any) -> list[Any]:
+    """Return the parse tree nodes of the operators of a ``ForkOperatorExpression``."""
+    first, *piped = get_child_rules(node)
+    return [first, *(get_child_rules(each)[0] for each in piped)]
+
+
+def _parse_fork(node: Any) -> list[ir.Operator]:
+    return choose_result(node, [_describe_fork(fork) for fork in find_rules(node, "ForkOperatorFork")])
+
+
+def _describe_fork(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
+    nodes = _parse_pipeline(get_child_rules(fork)[-1])
+    names = find_rules(fork, "ForkOperatorExpressionName") or [
+        each for each in nodes[-1:] if find_rules(each, "AsOperator")
+    ]
+    name = reader.find_names(names[0])[-1] if names else ""
+    return name, lambda: list(reader.lower_operators(nodes))
+
+
+def _parse_facet(node: Any) -> list[ir.Operator]:
+    results: list[tuple[str, Callable[[], Sequence[ir.Operator]]]] = []
+    columns = []
+    for child in get_child_rules(node):
+        kind = get_rule_name(child)
+        if kind == "FacetByOperatorWithOperatorClause":
+            nodes = get_child_rules(child)
+        elif kind == "FacetByOperatorWithExpressionClause":
+            nodes = _parse_pipeline(get_child_rules(child)[0])
+        else:
+            columns.append(reader.lower_expr(child))
+            continue
+        results.append(("", functools.partial(reader.lower_operators, nodes)))
+    for column in columns:
+        if not isinstance(column, ir.ColumnRef):
+            raise semantic_error("facet by requires names of columns", position=get_source_position(node))
+        results.append(("", functools.partial(_build_facet, column)))
+    return choose_result(node, results)
+
+
+def _build_facet(column: ir.ColumnRef) -> list[ir.Operator]:
+    count = ir.NamedExpr(ir.FunctionCall("count"), f"count_{column.name}")
+    return [ir.Summarize((count,), (ir.NamedExpr(column),))]
+
+
+def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.Operator]:
+    """Convert a call of ``preview(number)`` to ``take`` and ``count``."""
+    number = reader.lower_expr(arguments[0]) if len(arguments) == 1 else None
+    if clause is not None or not isinstance(number, ir.Literal) or not isinstance(number.value, int):
+        raise semantic_error(
+            "evaluate preview() requires a whole number", inner="SEM0219", position=get_source_position(node)
+        )
+    limit = max(number.value, 0)
+    return choose_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
+
+
+def install() -> None:
+    """Add the operators to the KQL translator library."""
+    add_operator("ForkOperator", _parse_fork)
+    add_operator("FacetByOperator", _parse_facet)

@@ -1,0 +1,74 @@
+"""Batches: query texts with several query statements, each of which has results of its own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no part of this project
+
+from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.several_results import MAX_RESULTS
+
+_OTHER_STATEMENTS = frozenset({"let", "set", "declare", "alias", "restrict"})
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPlace:
+    """Place of one result of a query text.
+
+    Attributes:
+        statement: index of the query statement.
+        part: index of the result within the statement.
+    """
+
+    statement: int = 0
+    part: int = 0
+
+
+FIRST_RESULT = ResultPlace()
+
+
+def find_query_statements(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return the character positions of the start and the end of each query statement.
+
+    Args:
+        tokens: tokens of the text without comments and white space.
+
+    Raises:
+        QueryError: the text has too many query statements.
+    """
+    found = [
+        (statement[0].start, statement[-1].stop + 1)
+        for statement in _split_statements(tokens)
+        if statement[0].text.lower() not in _OTHER_STATEMENTS
+    ]
+    if len(found) > MAX_RESULTS:
+        raise unsupported_error(f"more than {MAX_RESULTS} query statements")
+    return found
+
+
+def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], chosen: int) -> str:
+    """Return the text with blanks instead of all query statements but one, so that positions remain."""
+    for index, (start, end) in enumerate(statements):
+        if index != chosen:
+            blanks = "".join(each if each == "\n" else " " for each in text[start:end])
+            text = text[:start] + blanks + text[end:]
+    return text
+
+
+def _split_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of each statement, including the semicolon at its end."""
+    statement: list[Token] = []
+    depth = 0
+    for token in tokens:
+        if token.type == Token.EOF:
+            break
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        is_end = token.text == ";" and depth <= 0
+        if statement or not is_end:
+            statement.append(token)
+        if is_end and statement:
+            yield statement
+            statement = []
+    if statement:
+        yield statement

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ from shared.auth.authenticator import Authenticator
 from shared.auth.issuer import TokenIssuer
 from shared.auth.key_service import ApiKeys
 from shared.auth.ports import Credentials, Team
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import ROLE_RIGHTS, Role
 from shared.auth.tokens import TokenCodec
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.key_files import FileSigningKey
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Member
+from shared.errors import WorkspaceError
 from shared.provenance.ports import Target
+from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
 from tests.unit.shared.auth.targets import AttackTarget, entra, own
 
@@ -25,6 +30,21 @@ ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"
 EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
 VIEWER = Member.model_validate({"id": "viewer@x", "name": "Viewer", "role": "Viewer"})
 SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role": "Viewer", "service": True})
+
+
+def caller(
+    member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
+) -> Principal:
+    """Return a caller with the rights of a role."""
+    expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
+    return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
+
+
+async def catch_error(awaitable: object) -> WorkspaceError:
+    """Return the error that a call raises."""
+    with pytest.raises(WorkspaceError) as raised:
+        await awaitable  # type: ignore[misc]
+    return raised.value
 
 
 @dataclass

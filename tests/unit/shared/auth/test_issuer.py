@@ -5,28 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from shared.auth.principals import CredentialKind, Principal
-from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
-from shared.errors import Kind, WorkspaceError
+from shared.auth.principals import CredentialKind
+from shared.auth.rights import AccessRight, Role
+from shared.errors import Kind
 from shared.timestamps import now
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
-
-
-def caller(
-    member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
-) -> Principal:
-    """Return a caller with the rights of a role."""
-    expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
-    return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
-
-
-async def catch_error(awaitable: object) -> WorkspaceError:
-    """Return the error that a call raises."""
-    with pytest.raises(WorkspaceError) as raised:
-        await awaitable  # type: ignore[misc]
-    return raised.value
 
 
 async def test_token_expires_after_an_hour_by_default(workspace: Workspace) -> None:
@@ -110,65 +95,6 @@ async def test_each_event_contains_the_callers_credential(workspace: Workspace, 
     assert [event["AfterState"]["madeWith"] for event in workspace.trail] == [{"via": via, "credentialId": "c"}] * 4
 
 
-async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
-    """The event of a key from the deployment's own command has no credential."""
-    await workspace.api_keys.issue("command", EDITOR.id, "k")
-    [event] = workspace.trail
-    assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
-
-
-async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
-    """A caller with the right to manage keys cannot create a key with a right that the caller lacks."""
-    manager = caller(VIEWER.id, Role.VIEWER)
-    manager = Principal(
-        **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
-        rights=manager.rights | {AccessRight.KEYS_MANAGE},
-    )
-    error = await catch_error(workspace.api_keys.create(manager, "k", principal=ADMIN.id))
-    assert error.kind is Kind.FORBIDDEN
-    error = await catch_error(
-        workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
-    )
-    assert error.kind is Kind.INVALID
-    issued = await workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
-    assert issued.key.rights == frozenset({AccessRight.CATALOG_READ})
-
-
-async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
-    """A token with restricted rights cannot create a key with all rights."""
-    full = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
-    cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
-    key = await workspace.api_keys.create(cut, "k")
-    principal = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
-    assert principal.rights == {AccessRight.CATALOG_READ}
-
-
-async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
-    """Creating, listing and revoking another member's key requires the right to manage keys."""
-    editor, viewer, admin = (
-        caller(EDITOR.id, Role.EDITOR),
-        caller(VIEWER.id, Role.VIEWER),
-        caller(ADMIN.id, Role.ADMIN),
-    )
-    assert (await catch_error(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
-    key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
-    assert [seen.key_id for seen in await workspace.api_keys.list_visible(editor)] == [key.key_id]
-    assert await workspace.api_keys.list_visible(viewer) == []
-    assert (await catch_error(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
-    assert (await catch_error(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
-    await workspace.api_keys.revoke(editor, key.key_id)
-    assert (await workspace.api_keys.list_visible(editor))[0].revoked_at is not None
-
-
-async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
-    """The stored file contains no part of a secret."""
-    issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
-    secret = issued.api_key.rsplit("_", 1)[1]
-    stored = (await workspace.store.load()).keys[issued.key.key_id]
-    assert secret not in repr(stored)
-    assert secret[:8] not in repr(stored)
-
-
 async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspace) -> None:
     """Revoking a key or token revokes all tokens that descend from it, and no others."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k")
@@ -199,18 +125,3 @@ async def test_all_invalid_scopes_are_listed(workspace: Workspace) -> None:
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]
     assert "Workspace.Keys.Manage" in listed[1]["message"]
-
-
-async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
-    """A retry after a crash leaves one key and one event; used and later keys are not replaced."""
-    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
-    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
-    assert first.key.key_id == second.key.key_id
-    stored_keys = (await workspace.store.load()).keys
-    assert list(stored_keys.values()) == [second.key]
-    assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
-    with pytest.raises(WorkspaceError):
-        await workspace.store.add_key(first.key)
-    await workspace.store.store_last_use(second.key.key_id, second.key.created_at)
-    with pytest.raises(WorkspaceError):
-        await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")

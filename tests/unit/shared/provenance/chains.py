@@ -124,3 +124,8 @@ def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}
     return {names[name]: text for name, text in project_record(value).items() if name in names}
+
+
+async def read_leaves(ledger: Ledger, chain: ChainKey) -> list[bytes]:
+    """Return the leaf data of a chain."""
+    return [bytes.fromhex(record.hash) for record in await ledger.records(chain)]

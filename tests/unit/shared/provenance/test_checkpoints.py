@@ -3,7 +3,7 @@
 import base64
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,37 +12,20 @@ from typing import Any, cast
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from oi.verification.merkle import is_consistent, is_included
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import CHANGED
 from shared.errors import Kind, WorkspaceError
-from shared.provenance import chain_trees
 from shared.provenance.canonical import encode_jcs
-from shared.provenance.chain_trees import ChainTrees, Proofs, Tiles
 from shared.provenance.checkpoints import Checkpoints, RetrySchedule, build_checkpoint_name, build_name_prefix
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.merkle import CompactRange
-from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint, verify_note
+from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.runtime import Runtime
 from shared.timestamps import now
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, workspace
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Two chains."""
-    async with open_ledger(tmp_path) as opened:
-        await opened.fill(PLATFORM, 7)
-        await opened.fill(BATCH, 3)
-        yield opened
-
-
-async def read_leaves(ledger: Ledger, chain: ChainKey) -> list[bytes]:
-    """Return the leaf data of a chain."""
-    return [bytes.fromhex(record.hash) for record in await ledger.records(chain)]
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, read_leaves, workspace
 
 
 def list_notes(folder: Path) -> list[Path]:
@@ -213,133 +196,6 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
     assert await ledger.checkpoints.create_all() == 1
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
     assert await ledger.checkpoints.create_all() == 1
-
-
-async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """Notes with another key, another chain, changed text or an invalid format are rejected."""
-    made = await ledger.checkpoints.create(PLATFORM)
-    assert made is not None
-    key = await ledger.checkpoints.load_verifier_key()
-    origin = build_origin(WORKSPACE, "PlatformConfig")
-    assert open_checkpoint(made.note, key, origin).size == 7
-    async with open_ledger(tmp_path / "second") as second:
-        stranger = await second.checkpoints.load_verifier_key()
-    for note, by, of in (
-        (made.note, stranger, origin), (made.note, key, origin + "x"),
-        (made.note.replace(b"\n7\n", b"\n8\n"), key, origin),
-        (made.note[:-1], key, origin), (b"", key, origin), (b"\xff", key, origin), (made.note * 2, key, origin),
-        (made.note.replace(b"\n\n", b"\n"), key, origin), (made.note + b"\x00", key, origin),
-    ):  # fmt: skip
-        with pytest.raises(NoteError):
-            open_checkpoint(note, by, of)
-
-
-async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
-    """Signature lines of unknown keys, such as those of witnesses, are ignored."""
-    made = await ledger.checkpoints.create(PLATFORM)
-    assert made is not None
-    other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
-    assert verify_note(other, await ledger.checkpoints.load_verifier_key()).startswith(
-        "oi-provenance/plant-a/PlatformConfig\n7\n"
-    )
-
-
-@pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
-def test_invalid_verifier_keys_are_rejected(text: str) -> None:
-    """A verifier key with a wrong form, signature type, key or id is rejected."""
-    with pytest.raises(NoteError):
-        VerifierKey.parse(text)
-
-
-async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
-    """Proofs show that each record is in a checkpoint, and that a checkpoint contains the one before."""
-    first = await ledger.checkpoints.create(PLATFORM)
-    await ledger.fill(PLATFORM, 6)
-    second = await ledger.checkpoints.create(PLATFORM)
-    assert first is not None
-    assert second is not None
-    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
-    proofs = Proofs(ledger.store, ChainTrees(ledger.store))
-    for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
-        proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
-        assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
-    between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
-    assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
-
-
-async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of complete subtrees are cached: a second proof reads fewer hashes and is the same."""
-    monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
-    await ledger.fill(PLATFORM, 30)
-    proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
-    read = ledger.store.read_hashes
-
-    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        reads.append(limit)
-        return await read(chain, after, limit=limit)
-
-    monkeypatch.setattr(ledger.store, "read_hashes", counted)
-    first = await proofs.prove_inclusion(PLATFORM, 3, 37)
-    before = sum(reads)
-    reads.clear()
-    assert await proofs.prove_inclusion(PLATFORM, 3, 37) == first
-    assert (before, sum(reads)) == (36, 4)
-    tree = CompactRange()
-    tree.append(await read_leaves(ledger, PLATFORM))
-    for sequence in (1, 4, 5, 32, 33, 37):
-        proof = await proofs.prove_inclusion(PLATFORM, sequence, 37)
-        leaf = (await read_leaves(ledger, PLATFORM))[sequence - 1]
-        assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.compute_root())
-
-
-async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of subtrees are stored with the checkpoints; damaged or missing ones are computed again and repaired."""
-    for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
-        monkeypatch.setattr(chain_trees, name, size)
-    notes = FileCheckpointStore(ledger.folder / "checkpoints")
-    await ledger.checkpoints.create(PLATFORM)
-    await ledger.fill(PLATFORM, 30)
-    await ledger.checkpoints.create(PLATFORM)
-    tiles = sorted((ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)).glob("roots-*.state"))
-    assert [len(await Tiles(notes, build_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
-    tree = CompactRange()
-    tree.append(every := await read_leaves(ledger, PLATFORM))
-    reads: list[int] = []
-    read = ledger.store.read_hashes
-
-    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        reads.append(limit)
-        return await read(chain, after, limit=limit)
-
-    monkeypatch.setattr(ledger.store, "read_hashes", counted)
-
-    async def hashes_read() -> int:
-        reads.clear()
-        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, build_name_prefix))).prove_inclusion(
-            PLATFORM, 3, 37
-        )
-        assert is_included(every[2], 2, 37, proof.hashes, tree.compute_root())
-        return sum(reads)
-
-    assert await hashes_read() == 4
-    content = tiles[0].read_bytes()
-    tiles[0].write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
-    assert await hashes_read() == 4 + 12
-    for tile in tiles:
-        tile.unlink()
-    assert await hashes_read() == 36
-    await ledger.fill(PLATFORM, 3)
-    await ledger.checkpoints.create(PLATFORM)
-    assert await hashes_read() == 4
-
-
-@pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
-async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
-    """Sizes and sequences beyond the chain are errors of the caller."""
-    with pytest.raises(WorkspaceError):
-        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
-    with pytest.raises(WorkspaceError):
-        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_consistency(PLATFORM, sequence, size)
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:

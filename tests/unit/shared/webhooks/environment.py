@@ -36,6 +36,12 @@ def reply(status: int, body: bytes = b"") -> OutboundReply:
     return OutboundReply(status, {}, body)
 
 
+async def fail(request: OutboundRequest) -> OutboundReply:
+    """Reply with a failure."""
+    del request
+    return reply(500, b"broken \x00\xff")
+
+
 class ScriptedHttp:
     """HTTP client that records requests; ``answer`` returns the replies, and hosts in ``refused`` are refused."""
 

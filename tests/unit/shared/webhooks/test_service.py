@@ -1,6 +1,5 @@
 """Tests of the management of endpoints."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,13 +14,6 @@ from shared.webhooks.models import MAX_ENDPOINTS, EventFilter
 from shared.webhooks.service import OVERLAP, EndpointDefinition
 from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookParts, open_webhooks
 from tests.virtual_time import VirtualTime
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
-    """Webhooks over an empty file."""
-    async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
-        yield opened
 
 
 async def get_code(work: object) -> str:

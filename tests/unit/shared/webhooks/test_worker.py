@@ -1,7 +1,6 @@
 """Tests of the worker that sends deliveries."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,20 +12,7 @@ from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRe
 from shared.webhooks.models import DeliveryStatus
 from shared.webhooks.retry_schedule import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
-from tests.unit.shared.webhooks.environment import URL, WebhookParts, open_webhooks, reply
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
-    """Webhooks over an empty file."""
-    async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
-        yield opened
-
-
-async def fail(request: OutboundRequest) -> OutboundReply:
-    """Reply with a failure."""
-    del request
-    return reply(500, b"broken \x00\xff")
+from tests.unit.shared.webhooks.environment import URL, WebhookParts, fail, open_webhooks, reply
 
 
 async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
@@ -272,22 +258,3 @@ async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
         await asyncio.gather(first.work(), second.work())
         ids = [each.headers["webhook-id"] for each in (*first.http.requests, *second.http.requests)]
         assert len(ids) == len(set(ids)) == 20
-
-
-async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
-    """A failed retry of an ended delivery is not repeated; a pending delivery is due at once."""
-    endpoint = await parts.create()
-    await parts.publish()
-    await parts.work()
-    [delivery] = await parts.list_all(endpoint)
-    parts.http.answer = fail
-    await parts.deliveries.retry(endpoint.id, delivery.id)
-    await parts.work()
-    await parts.work_after(days=1)
-    [ended] = await parts.list_all(endpoint)
-    assert (ended.status, len(ended.attempts)) == (DeliveryStatus.FAILED, 2)
-    await parts.publish("k2")
-    await parts.work()
-    waiting = (await parts.list_all(endpoint))[0]
-    assert waiting.next_attempt_at == parts.time.now + timedelta(seconds=5)
-    assert (await parts.deliveries.retry(endpoint.id, waiting.id)).next_attempt_at == parts.time.now

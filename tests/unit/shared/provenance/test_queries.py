@@ -1,37 +1,13 @@
-"""Time limit of verification, and size limit of exports."""
+"""Tests of the size limit of exports."""
 
-import asyncio
 import json
 from pathlib import Path
 
-import pytest
-
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.errors import Kind, WorkspaceError
-from shared.provenance.ports import ChainKey, Filters, Tip
+from shared.provenance.ports import Filters, Tip
 from shared.provenance.queries import MAX_BODY_BYTES, export_records
 from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
-from shared.provenance.verifier import ChainVerifier
-from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspace
-
-
-class SilentStore(SqliteChainStore):
-    """A store that does not respond."""
-
-    async def read_tip(self, chain: ChainKey) -> Tip:
-        """Wait forever."""
-        await asyncio.Event().wait()
-        return await super().read_tip(chain)
-
-
-async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
-    """A verification beyond the time limit is a TIMEOUT with a remedy, never a verdict."""
-    store = SilentStore(tmp_path / "provenance.sqlite")
-    with pytest.raises(WorkspaceError) as caught:
-        await ChainVerifier(store, workspace, seconds=0.05).verify(BATCH)
-    await store.close()
-    assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
-    assert "offline" in caught.value.detail
+from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event
 
 
 async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Tests of the text form of API keys."""
+
+import pytest
+
+from shared.auth.api_keys import generate_key, is_secret_valid, parse_key
+from shared.runtime import SYSTEM_RUNTIME
+
+
+def test_a_new_key_is_parsed_and_verified() -> None:
+    """The text of a new key contains its id, and the secret that matches the stored digest."""
+    new = generate_key(SYSTEM_RUNTIME)
+    parsed = parse_key(new.text)
+    assert parsed is not None
+    assert parsed[0] == new.key_id
+    assert is_secret_valid(new.salt, new.digest, parsed[1])
+    assert not is_secret_valid(new.salt, new.digest, parsed[1][::-1])
+    assert not is_secret_valid(new.salt[::-1], new.digest, parsed[1])
+
+
+def test_a_seed_determines_the_id_and_not_the_secret() -> None:
+    """Repeated requests get the same id; the secret and the salt are new each time."""
+    first, second = generate_key(SYSTEM_RUNTIME, "request-1"), generate_key(SYSTEM_RUNTIME, "request-1")
+    assert first.key_id == second.key_id != generate_key(SYSTEM_RUNTIME, "request-2").key_id
+    assert (first.text, first.salt) != (second.text, second.salt)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "oik_ABCDEFGH_" + "x" * 42,
+        "oik_ABCDEFGH_" + "x" * 44,
+        "oik_abcdefgh_" + "x" * 43,
+        "oik_ABCDEFG1_" + "x" * 43,
+        "oik_ABCDEFGH_" + "x" * 42 + "+",
+        "oik_ABCDEFGH_" + "x" * 43 + "\n",
+        " oik_ABCDEFGH_" + "x" * 43,
+    ],
+)
+def test_other_texts_are_not_keys(text: str) -> None:
+    """A text of another length or alphabet is not a key."""
+    assert parse_key(text) is None

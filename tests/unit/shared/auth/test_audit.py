@@ -1,0 +1,21 @@
+"""Tests of the audit events about credentials."""
+
+from dataclasses import replace
+
+from tests.unit.shared.auth.conftest import Workspace
+
+
+async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace) -> None:
+    """A creation has no state before it, and a revocation without details no state after it."""
+    await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
+    await workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
+    made, ended = workspace.trail
+    assert (made["target"], made["user"], made["AfterState"]) == ("AccessControl", "a", {"name": "n"})
+    assert ("BeforeState" in made, "AfterState" in ended) == (False, False)
+
+
+async def test_a_workspace_without_provenance_records_nothing(workspace: Workspace) -> None:
+    """Credentials also work in a workspace without an audit log."""
+    workspace.team_now = replace(workspace.team_now, audited=False)
+    await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x")
+    assert workspace.trail == []

@@ -1,0 +1,113 @@
+"""Tests of creating, listing and revoking API keys."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.auth.rights import AccessRight, Role
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.errors import Kind, WorkspaceError
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, caller, catch_error
+
+KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
+
+
+async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
+    """The event of a key from the deployment's own command has no credential."""
+    await workspace.api_keys.issue("command", EDITOR.id, "k")
+    [event] = workspace.trail
+    assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
+
+
+async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
+    """A caller with the right to manage keys cannot create a key with a right that the caller lacks."""
+    manager = caller(VIEWER.id, Role.VIEWER)
+    manager = Principal(
+        **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
+        rights=manager.rights | {AccessRight.KEYS_MANAGE},
+    )
+    error = await catch_error(workspace.api_keys.create(manager, "k", principal=ADMIN.id))
+    assert error.kind is Kind.FORBIDDEN
+    error = await catch_error(
+        workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
+    )
+    assert error.kind is Kind.INVALID
+    issued = await workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
+    assert issued.key.rights == frozenset({AccessRight.CATALOG_READ})
+
+
+async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
+    """A token with restricted rights cannot create a key with all rights."""
+    full = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
+    key = await workspace.api_keys.create(cut, "k")
+    principal = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    assert principal.rights == {AccessRight.CATALOG_READ}
+
+
+async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
+    """Creating, listing and revoking another member's key requires the right to manage keys."""
+    editor, viewer, admin = (
+        caller(EDITOR.id, Role.EDITOR),
+        caller(VIEWER.id, Role.VIEWER),
+        caller(ADMIN.id, Role.ADMIN),
+    )
+    assert (await catch_error(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
+    key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
+    assert [seen.key_id for seen in await workspace.api_keys.list_visible(editor)] == [key.key_id]
+    assert await workspace.api_keys.list_visible(viewer) == []
+    assert (await catch_error(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
+    assert (await catch_error(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
+    await workspace.api_keys.revoke(editor, key.key_id)
+    assert (await workspace.api_keys.list_visible(editor))[0].revoked_at is not None
+
+
+async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
+    """The stored file contains no part of a secret."""
+    issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
+    secret = issued.api_key.rsplit("_", 1)[1]
+    stored = (await workspace.store.load()).keys[issued.key.key_id]
+    assert secret not in repr(stored)
+    assert secret[:8] not in repr(stored)
+
+
+async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
+    """A retry after a crash leaves one key and one event; used and later keys are not replaced."""
+    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
+    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
+    assert first.key.key_id == second.key.key_id
+    stored_keys = (await workspace.store.load()).keys
+    assert list(stored_keys.values()) == [second.key]
+    assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
+    with pytest.raises(WorkspaceError):
+        await workspace.store.add_key(first.key)
+    await workspace.store.store_last_use(second.key.key_id, second.key.created_at)
+    with pytest.raises(WorkspaceError):
+        await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
+
+
+async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
+    """A key for devices has one right; any other requested right is an error that names the right."""
+    binding = TelemetryBinding(("rig",))
+    admin = caller(ADMIN.id, Role.ADMIN)
+    error = await catch_error(workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding))
+    assert "Workspace.Catalog.Read" in error.detail
+    key = (await workspace.api_keys.create(admin, "k", binding=binding)).key
+    assert (key.rights, key.binding) == (frozenset({AccessRight.TELEMETRY_WRITE}), binding)
+
+
+async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Workspace) -> None:
+    """The effective rights of a key are those that its principal has now."""
+    issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
+    assert await workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
+    workspace.team_now = replace(workspace.team_now, members={VIEWER.id: VIEWER})
+    assert await workspace.api_keys.get_effective_rights(issued.key) == []
+
+
+async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(workspace: Workspace) -> None:
+    """A key signs without a sign-in, so a person with an old token cannot create one for themselves."""
+    workspace.team_now = replace(workspace.team_now, max_sign_in_age=300)
+    person = caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
+    assert (await catch_error(workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
+    assert (await workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id

@@ -1,0 +1,67 @@
+"""Tests of the models of alert rules."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from shared.catalog.alert_rule_models import AlertRule, find_rule_errors
+
+COMMON = {"lookup": "r", "name": "R", "severity": "info", "surface": "s", "every": "PT1M"}
+ABSENCE = {**COMMON, "kind": "absence", "connections": ["rig"], "after": "PT5M"}
+THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": "any"}}
+
+
+def test_a_definition_has_only_the_properties_of_its_kind() -> None:
+    """Defaults of the other kind are left out, because a document cannot declare them."""
+    threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
+    absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
+    assert not threshold.keys() & {"connections", "after"}
+    assert not absence.keys() & {"query", "parameters", "timeRange", "condition", "groupBy"}
+    assert threshold["condition"] == {"rows": "any"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"every": "PT14S"},
+        {"every": "P1DT1S"},
+        {"for": "-PT1S"},
+        {"for": "P367D"},
+        {"after": "PT0S"},
+        {"runbookUrl": "ftp://x"},
+        {"runbookUrl": "https://user:secret@x/"},
+        {"condition": {"column": "c", "operator": "gt", "value": True}},
+        {"condition": {"column": "c", "operator": "gt", "value": 10**400}},
+    ],
+)
+def test_values_outside_the_limits_are_rejected(changes: dict[str, Any]) -> None:
+    """Times have limits, a link has no credentials, and a limit is a finite number."""
+    with pytest.raises(ValidationError):
+        AlertRule.model_validate({**ABSENCE, **changes})
+
+
+def test_durations_are_parsed() -> None:
+    """The interval and the hold time are durations; the hold time is zero by default."""
+    rule = AlertRule.model_validate(ABSENCE)
+    assert (rule.interval, rule.hold_duration) == (timedelta(minutes=1), timedelta(0))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        (THRESHOLD, []),
+        (ABSENCE, []),
+        ({**THRESHOLD, "after": "PT5M"}, [("after",)]),
+        ({**COMMON, "kind": "threshold"}, [("query",), ("condition",)]),
+        ({**ABSENCE, "connections": []}, [("connections",)]),
+        ({**ABSENCE, "connections": ["a", "b", "a"]}, [("connections", 2)]),
+        ({**THRESHOLD, "condition": {"column": "c"}}, [("condition", "operator"), ("condition", "value")]),
+        ({**THRESHOLD, "condition": {"rows": "any", "value": 1}}, [("condition", "value")]),
+        ({**THRESHOLD, "condition": {"rows": "none"}, "groupBy": ["c"]}, [("groupBy",)]),
+    ],
+)
+def test_contradictions_are_reported_at_their_fields(rule: dict[str, Any], fields: list[tuple[str | int, ...]]) -> None:
+    """A rule has the fields of its kind, a complete condition and no repeated values."""
+    assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields

@@ -1,0 +1,39 @@
+"""Tests of the parser of ISO 8601 durations."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.catalog.durations import parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [
+        ("PT15M", timedelta(minutes=15)),
+        ("P7D", timedelta(days=7)),
+        ("P1W2DT3H4M5.5S", timedelta(weeks=1, days=2, hours=3, minutes=4, seconds=5.5)),
+        ("PT0,5S", timedelta(seconds=0.5)),
+        ("-PT1H", timedelta(hours=-1)),
+    ],
+)
+def test_a_duration_of_fixed_length_is_parsed(text: str, duration: timedelta) -> None:
+    """Weeks, days, hours, minutes and seconds add up; a decimal comma counts as a point."""
+    assert parse_duration(text) == duration
+
+
+@pytest.mark.parametrize("text", ["P1Y", "P1M", "P1Y2M3DT4H", "-P1M"])
+def test_years_and_months_have_their_own_message(text: str) -> None:
+    """The length of a year or month depends on the date, so it is rejected with the units to use."""
+    with pytest.raises(ValueError, match="years and months have no fixed length"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "P", "PT", "15m", "PT1D", "P1H", "PT5M3H", "PT1e3S", "PT1S\n", "PT" + "9" * 70 + "S", "P" + "9" * 60 + "D"],
+)
+def test_other_texts_are_rejected(text: str) -> None:
+    """Units in another order, unknown units, and durations beyond the range are errors."""
+    with pytest.raises(ValueError, match="must be an ISO 8601 duration"):
+        parse_duration(text)

@@ -1,0 +1,51 @@
+"""Tests of the field types of the workspace document."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from shared.catalog.fields import DECLARED, Instant, Lookup, MemberId, Model, Name
+
+
+class Example(Model):
+    """Model with one field of each type."""
+
+    lookup: Lookup = "a"
+    name: Name = "n"
+    member: MemberId = "m"
+    at: Instant = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("lookup", ["", "-a", "a.b", "a" * 65, "ä"])
+def test_a_lookup_fits_into_a_url(lookup: str) -> None:
+    """A lookup has up to 64 letters, digits, hyphens and underscores, and starts with a letter or digit."""
+    with pytest.raises(ValidationError):
+        Example(lookup=lookup)
+
+
+@pytest.mark.parametrize("values", [{"name": "tab\tname"}, {"member": ".."}])
+def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) -> None:
+    """A stored item with a name from before the rule must not disappear."""
+    assert Example.model_validate(values)
+    with pytest.raises(ValidationError):
+        Example.model_validate(values, context=DECLARED)
+
+
+def test_a_time_keeps_its_microseconds() -> None:
+    """A time is written in the service's format, in UTC, and read again without loss."""
+    parsed = Example.model_validate({"at": "2026-01-05T09:00:00.000001+01:00"})
+    assert parsed.model_dump(mode="json")["at"] == "2026-01-05T08:00:00.000001Z"
+
+
+@pytest.mark.parametrize("value", ["2026-01-05T08:00:00", "2026-01-05", "yesterday"])
+def test_a_time_needs_a_zone(value: str) -> None:
+    """A local time is ambiguous, so it is rejected."""
+    with pytest.raises(ValidationError):
+        Example.model_validate({"at": value})
+
+
+def test_unknown_fields_are_rejected() -> None:
+    """A misspelt field is an error instead of a value without effect."""
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Example.model_validate({"lokup": "a"})

@@ -1,0 +1,35 @@
+"""Tests of the conversion of a workspace document to catalog items."""
+
+from shared.catalog.document import load_document
+from shared.catalog.items import MODELS, SINGLETON_KEY, ItemKind, items_from_document, to_definition
+from tests.unit.shared.catalog.documents import PLANT
+
+ITEMS = items_from_document(load_document(PLANT, "w.yaml"))
+
+
+def test_each_item_of_the_document_has_its_kind_and_key() -> None:
+    """Members have their ids as keys, containers their database and name, and the workspace has one key."""
+    assert set(ITEMS) == {
+        (ItemKind.WORKSPACE, SINGLETON_KEY),
+        (ItemKind.SETTINGS, SINGLETON_KEY),
+        *((ItemKind.MEMBER, key) for key in ("admin@plant-a.example", "viewer@plant-a.example", "historian")),
+        (ItemKind.CONNECTION, "rig"),
+        (ItemKind.CONNECTION, "sim"),
+        (ItemKind.SURFACE, "cooling"),
+        (ItemKind.WARM_QUERY, "q1"),
+        (ItemKind.WARM_QUERY, "q2"),
+        (ItemKind.DATA_STORE, "mes"),
+        (ItemKind.CONTAINER, "orders/workorders"),
+        (ItemKind.CONTAINER, "orders/recipes"),
+    }
+
+
+def test_a_data_store_does_not_repeat_its_containers() -> None:
+    """Containers are items of their own, because the API can add containers to a declared database."""
+    assert [database["containers"] for database in ITEMS[ItemKind.DATA_STORE, "mes"]["databases"]] == [[]]
+
+
+def test_a_definition_is_read_back_as_an_equal_model() -> None:
+    """The model of a stored definition has the same definition again."""
+    for (kind, _), definition in ITEMS.items():
+        assert to_definition(MODELS[ItemKind(kind)].model_validate(definition)) == definition

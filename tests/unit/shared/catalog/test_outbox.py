@@ -1,0 +1,96 @@
+"""Tests of the outbox of audit events."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from shared.catalog.outbox import flush_outbox, write_large_integers_as_text
+from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import Target
+
+
+class Outbox:
+    """Pending events, and the audit log that receives them.
+
+    Args:
+        events: pending events.
+        failures: kinds of the errors of appends, by append id.
+    """
+
+    def __init__(self, events: Sequence[PendingEvent], failures: Mapping[str, Kind]) -> None:
+        self.pending = list(events)
+        self.failures = failures
+        self.log: list[tuple[str, dict[str, Any]]] = []
+        self.announced: list[str] = []
+
+    async def list_pending_events(self) -> Sequence[PendingEvent]:
+        """Return the events that are not appended yet."""
+        return list(self.pending)
+
+    async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
+        """Delete appended events."""
+        self.pending = [event for event in self.pending if event.append_id not in append_ids]
+
+    async def append(
+        self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
+    ) -> Mapping[str, Any]:
+        """Append an event, or fail."""
+        del target, user_id, scope_key
+        if append_id in self.failures:
+            raise WorkspaceError(self.failures[append_id], "FAILED", "The append fails.")
+        self.log.append((append_id, dict(event)))
+        return {}
+
+    async def announce(self, events: Sequence[PendingEvent]) -> None:
+        """Record announced events."""
+        self.announced += [event.append_id for event in events]
+
+
+def build_event(append_id: str, item: str = "", **members: Any) -> PendingEvent:
+    """Return a pending event about an item."""
+    content = {"ActionType": "A", "EntityType": "T", "EntityID": item or append_id, **members}
+    return PendingEvent(append_id, Target.PLATFORM_CONFIG, "ann", content)
+
+
+async def test_appended_events_are_announced_and_deleted() -> None:
+    """The data for announcements is not part of the record."""
+    outbox = Outbox([build_event("1", **{CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
+    assert await flush_outbox(outbox, outbox, outbox.announce) == 2
+    assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
+    assert [CONTEXT in event for _, event in outbox.log] == [False, False]
+
+
+async def test_an_event_without_a_chain_is_only_announced() -> None:
+    """A workspace without provenance announces changes of warm queries."""
+    outbox = Outbox([PendingEvent("1", UNAUDITED, "ann", {})], {})
+    assert await flush_outbox(outbox, outbox, outbox.announce) == 1
+    assert (outbox.log, outbox.announced) == ([], ["1"])
+
+
+async def test_an_unavailable_log_stops_the_flush() -> None:
+    """Later events of the same item wait, so that they keep their order; nothing is lost."""
+    outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
+    with pytest.raises(WorkspaceError):
+        await flush_outbox(outbox, outbox, outbox.announce)
+    assert [event.append_id for event in outbox.pending] == ["1", "2"]
+    assert (outbox.log, outbox.announced) == ([], [])
+
+
+async def test_a_rejected_event_blocks_no_other() -> None:
+    """An event that its chain rejects permanently stays pending; the others are appended, and the error is raised."""
+    outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
+    with pytest.raises(WorkspaceError):
+        await flush_outbox(outbox, outbox, outbox.announce)
+    assert [event.append_id for event in outbox.pending] == ["1"]
+    assert outbox.announced == ["2", "3"]
+
+
+def test_large_integers_become_text() -> None:
+    """JSON numbers beyond 2^53-1 have no exact form in records."""
+    value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
+    assert write_large_integers_as_text(value) == {
+        "a": ["9007199254740992", "-9007199254740992", 2**53 - 1, 1.5, True],
+        "b": None,
+    }

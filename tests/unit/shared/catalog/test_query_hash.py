@@ -1,0 +1,35 @@
+"""Tests of the hash of a query's text, which signatures contain."""
+
+import hashlib
+
+import pytest
+
+from shared.catalog.query_hash import compute_query_hash
+
+QUERY = {"kql": "Telemetry | count", "parameters": [], "name": "First"}
+
+
+def test_the_hash_is_that_of_the_canonical_form() -> None:
+    """Any program with RFC 8785 and SHA-256 can compute the hash."""
+    canonical = b'{"kql":"Telemetry | count","parameters":[]}'
+    assert compute_query_hash(QUERY) == hashlib.sha256(canonical).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_equal"),
+    [
+        ({"name": "Second"}, True),
+        ({"approval": {}}, True),
+        ({"kql": "Telemetry |  count"}, False),
+        ({"parameters": [{"name": "a"}]}, False),
+    ],
+)
+def test_only_the_text_and_its_parameters_are_hashed(change: dict[str, object], *, is_equal: bool) -> None:
+    """A new name needs no new signature; any change of the text does."""
+    assert (compute_query_hash({**QUERY, **change}) == compute_query_hash(QUERY)) is is_equal
+
+
+def test_a_large_integer_is_hashed_as_text() -> None:
+    """The audit event contains such an integer as text, so its hash is equal."""
+    large, text = ({**QUERY, "parameters": [{"default": value}]} for value in (2**60, str(2**60)))
+    assert compute_query_hash(large) == compute_query_hash(text)

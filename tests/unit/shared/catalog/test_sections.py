@@ -1,0 +1,42 @@
+"""Tests of the valid items of an invalid workspace document."""
+
+from shared.catalog.document import load_document
+from shared.catalog.sections import Sections
+from tests.unit.shared.catalog.documents import PLANT
+
+MEMBER = {"id": "a@x", "name": "A", "role": "Admin"}
+DATA = {
+    "workspace": {"id": "plant-a", "name": "Plant A"},
+    "team": [MEMBER, {"id": "b@x"}],
+    "surfaces": "none",
+}
+
+
+def test_a_valid_document_has_all_its_items() -> None:
+    """The sections of a valid document are its lists with indexes."""
+    document = load_document(PLANT, "w.yaml")
+    sections = Sections.from_document(document)
+    assert [item for _, item in sections.team] == list(document.team)
+    assert [index for index, _ in sections.connections] == [0, 1]
+    assert sections.declared_keys["surfaces"] == {"cooling"}
+
+
+def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
+    """A reference to an invalid member is not a second error, so the key of the member stays known."""
+    sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
+    assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]
+    assert sections.declared_keys["team"] == {"a@x", "b@x"}
+    assert (sections.surfaces, sections.head is None) == ([], True)
+
+
+def test_an_invalid_item_leaves_the_head_valid() -> None:
+    """Rules between the policies and the valid items are checked, although one member is invalid."""
+    sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
+    assert sections.head is not None
+    assert sections.head.workspace.id == "plant-a"
+
+
+def test_a_document_that_is_no_object_has_no_items() -> None:
+    """A list instead of an object has no valid part."""
+    sections = Sections.from_valid_items([MEMBER], [()])
+    assert (sections.head, sections.team) == (None, [])

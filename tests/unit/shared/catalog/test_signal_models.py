@@ -1,0 +1,38 @@
+"""Tests of the rules between the signals of a connection."""
+
+from typing import Any
+
+import pytest
+
+from shared.catalog.signal_models import SignalDefinition, check_signals
+
+
+def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
+    """Return the violations of the signals of a connection."""
+    return list(check_signals(("signals",), [SignalDefinition.model_validate(each) for each in signals]))
+
+
+def test_names_and_pointers_are_unique() -> None:
+    """The second signal with a name or pointer is reported, at the field that repeats."""
+    found = find_errors(
+        {"name": "t", "pointer": "/t", "type": "real"},
+        {"name": "t", "pointer": "/u", "type": "real"},
+        {"name": "v", "pointer": "/t", "type": "real"},
+    )
+    assert [path for path, _ in found] == [("signals", 1, "name"), ("signals", 2, "pointer")]
+
+
+@pytest.mark.parametrize(
+    ("signal", "fields"),
+    [
+        ({"type": "real", "min": 1, "max": 2}, []),
+        ({"type": "long", "min": 2, "max": 2}, []),
+        ({"type": "real", "min": 3, "max": 2}, ["min"]),
+        ({"type": "string", "min": 1, "max": 2}, ["min", "max"]),
+        ({"type": "bool", "max": 0}, ["max"]),
+    ],
+)
+def test_limits_belong_to_numbers_in_order(signal: dict[str, Any], fields: list[str]) -> None:
+    """Only numbers have limits, and the lower limit is not above the upper limit."""
+    found = find_errors({"name": "t", "pointer": "/t", **signal})
+    assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

@@ -1,0 +1,54 @@
+"""Tests of the indexes of the catalog."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from shared.catalog.document import load_document
+from shared.catalog.items import items_from_document
+from shared.catalog.models import Member
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.reader import build_catalog
+from shared.catalog.snapshot import Catalog
+from tests.unit.shared.catalog.documents import PLANT
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    """Return the catalog of a document with an item of every kind."""
+    items = items_from_document(load_document(PLANT, "w.yaml")).items()
+    stored = [CatalogItem(kind, key, value, ItemOrigin.DECLARED, AT, AT, "x") for (kind, key), value in items]
+    return build_catalog(StoredCatalog(1, stored))
+
+
+@pytest.mark.parametrize(("name", "lookup"), [("q1", "q1"), ("cooling/q1", "q1"), ("q2", "q2"), ("First", None)])
+def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str, lookup: str | None) -> None:
+    """The display name of a query finds nothing."""
+    found = catalog.find_query(name)
+    assert (None if found is None else found.value.lookup) == lookup
+
+
+def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
+    """A connection that no surface contains has no surfaces."""
+    assert (catalog.find_surfaces("rig"), catalog.find_surfaces("none")) == (("cooling",), ())
+
+
+def test_a_database_is_found_with_its_store_and_containers(catalog: Catalog) -> None:
+    """The lookup of a database is unique in the workspace, so it needs no data store."""
+    found = catalog.find_database("orders")
+    assert found is not None
+    assert (found.store, sorted(found.containers)) == ("mes", ["recipes", "workorders"])
+    assert catalog.find_database("mes") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, True), ({"role": "Editor"}, False), ({"enabled": False}, False), ({"service": True}, False)],
+)
+def test_an_administrator_is_an_enabled_person(changes: dict[str, object], *, expected: bool) -> None:
+    """A service and a disabled member with the role Admin do not count."""
+    member = Member.model_validate({"id": "a", "name": "A", "role": "Admin", **changes})
+    catalog = Catalog(members={"a": member})
+    assert (catalog.is_administrator("a"), catalog.is_administrator("b")) == (expected, False)

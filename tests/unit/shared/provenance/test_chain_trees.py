@@ -1,0 +1,106 @@
+"""Tests of the Merkle trees of chains: proofs against signed roots, and their cached and stored parts."""
+
+from collections.abc import Sequence
+
+import pytest
+from oi.verification.merkle import is_consistent, is_included
+
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.errors import WorkspaceError
+from shared.provenance import chain_trees
+from shared.provenance.chain_trees import ChainTrees, Proofs, Tiles
+from shared.provenance.checkpoints import build_name_prefix
+from shared.provenance.merkle import CompactRange
+from shared.provenance.ports import ChainKey
+from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
+
+
+async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
+    """Proofs show that each record is in a checkpoint, and that a checkpoint contains the one before."""
+    first = await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 6)
+    second = await ledger.checkpoints.create(PLATFORM)
+    assert first is not None
+    assert second is not None
+    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
+    proofs = Proofs(ledger.store, ChainTrees(ledger.store))
+    for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
+        proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
+        assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
+    between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
+    assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
+
+
+async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of complete subtrees are cached: a second proof reads fewer hashes and is the same."""
+    monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
+    await ledger.fill(PLATFORM, 30)
+    proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
+    read = ledger.store.read_hashes
+
+    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        reads.append(limit)
+        return await read(chain, after, limit=limit)
+
+    monkeypatch.setattr(ledger.store, "read_hashes", counted)
+    first = await proofs.prove_inclusion(PLATFORM, 3, 37)
+    before = sum(reads)
+    reads.clear()
+    assert await proofs.prove_inclusion(PLATFORM, 3, 37) == first
+    assert (before, sum(reads)) == (36, 4)
+    tree = CompactRange()
+    tree.append(await read_leaves(ledger, PLATFORM))
+    for sequence in (1, 4, 5, 32, 33, 37):
+        proof = await proofs.prove_inclusion(PLATFORM, sequence, 37)
+        leaf = (await read_leaves(ledger, PLATFORM))[sequence - 1]
+        assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.compute_root())
+
+
+async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of subtrees are stored with the checkpoints; damaged or missing ones are computed again and repaired."""
+    for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
+        monkeypatch.setattr(chain_trees, name, size)
+    notes = FileCheckpointStore(ledger.folder / "checkpoints")
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 30)
+    await ledger.checkpoints.create(PLATFORM)
+    tiles = sorted((ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)).glob("roots-*.state"))
+    assert [len(await Tiles(notes, build_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
+    tree = CompactRange()
+    tree.append(every := await read_leaves(ledger, PLATFORM))
+    reads: list[int] = []
+    read = ledger.store.read_hashes
+
+    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        reads.append(limit)
+        return await read(chain, after, limit=limit)
+
+    monkeypatch.setattr(ledger.store, "read_hashes", counted)
+
+    async def hashes_read() -> int:
+        reads.clear()
+        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, build_name_prefix))).prove_inclusion(
+            PLATFORM, 3, 37
+        )
+        assert is_included(every[2], 2, 37, proof.hashes, tree.compute_root())
+        return sum(reads)
+
+    assert await hashes_read() == 4
+    content = tiles[0].read_bytes()
+    tiles[0].write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    assert await hashes_read() == 4 + 12
+    for tile in tiles:
+        tile.unlink()
+    assert await hashes_read() == 36
+    await ledger.fill(PLATFORM, 3)
+    await ledger.checkpoints.create(PLATFORM)
+    assert await hashes_read() == 4
+
+
+@pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
+async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
+    """Sizes and sequences beyond the chain are errors of the caller."""
+    with pytest.raises(WorkspaceError):
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
+    with pytest.raises(WorkspaceError):
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_consistency(PLATFORM, sequence, size)

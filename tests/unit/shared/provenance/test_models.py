@@ -1,0 +1,57 @@
+"""Tests of the request bodies of the audit log."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from shared.errors import WorkspaceError
+from shared.provenance.models import AmendmentBody, EventBody, RejectionBody, SignatureBody
+
+EVENT = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1"}
+AMENDMENT = {
+    "ScopeKey": "s",
+    "EntityType": "Batch",
+    "EntityID": "B-1",
+    "OriginalRecord": {"a": 1},
+    "AmendedRecord": {"a": 2},
+    "ChangedFields": ["a"],
+    "ReasonCategory": "typo",
+    "ReasonText": "",
+}
+
+
+def test_an_event_has_only_its_own_properties() -> None:
+    """Null counts as absent; the scope and unknown properties are not part of the event."""
+    body = EventBody.model_validate({**EVENT, "NodeID": None, "ScopeKey": "s", "UserID": "mallory", "Extra": 1})
+    assert body.to_event() == EVENT
+    assert body.scope_key == "s"
+
+
+@pytest.mark.parametrize("changes", [{"EntityID": ""}, {"EntityID": 7}, {"AfterState": []}, {"ActionType": None}])
+def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
+    """No value is converted, because the record contains it as it was sent."""
+    with pytest.raises(ValidationError):
+        EventBody.model_validate({**EVENT, **changes})
+
+
+def test_an_ignored_property_has_a_canonical_form() -> None:
+    """A body with a number that JSON parsers read differently is rejected, also in an unknown property."""
+    with pytest.raises(WorkspaceError) as raised:
+        EventBody.model_validate({**EVENT, "Extra": [2**60]})
+    assert "Extra" in raised.value.detail
+
+
+@pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
+def test_an_amendment_names_what_it_changes(changes: dict[str, Any]) -> None:
+    """An amendment has both records and at least one changed field."""
+    assert AmendmentBody.model_validate(AMENDMENT).changed_fields == ["a"]
+    with pytest.raises(ValidationError):
+        AmendmentBody.model_validate({**AMENDMENT, **changes})
+
+
+def test_a_signature_is_checked_later() -> None:
+    """Other reasons to refuse a decision come first, so the body accepts any signature; its own model is strict."""
+    assert RejectionBody.model_validate({"signature": 7}).signature == 7
+    with pytest.raises(ValidationError):
+        SignatureBody.model_validate({"meaning": "approval", "other": 1})

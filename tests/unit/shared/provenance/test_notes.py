@@ -1,0 +1,44 @@
+"""Tests of signed notes and verifier keys."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint, verify_note
+from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, open_ledger
+
+
+async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
+    """Notes with another key, another chain, changed text or an invalid format are rejected."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    key = await ledger.checkpoints.load_verifier_key()
+    origin = build_origin(WORKSPACE, "PlatformConfig")
+    assert open_checkpoint(made.note, key, origin).size == 7
+    async with open_ledger(tmp_path / "second") as second:
+        stranger = await second.checkpoints.load_verifier_key()
+    for note, by, of in (
+        (made.note, stranger, origin), (made.note, key, origin + "x"),
+        (made.note.replace(b"\n7\n", b"\n8\n"), key, origin),
+        (made.note[:-1], key, origin), (b"", key, origin), (b"\xff", key, origin), (made.note * 2, key, origin),
+        (made.note.replace(b"\n\n", b"\n"), key, origin), (made.note + b"\x00", key, origin),
+    ):  # fmt: skip
+        with pytest.raises(NoteError):
+            open_checkpoint(note, by, of)
+
+
+async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
+    """Signature lines of unknown keys, such as those of witnesses, are ignored."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
+    assert verify_note(other, await ledger.checkpoints.load_verifier_key()).startswith(
+        "oi-provenance/plant-a/PlatformConfig\n7\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
+def test_invalid_verifier_keys_are_rejected(text: str) -> None:
+    """A verifier key with a wrong form, signature type, key or id is rejected."""
+    with pytest.raises(NoteError):
+        VerifierKey.parse(text)

@@ -1,0 +1,11 @@
+"""Tests of the file names of receipts."""
+
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.receipt_names import build_receipt_name
+
+
+def test_a_name_contains_no_scope() -> None:
+    """A scope may contain any character, so the file name has only the target and the record."""
+    chain = ChainKey(Target.DOMAIN_EVENTS, "../line 1")
+    assert build_receipt_name(chain, "000000000007") == "DomainEvents-000000000007.receipt.cbor"
+    assert build_receipt_name(chain, "7-20") == "DomainEvents-7-20.receipt.cbor"

@@ -1,0 +1,89 @@
+"""Tests of the selection of a chain by target and scope."""
+
+from typing import Any
+
+import pytest
+
+from shared.errors import ValidationErrors, WorkspaceError
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.selection import (
+    MAX_SCOPE_CHARACTERS,
+    check_chain,
+    parse_record_id,
+    resolve_amendments_chain,
+    resolve_chain_to_read,
+    resolve_chain_to_write,
+)
+
+
+def get_code(target: str | None, scope_key: str | None) -> str:
+    """Return the error code of a request's target and scope; empty if they are valid."""
+    faults = ValidationErrors()
+    check_chain(faults, target, scope_key)
+    try:
+        faults.raise_all()
+    except WorkspaceError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("target", "scope_key", "chain"),
+    [
+        (None, None, ChainKey(Target.PLATFORM_CONFIG)),
+        (None, "line-1", ChainKey(Target.DOMAIN_EVENTS, "line-1")),
+        ("AccessControl", None, ChainKey(Target.ACCESS_CONTROL)),
+        ("DomainAmendments", "line-1", ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")),
+    ],
+)
+def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
+    """Without a target, a scope selects its events, and no scope selects the configuration."""
+    assert get_code(target, scope_key) == ""
+    assert resolve_chain_to_read(target, scope_key) == chain
+
+
+@pytest.mark.parametrize(
+    ("target", "scope_key", "code"),
+    [
+        ("Other", None, "TARGET_UNKNOWN"),
+        ("PlatformConfig", "line-1", "TARGET_SCOPE_MISMATCH"),
+        ("DomainEvents", None, "TARGET_SCOPE_MISMATCH"),
+        (None, "", "SCOPE_KEY_REQUIRED"),
+        ("Other", "", "SCOPE_KEY_REQUIRED"),
+        (None, "x" * MAX_SCOPE_CHARACTERS, ""),
+        (None, "x" * (MAX_SCOPE_CHARACTERS + 1), "INVALID_REQUEST"),
+    ],
+)
+def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
+    """A target of the workspace has no scope, all others need one; the code for an empty scope comes first."""
+    assert get_code(target, scope_key) == code
+
+
+def test_amendments_are_written_through_their_own_routes() -> None:
+    """An event cannot pretend to be an amendment."""
+    assert resolve_chain_to_write("DomainEvents", "s") == ChainKey(Target.DOMAIN_EVENTS, "s")
+    with pytest.raises(WorkspaceError) as raised:
+        resolve_chain_to_write("DomainAmendments", "s")
+    assert raised.value.code == "TARGET_READ_ONLY"
+
+
+@pytest.mark.parametrize("scope_key", [None, ""])
+def test_amendments_have_a_scope(scope_key: str | None) -> None:
+    """The workspace has no chain of amendments."""
+    with pytest.raises(WorkspaceError) as raised:
+        resolve_amendments_chain(scope_key)
+    assert raised.value.code == "SCOPE_KEY_REQUIRED"
+
+
+@pytest.mark.parametrize(("body", "sequence"), [({}, None), ({"RecordID": "000000000007"}, 7)])
+def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> None:
+    """Without a RecordID, the whole chain is verified."""
+    assert parse_record_id(body) == sequence
+
+
+@pytest.mark.parametrize("value", [None, 7, "7", "00000000000x", "0000000000007", ""])
+def test_a_malformed_record_id_is_rejected(value: Any) -> None:
+    """Null is not the same as a missing RecordID."""
+    with pytest.raises(WorkspaceError) as raised:
+        parse_record_id({"RecordID": value})
+    assert "12 digits" in raised.value.detail

@@ -1,0 +1,41 @@
+"""Tests of the stored form of signatures."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.provenance.signatures import DecisionSignature, SigningSession, read_signature
+
+SIGNATURE = DecisionSignature(
+    "ann", "Ann Example", "approval", None, datetime(2026, 1, 5, 8, tzinfo=UTC), ("pwd", "mfa")
+)
+
+
+def test_a_signature_names_person_meaning_and_record() -> None:
+    """The record of a decision contains who signed what, and how the person had signed in."""
+    assert SIGNATURE.to_members("ab" * 32) == {
+        "UserID": "ann",
+        "PrintedName": "Ann Example",
+        "Meaning": "approval",
+        "Statement": None,
+        "AuthTime": "2026-01-05T08:00:00.000000Z",
+        "AuthMethods": ["pwd", "mfa"],
+        "RecordHash": "ab" * 32,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "signature"),
+    [({}, None), ({"Signature": None}, None), ({"Signature": "x"}, None), ({"Signature": {"a": 1}}, {"a": 1})],
+)
+def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[str, Any] | None) -> None:
+    """A record from before signatures, or a damaged one, has none."""
+    assert read_signature(content) == signature
+
+
+async def test_a_session_is_undecided_until_the_append() -> None:
+    """Without an append the sign-in may sign again."""
+    session = SigningSession(SIGNATURE)
+    await session.confirm()
+    assert not session.is_decided

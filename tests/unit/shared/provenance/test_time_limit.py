@@ -1,0 +1,31 @@
+"""Time limit of verification."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.provenance import SqliteChainStore
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Tip
+from shared.provenance.verifier import ChainVerifier
+from tests.unit.shared.provenance.chains import BATCH, workspace
+
+
+class SilentStore(SqliteChainStore):
+    """A store that does not respond."""
+
+    async def read_tip(self, chain: ChainKey) -> Tip:
+        """Wait forever."""
+        await asyncio.Event().wait()
+        return await super().read_tip(chain)
+
+
+async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
+    """A verification beyond the time limit is a TIMEOUT with a remedy, never a verdict."""
+    store = SilentStore(tmp_path / "provenance.sqlite")
+    with pytest.raises(WorkspaceError) as caught:
+        await ChainVerifier(store, workspace, seconds=0.05).verify(BATCH)
+    await store.close()
+    assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
+    assert "offline" in caught.value.detail

@@ -1,0 +1,15 @@
+"""Fixtures of the tests of webhooks."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.shared.webhooks.environment import WebhookParts, open_webhooks
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
+    """Webhooks over an empty file."""
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
+        yield opened

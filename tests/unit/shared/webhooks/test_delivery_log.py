@@ -1,0 +1,54 @@
+"""Tests of the log of deliveries, and of manual retries."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.errors import WorkspaceError
+from shared.webhooks.models import DeliveryStatus
+from tests.unit.shared.webhooks.environment import WebhookParts, fail
+
+
+async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
+    """A failed retry of an ended delivery is not repeated; a pending delivery is due at once."""
+    endpoint = await parts.create()
+    await parts.publish()
+    await parts.work()
+    [delivery] = await parts.list_all(endpoint)
+    parts.http.answer = fail
+    await parts.deliveries.retry(endpoint.id, delivery.id)
+    await parts.work()
+    await parts.work_after(days=1)
+    [ended] = await parts.list_all(endpoint)
+    assert (ended.status, len(ended.attempts)) == (DeliveryStatus.FAILED, 2)
+    await parts.publish("k2")
+    await parts.work()
+    waiting = (await parts.list_all(endpoint))[0]
+    assert waiting.next_attempt_at == parts.time.now + timedelta(seconds=5)
+    assert (await parts.deliveries.retry(endpoint.id, waiting.id)).next_attempt_at == parts.time.now
+
+
+async def test_pages_have_all_deliveries_newest_first(parts: WebhookParts) -> None:
+    """Each page continues after the last delivery of the page before; the last page has no position."""
+    endpoint = await parts.create()
+    for number in range(3):
+        await parts.publish(f"k{number}")
+        parts.time.advance(1)
+    first, after = await parts.deliveries.list_page(endpoint.id, None, None, 2)
+    second, end = await parts.deliveries.list_page(endpoint.id, None, after, 2)
+    assert [*first, *second] == await parts.list_all(endpoint)
+    assert (len(first), len(second), end) == (2, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "delivery", "code"),
+    [("none", "none", "WEBHOOK_NOT_FOUND"), (None, "none", "DELIVERY_NOT_FOUND")],
+)
+async def test_a_retry_names_what_is_missing(
+    parts: WebhookParts, endpoint: str | None, delivery: str, code: str
+) -> None:
+    """An unknown endpoint and an unknown delivery have different error codes."""
+    created = await parts.create()
+    with pytest.raises(WorkspaceError) as raised:
+        await parts.deliveries.retry(endpoint or created.id, delivery)
+    assert raised.value.code == code

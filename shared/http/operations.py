@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypedDict, Unpack
 
 from pydantic import BaseModel
 
@@ -126,7 +126,7 @@ class ServerManagedProperties:
     volatile: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operation:
     """Method and route of the API, with its access rules, models and handler.
 
@@ -164,27 +164,27 @@ class Operation:
     name: str
     method: str
     route: str
-    access: Access
-    right: AccessRight | None
-    further_rights: tuple[AccessRight, ...]
-    requires_user: bool
-    feature: str
-    query: type[BaseModel]
-    body: Any
-    body_limit: int
-    content_encodings: tuple[str, ...]
-    unknown: UnknownNames
-    extra_parameters: tuple[str, ...]
-    server_set: ServerManagedProperties | None
-    credential: Callable[[Request], str]
     summary: str
-    docs: OperationDocs
     build_error_reply: ErrorReplyBuilder
     is_versioned: bool
-    deprecation: Deprecation | None
     handler: Handler = field(repr=False, compare=False)
+    access: Access = Access.TOKEN
+    right: AccessRight | None = None
+    further_rights: tuple[AccessRight, ...] = ()
+    requires_user: bool = False
+    feature: str = ""
+    query: type[BaseModel] = NoQuery
+    body: Any = NoBody
+    body_limit: int = MIB
+    content_encodings: tuple[str, ...] = ()
+    unknown: UnknownNames = UnknownNames.REJECT
+    extra_parameters: tuple[str, ...] = ()
+    server_set: ServerManagedProperties | None = None
+    docs: OperationDocs = UNDOCUMENTED
+    credential: Callable[[Request], str] = read_authorization_header
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
     check_sender: SenderCheck | None = field(default=None, repr=False, compare=False)
+    deprecation: Deprecation | None = None
 
     @property
     def rights(self) -> tuple[AccessRight, ...]:
@@ -209,6 +209,25 @@ class Operation:
     def load_operation(self) -> Self:
         """Return the operation itself."""
         return self
+
+
+class OperationOptions(TypedDict, total=False):
+    """Optional attributes of an :class:`Operation`, in the declaration of its handler."""
+
+    access: Access
+    right: AccessRight | None
+    further_rights: tuple[AccessRight, ...]
+    requires_user: bool
+    feature: str
+    body_limit: int
+    content_encodings: tuple[str, ...]
+    unknown: UnknownNames
+    extra_parameters: tuple[str, ...]
+    server_set: ServerManagedProperties | None
+    docs: OperationDocs
+    credential: Callable[[Request], str]
+    check_sender: SenderCheck | None
+    deprecation: Deprecation | None
 
 
 class Endpoint(Protocol):
@@ -261,36 +280,23 @@ class Group:
         self._build_error_reply = build_error_reply
         self.operations: list[Operation] = []
 
-    def endpoint[Q: BaseModel, B](  # noqa: PLR0913  one parameter for each property of an operation, most with a default
+    def endpoint[Q: BaseModel, B](
         self,
         method: str,
         route: str,
         *,
-        right: AccessRight | None = None,
-        further_rights: tuple[AccessRight, ...] = (),
-        access: Access = Access.TOKEN,
-        requires_user: bool = False,
-        feature: str = "",
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
-        body_limit: int = MIB,
-        content_encodings: tuple[str, ...] = (),
-        unknown: UnknownNames = UnknownNames.REJECT,
-        extra_parameters: tuple[str, ...] = (),
-        server_set: ServerManagedProperties | None = None,
-        docs: OperationDocs = UNDOCUMENTED,
-        credential: Callable[[Request], str] = read_authorization_header,
         check: Check[Q, B] | None = None,
-        check_sender: SenderCheck | None = None,
-        deprecation: Deprecation | None = None,
+        **options: Unpack[OperationOptions],
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
-        """Declare the decorated handler as the operation for a method and route.
+        """Declare the decorated handler as the operation for a method and route; the options are as in Operation.
 
         Raises:
             TypeError: unknown body properties must be rejected or reported, but the body has no model that lists the
                 known ones. The handler of a ``RawBody`` checks the properties itself.
         """
-        if unknown is not UnknownNames.IGNORE and not (is_model(body) or body is RawBody):
+        if options.get("unknown") is not UnknownNames.IGNORE and not (is_model(body) or body is RawBody):
             raise TypeError(
                 f"{method} /{route}: only an operation with a body model can reject or report unknown names"
             )
@@ -298,35 +304,21 @@ class Group:
         def record_operation(
             handler: Callable[[Call[Q, B]], Awaitable[Reply]],
         ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
-            self.operations.append(
-                Operation(
-                    group=self.name,
-                    name=handler.__name__,
-                    method=method,
-                    route=route,
-                    access=access,
-                    right=right,
-                    further_rights=further_rights,
-                    requires_user=requires_user,
-                    feature=feature,
-                    query=query,
-                    body=body,
-                    body_limit=body_limit,
-                    content_encodings=content_encodings,
-                    unknown=unknown,
-                    extra_parameters=extra_parameters,
-                    server_set=server_set,
-                    credential=credential,
-                    summary=(handler.__doc__ or "").strip().partition("\n")[0],
-                    docs=docs,
-                    build_error_reply=self._build_error_reply,
-                    is_versioned=self._is_versioned,
-                    deprecation=deprecation,
-                    handler=handler,
-                    check=check,
-                    check_sender=check_sender,
-                )
+            operation = Operation(
+                group=self.name,
+                name=handler.__name__,
+                method=method,
+                route=route,
+                summary=(handler.__doc__ or "").strip().partition("\n")[0],
+                build_error_reply=self._build_error_reply,
+                is_versioned=self._is_versioned,
+                handler=handler,
+                query=query,
+                body=body,
+                check=check,
+                **options,
             )
+            self.operations.append(operation)
             return handler
 
         return record_operation

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from typing import Any
+
 from shared.catalog.commits import AuditContext, build_commit, build_event, build_item
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
@@ -16,10 +18,10 @@ RUNTIME = VirtualTime().runtime
 
 def build_stored(*, audited: bool) -> StoredCatalog:
     """Return a stored catalog with settings."""
-    settings = {"policies": {"provenance": {} if audited else None}}
-    definitions = {ItemKind.WORKSPACE: {"id": "plant-a"}, ItemKind.SETTINGS: settings}
+    settings: dict[str, Any] = {"policies": {"provenance": {} if audited else None}}
+    definitions: dict[str, dict[str, Any]] = {ItemKind.WORKSPACE: {"id": "plant-a"}, ItemKind.SETTINGS: settings}
     origin = ItemOrigin.DECLARED, EARLIER, EARLIER, "x"
-    return StoredCatalog(1, [CatalogItem(kind, "-", value, *origin) for kind, value in definitions.items()])
+    return StoredCatalog(1, tuple(CatalogItem(kind, "-", value, *origin) for kind, value in definitions.items()))
 
 
 def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
@@ -84,4 +86,4 @@ def test_a_change_of_the_policy_counts_at_once() -> None:
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
     context = AuditContext.from_catalog(build_stored(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)
-    assert AuditContext.from_catalog(StoredCatalog(0, []), []) == AuditContext("", audited=False)
+    assert AuditContext.from_catalog(StoredCatalog(0, ()), []) == AuditContext("", audited=False)

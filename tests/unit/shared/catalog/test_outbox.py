@@ -1,6 +1,7 @@
 """Tests of the outbox of audit events."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ class Outbox:
         self.announced += [event.append_id for event in events]
 
 
-def build_event(append_id: str, item: str = "", **members: Any) -> PendingEvent:
+def build_event(append_id: str, item: str = "", members: Mapping[str, Any] = MappingProxyType({})) -> PendingEvent:
     """Return a pending event about an item."""
     content = {"ActionType": "A", "EntityType": "T", "EntityID": item or append_id, **members}
     return PendingEvent(append_id, Target.PLATFORM_CONFIG, "ann", content)
@@ -56,7 +57,7 @@ def build_event(append_id: str, item: str = "", **members: Any) -> PendingEvent:
 
 async def test_appended_events_are_announced_and_deleted() -> None:
     """The data for announcements is not part of the record."""
-    outbox = Outbox([build_event("1", **{CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
+    outbox = Outbox([build_event("1", members={CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
     assert await flush_outbox(outbox, outbox, outbox.announce) == 2
     assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
     assert [CONTEXT in event for _, event in outbox.log] == [False, False]

@@ -19,7 +19,7 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 def catalog() -> Catalog:
     """Return the catalog of a document with an item of every kind."""
     items = items_from_document(load_document(PLANT, "w.yaml")).items()
-    stored = [CatalogItem(kind, key, value, ItemOrigin.DECLARED, AT, AT, "x") for (kind, key), value in items]
+    stored = tuple(CatalogItem(kind, key, value, ItemOrigin.DECLARED, AT, AT, "x") for (kind, key), value in items)
     return build_catalog(StoredCatalog(1, stored))
 
 

@@ -14,7 +14,7 @@ from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
 from shared.provenance.queries import AmendmentFilters, export_records, query_amendments, query_records
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, parallel_options
-from tests.unit.shared.provenance.test_damage import AMENDMENT, POLICY
+from tests.unit.shared.provenance.test_chain_verification import AMENDMENT, POLICY
 
 COUNT = 6
 AMENDMENTS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")

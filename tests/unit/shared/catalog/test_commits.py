@@ -1,7 +1,6 @@
 """Tests of the records that one transaction stores for catalog changes."""
 
 from datetime import timedelta
-
 from typing import Any
 
 from shared.catalog.commits import AuditContext, build_commit, build_event, build_item

@@ -1,0 +1,66 @@
+"""Tests of the errors of the domains."""
+
+from typing import Any
+
+import pytest
+
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+
+
+def _reject(field: str) -> None:
+    raise invalid(field, "is wrong", code="SECOND")
+
+
+UNAVAILABLE = WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not respond.")
+
+
+def test_an_error_lists_all_invalid_fields() -> None:
+    """The detail is for a person, and the list for a program."""
+    error = invalid_fields([FieldError("a", "is missing"), FieldError("b[0]", "must be a number")])
+    assert (error.kind, error.detail) == (Kind.INVALID, "a: is missing; b[0]: must be a number")
+    assert error.members["errors"] == [
+        {"field": "a", "message": "is missing"},
+        {"field": "b[0]", "message": "must be a number"},
+    ]
+
+
+def test_collected_errors_are_raised_together() -> None:
+    """One reply names every invalid field, with the code of the first error."""
+    faults = ValidationErrors()
+    faults.raise_all()
+    faults.add(invalid("a", "is missing", code="FIRST"))
+    with faults.collect():
+        _reject("b")
+    with pytest.raises(WorkspaceError) as raised:
+        faults.raise_all()
+    errors: Any = raised.value.members["errors"]
+    assert (raised.value.code, raised.value.detail) == ("FIRST", "a: is missing; b: is wrong")
+    assert [each["field"] for each in errors] == ["a", "b"]
+
+
+def test_a_code_that_clients_check_for_comes_first() -> None:
+    """A body that is not JSON has its own code, also if a parameter was found invalid before."""
+    faults = ValidationErrors()
+    faults.add(invalid("limit", "is wrong", code="LIMIT"))
+    faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
+    with pytest.raises(WorkspaceError) as raised:
+        faults.raise_all()
+    assert raised.value.code == "BODY_NOT_JSON"
+
+
+def test_further_rules_are_checked_only_on_valid_fields() -> None:
+    """An error at a part of a field makes the whole field invalid."""
+    faults = ValidationErrors()
+    faults.add(invalid("parameters[0].name", "is missing"))
+    assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)
+
+
+def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
+    """A request that is invalid anyway need not be repeated when the store responds again."""
+    faults = ValidationErrors()
+    with pytest.raises(WorkspaceError) as alone, faults.collect():
+        raise UNAVAILABLE
+    faults.add(invalid("a", "is missing"))
+    with pytest.raises(WorkspaceError) as after, faults.collect():
+        raise UNAVAILABLE
+    assert (alone.value.kind, after.value.kind) == (Kind.UNAVAILABLE, Kind.INVALID)

@@ -1,0 +1,18 @@
+"""Tests of the parser of whole numbers."""
+
+import pytest
+
+from shared.validation.whole_numbers import parse_whole_number
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), ("100", 100), ("007", 7)])
+def test_digits_are_a_number(text: str, number: int) -> None:
+    """The limits themselves are allowed."""
+    assert parse_whole_number(text, 100) == number
+
+
+@pytest.mark.parametrize("text", ["", "0", "101", "+1", "-1", " 1", "1_0", "1.0", "1e1", "٣", "9" * 10, "1\n"])
+def test_other_texts_are_rejected(text: str) -> None:
+    """Texts that int() would accept are errors, and the message names the limits."""
+    with pytest.raises(ValueError, match="must be a whole number from 1 to 100"):
+        parse_whole_number(text, 100)

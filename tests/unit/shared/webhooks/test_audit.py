@@ -1,0 +1,45 @@
+"""Tests of the audit events about webhook endpoints."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from shared.webhooks.audit import add_audit, describe_for_audit
+from shared.webhooks.models import EndpointList, WebhookEndpoint
+from tests.unit.shared.webhooks.environment import TEST, URL
+from tests.virtual_time import START
+
+ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=START, created_by="ann")
+
+
+def test_the_url_is_described_without_its_secret() -> None:
+    """The path of a URL may be a secret, so the event has only the origin and a hash."""
+    described = describe_for_audit(ENDPOINT)
+    assert "path-with-secret" not in str(described)
+    assert (described["urlOrigin"], described["urlSha256"]) == (
+        "https://hooks.example:443",
+        hashlib.sha256(URL.encode()).hexdigest(),
+    )
+
+
+def test_an_address_that_is_no_longer_allowed_is_left_out() -> None:
+    """A stored URL from before a rule does not make the change fail."""
+    described = describe_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
+    assert not {"url", "urlOrigin"} & described.keys()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        (None, ENDPOINT, {"AfterState"}),
+        (ENDPOINT, None, {"BeforeState"}),
+        (ENDPOINT, ENDPOINT, {"BeforeState", "AfterState"}),
+    ],
+)
+def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
+    """A new endpoint has no state before, and a removed one no state after the change."""
+    listed = add_audit(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
+    [pending] = listed.audit
+    assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")
+    assert pending.event.keys() & {"BeforeState", "AfterState"} == states

@@ -1,0 +1,33 @@
+"""Tests of the storage of webhook endpoints."""
+
+from shared.webhooks.audit import add_audit
+from shared.webhooks.models import EndpointList, WebhookEndpoint
+from shared.webhooks.registry import put_endpoint
+from tests.unit.shared.webhooks.environment import TEST, URL, WebhookParts
+from tests.virtual_time import START
+
+ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=START, created_by="ann")
+
+
+async def test_an_empty_store_has_no_endpoints(parts: WebhookParts) -> None:
+    """The document does not exist before the first change."""
+    assert await parts.registry.load() == EndpointList()
+
+
+async def test_a_change_is_read_back(parts: WebhookParts) -> None:
+    """All attributes of an endpoint survive the storage, and None changes nothing."""
+    stored = await parts.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
+    assert stored == await parts.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
+    assert await parts.registry.change(lambda _: None) == stored
+
+
+async def test_appended_events_are_removed(parts: WebhookParts) -> None:
+    """The registry is the outbox of its audit events; the other events stay in their order."""
+    for append_id in ("1", "2", "3"):
+        await parts.registry.change(
+            lambda listed, key=append_id: add_audit(  # type: ignore[misc]
+                listed, "Created", None, ENDPOINT, user_id="ann", append_id=key
+            )
+        )
+    await parts.registry.delete_pending_events(["2", "none"])
+    assert [event.append_id for event in await parts.registry.list_pending_events()] == ["1", "3"]

@@ -105,9 +105,9 @@ def test_narrow_screen(service: Service) -> None:
         console.check_no_errors()
 
 
-@pytest.mark.parametrize("width", [1024, 390])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_every_page_fits_the_screen(service: Service, width: int) -> None:
-    """No page of the navigation scrolls sideways on a tablet or a phone."""
+    """No page of the navigation scrolls sideways on a desktop, a tablet or a phone."""
     with open_console(service, width=width) as console:
         page = console.sign_in().page
         links = page.locator("#navigation a")

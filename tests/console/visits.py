@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, ViewportSize
 
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from tests.pages.axe import AXE, find_barriers
@@ -103,6 +103,12 @@ class Console:
             assert barriers == [], f"{name}, {theme}: {barriers}"
         self.set_theme("light")
 
+    def check_fits(self, name: str) -> None:
+        """Check that the page does not scroll sideways, and save a screenshot."""
+        self.save_screenshot(name)
+        page_width, screen_width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert page_width <= screen_width, f"{name} is {page_width} px wide on a screen of {screen_width} px"
+
     def check_no_errors(self) -> None:
         """Fail on requests to other origins, unexpected errors, and 403 replies."""
         assert self.origins <= {urlsplit(self.service.url).netloc, ""}
@@ -112,17 +118,18 @@ class Console:
 
 
 @contextmanager
-def open_console(service: Service, width: int = 1400) -> Iterator[Console]:
-    """Yield a new browser context and close it."""
-    made = _open(BROWSER.get(), service, width)
+def open_console(service: Service, width: int = 1400, *, touch: bool = False) -> Iterator[Console]:
+    """Yield a new browser context, of a screen with or without touch, and close it."""
+    made = _open(BROWSER.get(), service, width, touch=touch)
     try:
         yield made
     finally:
         made.page.context.close()
 
 
-def _open(browser: Browser, service: Service, width: int) -> Console:
-    context = browser.new_context(viewport={"width": width, "height": 900}, timezone_id="Europe/Berlin")
+def _open(browser: Browser, service: Service, width: int, *, touch: bool = False) -> Console:
+    screen = ViewportSize(width=width, height=900)
+    context = browser.new_context(viewport=screen, has_touch=touch, timezone_id="Europe/Berlin")
     context.add_init_script(path=AXE)
     made = Console(context.new_page(), service)
     _watch(made)

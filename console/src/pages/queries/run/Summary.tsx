@@ -42,7 +42,7 @@ function Governance({ answer }: { answer: QueryResult }) {
   }
   return (
     <Status tone="good">
-      <span>
+      <span class={css.approval}>
         Approved by {by}, <Time at={at} />
       </span>
     </Status>

@@ -1,0 +1,204 @@
+"""Journeys of an engineer, an approver, an auditor and an administrator, on screens of three widths in two themes."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.console.chains import append_events
+from tests.console.conftest import WORKSPACE
+from tests.console.test_amendments import create_amendment
+from tests.console.visits import Console, open_console
+from tests.service.local_service import Service, wait_until
+
+ADMIN, EDITOR = "admin@plant-a.example", "editor@plant-a.example"
+APPROVER, AUDITOR = "approver@plant-a.example", "viewer@plant-a.example"
+KQL = "Telemetry | summarize readings = count() by DeviceId"
+
+type Theme = Literal["light", "dark"]
+type Screen = tuple[int, Theme]
+
+WIDE_FIRST: list[Screen] = [(1440, "light"), (1024, "dark"), (390, "light")]
+DARK_FIRST: list[Screen] = [(1440, "dark"), (1024, "light"), (390, "dark")]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a service of the sample plant whose simulators have sent messages; only these tests change it."""
+    running = Service(tmp_path_factory.mktemp("journeys") / "data", WORKSPACE).start()
+    reader = running.caller(EDITOR)
+    activity = "/oi-api/warm-queries/device-activity?timeRange=PT1H"
+    wait_until(lambda: reader.get(activity).json()["results"], bool, 60)
+    yield running
+    assert running.stop() == 0
+
+
+@contextmanager
+def begin(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
+    """Sign in as a member on a screen; errors and refused requests fail the journey."""
+    width, theme = screen
+    with open_console(service, width, touch=touch) as console:
+        # Before the page loads, because a change during its start can go unnoticed.
+        console.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        console.sign_in(member).set_theme(theme)
+        yield console
+        console.check_no_errors()
+
+
+def go_to(console: Console, title: str) -> Page:
+    """Open a page by its link in the navigation, which a button opens on a narrow screen."""
+    page = console.page
+    menu = page.get_by_role("button", name="Menu")
+    if menu.is_visible():
+        menu.click()
+    page.get_by_role("navigation").get_by_role("link", name=re.compile(f"^{title}")).click()
+    expect_heading(page, title)
+    return page
+
+
+def press(place: Page | Locator, name: str) -> None:
+    """Press the button with exactly this name."""
+    place.get_by_role("button", name=name, exact=True).click()
+
+
+def expect_heading(page: Page, text: str) -> None:
+    """Wait until the page has this heading."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(text)
+
+
+@pytest.mark.parametrize("screen", WIDE_FIRST)
+def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen: Screen) -> None:
+    """An engineer reads live data, writes a query for approval, and amends a record of the audit log."""
+    width, _ = screen
+    lookup, scope = f"engineer-{width}", f"engineer-{width}"
+    append_events(service.caller(EDITOR), scope, 2)
+    with begin(service, screen, EDITOR) as console:
+        page = go_to(console, "Overview")
+        expect(page.locator("canvas").first).to_be_visible()
+        console.check_fits(f"engineer-overview-{width}")
+        go_to(console, "Queries")
+        press(page, "New query")
+        page.get_by_label("ID", exact=True).fill(lookup)
+        page.get_by_label("Name", exact=True).fill(f"Readings, {width}")
+        page.get_by_label("Surface", exact=True).select_option("cooling")
+        page.get_by_label("KQL", exact=True).fill(KQL)
+        console.check_fits(f"engineer-query-{width}")
+        press(page, "Save as a draft")
+        expect_heading(page, f"Readings, {width}")
+        expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
+        console.check_fits(f"engineer-draft-{width}")
+        console.open(f"audit/DomainEvents/{scope}?record=2", "Audit log")
+        page.get_by_role("link", name="Amend it").click()
+        page.get_by_label("Amended record").fill('{"setpoint": 5.25, "unit": "bar"}')
+        page.get_by_label("Reason in words").fill("The valve was set to 5.25.")
+        press(page, "Review")
+        console.check_fits(f"engineer-amendment-{width}")
+        press(page, "Send amendment")
+        expect(page.get_by_text("the status is pending")).to_be_visible()
+
+
+@pytest.mark.parametrize("screen", DARK_FIRST)
+def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: Screen) -> None:
+    """An approver opens a draft and an amendment from the inbox, runs and approves the one and rejects the other."""
+    width, _ = screen
+    editor, scope, entity = service.caller(EDITOR), f"approver-{width}", f"Tank-{width}"
+    name = f"Waits, {width}"
+    body = {"name": name, "surface": "cooling", "kql": KQL}
+    assert editor.put(f"/oi-api/warm-queries/approver-{width}", json=body).status_code == 201
+    create_amendment(editor, scope, entity)
+    with begin(service, screen, APPROVER) as console:
+        page = console.page
+        console.check_fits(f"approver-inbox-{width}")
+        page.get_by_role("row").filter(has_text=name).click()
+        expect_heading(page, name)
+        press(page, "Approve")
+        console.check_fits(f"approver-approval-{width}")
+        press(page.get_by_role("dialog"), "Approve")
+        expect(page.get_by_role("main")).to_contain_text(APPROVER)
+        page.get_by_role("tab", name="Run").click()
+        press(page, "Run")
+        expect(page.get_by_role("region", name="About the result")).to_contain_text(f"by {APPROVER}")
+        console.check_fits(f"approver-result-{width}")
+        go_to(console, "Inbox")
+        page.get_by_role("row").filter(has_text=entity).click()
+        press(page, "Reject")
+        page.get_by_role("dialog").get_by_label("Reason").fill("The meter shows 7.")
+        console.check_fits(f"approver-rejection-{width}")
+        press(page.get_by_role("dialog"), "Reject")
+        expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+        go_to(console, "Inbox")
+        expect(page.get_by_role("main")).not_to_contain_text(entity)
+
+
+@pytest.mark.parametrize("screen", WIDE_FIRST)
+def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, screen: Screen) -> None:
+    """An auditor filters a chain, reads a change, verifies the chain, and reads the amendments of an entity."""
+    width, _ = screen
+    editor, scope = service.caller(EDITOR), f"auditor-{width}"
+    append_events(editor, scope, 3)
+    append_events(editor, scope, 1, ActionType="BatchReleased", EntityType="Batch")
+    create_amendment(editor, scope, "B-1")
+    with begin(service, screen, AUDITOR) as console:
+        page = go_to(console, "Audit log")
+        page.get_by_role("radio", name="Plant events").check(force=True)
+        page.get_by_label("Scope").fill(scope)
+        press(page, "Open")
+        expect(page.get_by_text("4 records shown")).to_be_visible()
+        page.get_by_label("Action").fill("BatchReleased")
+        press(page, "Apply")
+        expect(page.get_by_text("1 record shown")).to_be_visible()
+        console.check_fits(f"auditor-filtered-{width}")
+        page.get_by_role("row").filter(has_text="000000000004").click()
+        record = page.get_by_role("region", name="Record 000000000004")
+        expect(record).to_contain_text("Matches the content (checked in this browser)")
+        console.check_fits(f"auditor-record-{width}")
+        press(page, "Verify chain")
+        verdict = page.get_by_role("dialog")
+        expect(verdict.get_by_text("4 records, all sound.")).to_be_visible()
+        console.check_fits(f"auditor-verified-{width}")
+        verdict.get_by_role("button", name="Close").last.click()
+        console.open(f"amendments/{scope}/entity/B-1", "Amendments")
+        expect(page.get_by_role("article", name="Amendment 000000000001")).to_contain_text("Misread.")
+        with page.expect_download():
+            press(page, "Printable report")
+        console.check_fits(f"auditor-entity-{width}")
+        go_to(console, "Audit scopes")
+        expect(page.get_by_role("grid", name="Chains of the audit log")).to_contain_text(scope)
+        console.check_fits(f"auditor-scopes-{width}")
+
+
+@pytest.mark.parametrize("screen", DARK_FIRST)
+def test_an_administrator_adds_and_disables_a_member(service: Service, screen: Screen) -> None:
+    """An administrator adds a member, creates the member's key, disables the member, and sees who changed what."""
+    width, _ = screen
+    member, name = f"clerk-{width}@plant-a.example", f"Clerk {width}"
+    with begin(service, screen, ADMIN) as console:
+        page = go_to(console, "Team")
+        press(page, "Add member")
+        page.get_by_label("ID", exact=True).fill(member)
+        page.get_by_label("Name", exact=True).fill(name)
+        console.check_fits(f"administrator-member-{width}")
+        press(page, "Add member")
+        expect_heading(page, name)
+        go_to(console, "Keys and tokens")
+        page.get_by_role("tab", name="API keys").click()
+        press(page, "Create an API key")
+        page.get_by_label("Name", exact=True).fill(f"key of {name}")
+        page.get_by_label("Belongs to", exact=True).fill(member)
+        press(page, "Create the key")
+        expect(page.get_by_role("region", name=re.compile("Your new API key"))).to_be_visible()
+        console.check_fits(f"administrator-key-{width}")
+        press(page, "I have copied it")
+        go_to(console, "Team")
+        page.get_by_role("row").filter(has_text=name).click()
+        press(page, "Disable")
+        console.check_fits(f"administrator-disable-{width}")
+        press(page.get_by_role("dialog"), "Disable the member")
+        expect(page.get_by_text("This member is disabled.")).to_be_visible()
+        changes = page.get_by_role("listitem").filter(has_text="Updated")
+        expect(changes).to_contain_text(ADMIN)
+        expect(changes.get_by_role("row", name="enabled")).to_contain_text("false")
+        console.check_fits(f"administrator-disabled-{width}")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from jwt import api_jwt
 
+from emulators.cosmos import CosmosService
 from functions import GROUPS
 from shared.auth.principals import CredentialKind
 from shared.catalog.document import load_document
@@ -29,6 +30,7 @@ from shared.idempotency import replies
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.wiring import Services
+from tests.simulation.cosmos_world import create_template_account
 from tests.simulation.database import open_files_through
 from tests.simulation.event_loop import SimulatedLoop, close_generators_in_their_loop
 from tests.virtual_time import START
@@ -65,10 +67,12 @@ class Template:
     Attributes:
         folder: folder of its stores.
         tokens: an access token for each member.
+        account: Cosmos DB account of the workspace; None if its stores are files only.
     """
 
     folder: Path
     tokens: Mapping[str, str]
+    account: CosmosService | None = None
 
 
 def _find_memory_folder() -> str | None:
@@ -76,19 +80,25 @@ def _find_memory_folder() -> str | None:
 
 
 @cache
-def make_template() -> Template:
-    """Make a new workspace, once in a process."""
+def make_template(*, with_cosmos: bool) -> Template:
+    """Make a new workspace, once in a process.
+
+    Args:
+        with_cosmos: whether the services use a Cosmos DB account, where they can.
+    """
     folder = Path(tempfile.mkdtemp(prefix="simulation-template-", dir=_find_memory_folder()))
     owner = os.getpid()
     # A forked process shares the folder and must not remove it.
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
-    return asyncio.run(_fill_template(folder))
+    return asyncio.run(_fill_template(folder, with_cosmos=with_cosmos))
 
 
-async def _fill_template(folder: Path) -> Template:
+async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     source = random.Random(0)
-    runtime = Runtime(now=lambda: START - timedelta(minutes=5), random_bytes=source.randbytes)
+    at = START - timedelta(minutes=5)
+    runtime = Runtime(now=lambda: at, random_bytes=source.randbytes)
     services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
+    account = await create_template_account(services, at.timestamp()) if with_cosmos else None
     await services.provenance.catalog_service.apply(load_document(_DOCUMENT, "workspace"), "apply")
     tokens = {}
     for member in MEMBERS:
@@ -96,7 +106,7 @@ async def _fill_template(folder: Path) -> Template:
         caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
         tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
     await services.close()
-    return Template(folder, tokens)
+    return Template(folder, tokens, account)
 
 
 def make_folder(template: Template) -> Path:
@@ -129,6 +139,8 @@ def prepare_process() -> None:
         _ = group.operations
     logger = logging.getLogger("workspace")
     logger.addHandler(_FailureHandler())
+    # The SDK warns about each fault, which the trace contains anyway.
+    logging.getLogger("azure").setLevel(logging.CRITICAL)
     open_files_through(_find_process)
     close_generators_in_their_loop()
     _replace_services()

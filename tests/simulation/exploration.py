@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.simulation.component import Component
+from tests.simulation.cosmos_world import replace_modules, uses_cosmos
 from tests.simulation.crash_points import list_awaits
 from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.world import CrashPoints, ViolationError, World
@@ -53,9 +54,14 @@ def list_components() -> tuple[type[Component], ...]:
 
 
 @cache
-def list_aims(component: type[Component]) -> tuple[str, ...]:
-    """Return the awaits of a component."""
-    return tuple(list_awaits(component.modules))
+def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
+    """Return the awaits of a component.
+
+    Args:
+        component: the component.
+        with_cosmos: whether its stores are in Cosmos DB.
+    """
+    return tuple(list_awaits(replace_modules(component.modules) if with_cosmos else component.modules))
 
 
 def choose_components(seed: int) -> tuple[type[Component], ...]:
@@ -74,8 +80,9 @@ def explore(seed: int, components: tuple[type[Component], ...] | None = None) ->
     """
     prepare_process()
     chosen = choose_components(seed) if components is None else components
-    aims = [aim for component in chosen for aim in list_aims(component)]
-    world = World(seed, chosen, make_template(), aims)
+    with_cosmos = uses_cosmos(seed)
+    aims = [aim for component in chosen for aim in list_aims(component, with_cosmos=with_cosmos)]
+    world = World(seed, chosen, make_template(with_cosmos=with_cosmos), aims)
     violation = ""
     try:
         world.run()

@@ -58,6 +58,8 @@ class Instance:
         self.loop = SimulatedLoop(world.scheduler, f"i{number}")
         world.processes[self.loop] = self
         self.services = Services(_build_settings(folder), self._build_runtime())
+        if world.account is not None:
+            world.account.attach(self.services, self.loop.name)
         self._pipeline: RequestPipeline | None = None
         self._aim: str | None = None
         world.scheduler.after(int(self._random.random() * TICK), self._tick)

@@ -10,7 +10,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 MUTANTS: Final = Path(__file__).parent / "mutants"
-_COPIED: Final = ("shared", "functions", "tests/simulation", "tests/virtual_time.py", "pyproject.toml")
+_COPIED: Final = ("shared", "emulators", "functions", "tests/simulation", "tests/virtual_time.py", "pyproject.toml")
 _BATCH: Final = 50
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.exploration import Exploration, explore, list_aims, list_components
 
@@ -78,7 +79,8 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
         names: components of every world; none for those that the seeds choose.
     """
     prepare_process()
-    make_template()
+    for with_cosmos in (False, True):
+        make_template(with_cosmos=with_cosmos)
     # Worker processes share the memory of the imported modules, which a collection would copy.
     gc.collect()
     gc.freeze()
@@ -117,8 +119,12 @@ def _list_batches(limits: Limits, started: float, names: tuple[str, ...]) -> Ite
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
     """Return the awaits of the components and the sides of their jobs, without the excluded ones."""
     components = [each for each in list_components() if not names or each.name in names]
-    modules = {module for component in components for module in component.modules}
-    awaits = {aim for component in components for aim in list_aims(component)}
+    modules = {
+        module for component in components for module in (*component.modules, *replace_modules(component.modules))
+    }
+    awaits = {
+        aim for component in components for stores in (False, True) for aim in list_aims(component, with_cosmos=stores)
+    }
     jobs = {point for point in seen if point.partition(":")[0] in modules}
     return (awaits | jobs) - read_excluded()
 

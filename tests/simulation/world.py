@@ -12,6 +12,7 @@ import orjson
 
 from shared.http.messages import Reply, Request
 from tests.simulation.component import Component
+from tests.simulation.cosmos_world import WorldAccount
 from tests.simulation.crash_points import list_suspended
 from tests.simulation.environment import Template, enter_world, make_folder, take_logged_failures
 from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
@@ -70,6 +71,7 @@ class World:
         processes: every process by its loop.
         points: crash points that were reached.
         lines: the trace.
+        account: Cosmos DB account of all processes; None if the stores are files only.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class World:
         self.lines: list[str] = []
         self.template = template
         self.folder = make_folder(template)
+        self.account = None if template.account is None else WorldAccount(self, template.account)
         self._clients = SimulatedLoop(self.scheduler, "clients")
         self._aim = self.random.choice(aims) if aims and self.random.random() < 0.5 else ""
         self._error: BaseException | None = None
@@ -120,10 +123,14 @@ class World:
             self._run_all([client for each in self.components for client in each.start()], None)
             self.trace("faults end")
             self.faults.stop()
+            if self.account is not None:
+                self.account.stop_faults()
             self._aim = ""
             self._run_all(
                 [each.settle() for each in self.components], self.scheduler.now + SETTLE_SECONDS * MICROSECONDS
             )
+            if self.account is not None:
+                self.account.export(self.folder)
             for component in self.components:
                 component.judge(self.folder)
             self.trace(f"end after {self.scheduler.steps} steps")
@@ -131,6 +138,8 @@ class World:
             for instance in self._instances:
                 instance.end()
             shutil.rmtree(self.folder)
+            if self.account is not None:
+                self.account.close()
 
     def _run_all(self, coroutines: Sequence[Coroutine[Any, Any, None]], deadline: int | None) -> None:
         """Run steps until some coroutines have ended."""

@@ -1,0 +1,36 @@
+"""Worlds whose services use Cosmos DB."""
+
+import re
+from pathlib import Path
+
+from tests.simulation.cosmos_world import STORES, replace_modules, uses_cosmos
+
+WIRING = Path(__file__).parents[2] / "shared" / "wiring"
+NOT_SIMULATED = {"CosmosAccount", "CosmosContainerStore", "CosmosDocumentStore"}
+"""Clients of accounts with users' documents, and the account itself."""
+
+
+def test_at_least_a_fifth_of_the_worlds_uses_cosmos() -> None:
+    """At least 20 % of the seeds give worlds with Cosmos DB."""
+    assert sum(map(uses_cosmos, range(10_000))) >= 2_000
+
+
+def test_every_wired_cosmos_store_is_simulated() -> None:
+    """Each Cosmos store that the wiring creates is used in the worlds."""
+    wired = {
+        name
+        for path in WIRING.glob("*.py")
+        for name in re.findall(r"import (Cosmos\w+)", path.read_text(encoding="utf-8"))
+    }
+    code = Path(__file__).with_name("cosmos_world.py").read_text(encoding="utf-8")
+    used = set(re.findall(r"Cosmos\w+", code.partition("STORES: Final")[2].partition('"""Stores of')[0]))
+    assert wired - NOT_SIMULATED == used - {"CosmosAccount"}
+    assert len(STORES) > 10
+
+
+def test_adapters_replace_embedded_modules() -> None:
+    """The crash points of a world with Cosmos DB are those of its adapters, not of the embedded ones."""
+    assert replace_modules(("shared/a.py", "shared/backends/embedded/grants.py")) == (
+        "shared/a.py",
+        "shared/backends/azure/cosmos_grants.py",
+    )

@@ -1,8 +1,24 @@
 """Store of the due times and leases of background jobs, shared by all instances."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""Maximum difference of clocks that due times and leases tolerate; a larger one means that clocks were set back."""
+
+
+def limit_stored_time(stored: datetime, expected: datetime) -> datetime:
+    """Return a stored time, or the expected one if the stored one is far later.
+
+    Such a time was stored before the clocks were set back. Without this limit, no job would run until the clocks reach
+    the stored time again.
+
+    Args:
+        stored: due time or end of a lease in the store.
+        expected: latest time that would be stored now.
+    """
+    return expected if stored > expected + CLOCK_TOLERANCE else stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +44,15 @@ class JobLeaseStore(Protocol):
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
         """Take the lease of a job if the job is due and no other holder has the lease.
 
+        Stored times are limited by :func:`limit_stored_time`, and the limited times are stored.
+
         Args:
             job: name of the job.
             holder: name of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
             until: end of the lease.
-            first_due: due time of a job that the store does not contain yet.
+            first_due: next due time by the job's schedule, also the due time of a job that the store does not contain
+                yet.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.

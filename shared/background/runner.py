@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from shared.background.ports import JobLeaseStore
+from shared.background.ports import CLOCK_TOLERANCE, JobLeaseStore
 from shared.background.schedules import Schedule
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
@@ -62,11 +62,16 @@ class BackgroundRunner:
         self._holder = runtime.new_id()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._next_attempts: dict[str, datetime] = {}
+        self._last_tick_at: datetime | None = None
         self._runtime = runtime
 
     async def tick(self) -> None:
         """Start every job that is due; return when all have ended, but after at most ``WAIT_SECONDS``."""
         at = self._runtime.now()
+        if self._last_tick_at is not None and at < self._last_tick_at - CLOCK_TOLERANCE:
+            # The clock was set back, so the next attempts lie too far ahead.
+            self._next_attempts.clear()
+        self._last_tick_at = at
         due = [
             job for job in self._jobs if not self._is_running(job.name) and at >= self._next_attempts.get(job.name, at)
         ]

@@ -74,6 +74,26 @@ async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
     assert (await claim(second, "b", AT + LEASE)).granted
 
 
+async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
+    """If clocks were set back far, a job is due at the next time of its schedule, not at the stored one."""
+    store = opener()
+    hour = 3600 * SECOND
+    assert (await claim(store, "a", AT + hour)).granted
+    await store.release(JOB, "a", AT + hour + 15 * SECOND)
+    early = await claim(store, "a", AT, AT + 15 * SECOND)
+    assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
+    assert (await claim(store, "b", AT + 15 * SECOND, AT + 30 * SECOND)).granted
+
+
+async def test_lease_of_a_dead_instance_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
+    """If clocks were set back far, the lease of a dead instance ends one lease from then, not at its stored end."""
+    first, second = opener(), opener()
+    assert (await claim(first, "a", AT + 3600 * SECOND)).granted
+    refused = await claim(second, "b", AT)
+    assert refused == JobClaim(granted=False, next_attempt=AT + LEASE)
+    assert (await claim(second, "b", AT + LEASE)).granted
+
+
 async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
     """An extended lease excludes other instances until its new end."""
     first, second = opener(), opener()

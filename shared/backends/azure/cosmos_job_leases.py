@@ -5,7 +5,7 @@ from datetime import datetime
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import BACKGROUND
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
-from shared.background.ports import JobClaim
+from shared.background.ports import JobClaim, limit_stored_time
 from shared.timestamps import parse_rfc3339, rfc3339
 
 
@@ -25,10 +25,15 @@ class CosmosJobLeaseStore:
 
         def claim_if_due(before: Item | None) -> Item | None:
             item = before or {"id": job, "dueAt": rfc3339(first_due), "holder": "", "heldUntil": ""}
-            free_at = item["dueAt"] if item["holder"] in ("", holder) else max(item["dueAt"], item["heldUntil"])
-            if free_at > rfc3339(at):
-                claims[:] = [JobClaim(granted=False, next_attempt=parse_rfc3339(free_at))]
-                return item if before is None else None
+            due_at = limit_stored_time(parse_rfc3339(item["dueAt"]), first_due)
+            free_at, item = due_at, {**item, "dueAt": rfc3339(due_at)}
+            if item["holder"] not in ("", holder):
+                lease_end = limit_stored_time(parse_rfc3339(item["heldUntil"]), until)
+                free_at, item = max(due_at, lease_end), {**item, "heldUntil": rfc3339(lease_end)}
+            if free_at > at:
+                claims[:] = [JobClaim(granted=False, next_attempt=free_at)]
+                is_unchanged = before is not None and all(before[name] == item[name] for name in ("dueAt", "heldUntil"))
+                return None if is_unchanged else item
             claims[:] = [JobClaim(granted=True, next_attempt=until)]
             return {**item, "holder": holder, "heldUntil": rfc3339(until)}
 

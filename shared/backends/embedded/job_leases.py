@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
-from shared.background.ports import JobClaim
+from shared.background.ports import JobClaim, limit_stored_time
 from shared.timestamps import parse_rfc3339, rfc3339
 
 SCHEMA = """
@@ -26,10 +26,17 @@ class SqliteJobLeaseStore:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
             connection.execute(sql, (job, rfc3339(first_due)))
             sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
-            due_at, current, held_until = connection.execute(sql, (job,)).fetchone()
-            free_at = due_at if current in ("", holder) else max(due_at, held_until)
-            if free_at > rfc3339(at):
-                return JobClaim(granted=False, next_attempt=parse_rfc3339(free_at))
+            stored_due, current, held_until = connection.execute(sql, (job,)).fetchone()
+            due_at = limit_stored_time(parse_rfc3339(stored_due), first_due)
+            free_at, ends_at = due_at, held_until
+            if current not in ("", holder):
+                lease_end = limit_stored_time(parse_rfc3339(held_until), until)
+                free_at, ends_at = max(due_at, lease_end), rfc3339(lease_end)
+            if (rfc3339(due_at), ends_at) != (stored_due, held_until):
+                limited = "UPDATE background_jobs SET due_at = ?, held_until = ? WHERE job = ?"
+                connection.execute(limited, (rfc3339(due_at), ends_at, job))
+            if free_at > at:
+                return JobClaim(granted=False, next_attempt=free_at)
             sql = "UPDATE background_jobs SET holder = ?, held_until = ? WHERE job = ?"
             connection.execute(sql, (holder, rfc3339(until), job))
             return JobClaim(granted=True, next_attempt=until)

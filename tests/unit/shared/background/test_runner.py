@@ -47,6 +47,24 @@ async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, cloc
     assert [moment.second for moment in runs] == [15, 30]
 
 
+async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+    """A job runs at the next time of its schedule after the clock was set back by half an hour."""
+    runs: list[datetime] = []
+
+    async def work() -> None:
+        runs.append(clock.now)
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    for _ in range(17):
+        await background.tick()
+        clock.advance(1)
+    clock.advance(-1800)
+    for _ in range(17):
+        await background.tick()
+        clock.advance(1)
+    assert len(runs) == 2
+
+
 async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """Two instances with one store run a job once for each due time."""
     runs: list[datetime] = []

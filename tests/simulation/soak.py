@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,17 +102,20 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
                     print(f"violation: make simulate SEED={seed}: {text}", flush=True)
             if time.monotonic() - started > limits.seconds:
                 break
+        pool.terminate()
+        pool.join()
     points = _list_points(seen, names)
     for point in sorted(points - crashed):
         print(f"no crash at {point}")
     elapsed = time.monotonic() - started
-    print(f"{worlds / elapsed:.1f} worlds per second")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{worlds / elapsed:.1f} worlds per second, {worlds / (used.ru_utime + used.ru_stime):.1f} per CPU second")
     print(f"worlds {worlds}, violations {violations}, crash points {len(points & crashed)} of {len(points)}")
     return int(violations > 0)
 
 
 def _list_batches(limits: Limits, started: float, names: tuple[str, ...]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    size = min(_WORLDS_OF_A_PROCESS, limits.worlds)
+    size = min(_WORLDS_OF_A_PROCESS, -(-limits.worlds // (os.process_cpu_count() or 1)))
     for first in range(limits.first, limits.first + limits.worlds, size):
         yield first, min(size, limits.first + limits.worlds - first), names
 

@@ -25,6 +25,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Member
 from shared.oauth.authorization import AuthorizationService
 from shared.oauth.clients import Client
+from shared.oauth.errors import OAuthError, OAuthErrorCode
 from shared.oauth.grant_ending import GrantEnder
 from shared.oauth.grant_service import GrantService
 from shared.oauth.parameters import Parameters
@@ -156,6 +157,13 @@ class Server:
     def list_reasons(self) -> list[str]:
         """Return the reasons of the recorded ends of grants."""
         return [event["AfterState"]["reason"] for event in self.trail if event["ActionType"] == "Grant.Ended"]
+
+
+async def check_refused(awaitable: object) -> None:
+    """Check that a call is refused as an invalid grant."""
+    with pytest.raises(OAuthError) as caught:
+        await awaitable  # type: ignore[misc]
+    assert caught.value.error is OAuthErrorCode.INVALID_GRANT
 
 
 @pytest.fixture

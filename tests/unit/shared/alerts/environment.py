@@ -1,0 +1,119 @@
+"""Workspace with alert rules, stores in memory and a clock that tests move."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from shared.alerts.evaluation import RuleEvaluation
+from shared.alerts.models import RuleStatus
+from shared.alerts.notifications import Notifications
+from shared.alerts.rule_evaluator import RuleEvaluator
+from shared.alerts.scheduler import AlertScheduler
+from shared.alerts.service import Alerts
+from shared.catalog.snapshot import Catalog
+from shared.errors import WorkspaceError
+from shared.telemetry.ports import ConnectionState
+from shared.warm_queries.results import QueryResult
+from tests.unit.shared.alerts.fakes import (
+    AT,
+    ListAuditLog,
+    ListOutbox,
+    MemoryAlertStore,
+    build_result,
+)
+from tests.virtual_time import VirtualTime
+
+
+class Queries:
+    """Executes queries: returns a result or raises an error.
+
+    Attributes:
+        result: result, error, or function that returns a result.
+        calls: lookups and arguments of the executed queries.
+    """
+
+    def __init__(self) -> None:
+        self.result: QueryResult | WorkspaceError = build_result()
+        self.calls: list[tuple[str, Any]] = []
+        self.gate: Callable[[], Any] | None = None
+        self.called = asyncio.Event()
+
+    async def execute(
+        self, lookup: str, time_range: Any, limit: int, arguments: Any, label: Any, *, use_cache: bool
+    ) -> QueryResult:
+        """Return the result or raise the error."""
+        del limit, label
+        assert not use_cache
+        self.calls.append((lookup, (time_range, dict(arguments))))
+        self.called.set()
+        if self.gate is not None:
+            await self.gate()
+        if isinstance(self.result, WorkspaceError):
+            raise self.result
+        return self.result
+
+
+class ConnectionStates:
+    """Statistics of connections."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, ConnectionState] = {}
+
+    async def load_states(self) -> dict[str, ConnectionState]:
+        """Return the statistics."""
+        return self.states
+
+
+class Plant:
+    """Workspace with rules, stores and a clock; instances of the service share it."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.time = VirtualTime(AT)
+        self.catalog = catalog
+        self.queries, self.connections = Queries(), ConnectionStates()
+        self.store, self.outbox, self.audit_log = MemoryAlertStore(), ListOutbox(), ListAuditLog()
+        self.audited = True
+        self.scheduler = self.start()
+
+    async def _current(self) -> Catalog:
+        return self.catalog
+
+    async def _is_audited(self) -> bool:
+        return self.audited
+
+    def _build_evaluation(self) -> RuleEvaluation:
+        return RuleEvaluation(self.queries, self.connections, runtime=self.time.runtime)  # type: ignore[arg-type]
+
+    def _build_notifications(self) -> Notifications:
+        return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
+
+    def start(self) -> AlertScheduler:
+        """Return the scheduler of another instance, or of this one after a restart."""
+        evaluator = RuleEvaluator(
+            self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
+        )
+        return AlertScheduler(self._current, self.store, evaluator, runtime=self.time.runtime)
+
+    def build_service(self) -> Alerts:
+        """Return the service for callers."""
+        evaluation, notifications = self._build_evaluation(), self._build_notifications()
+        return Alerts(self._current, self.store, evaluation, notifications, runtime=self.time.runtime)
+
+    async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
+        """Run the scheduler after some seconds; return the transitions that were published so far."""
+        self.time.advance(seconds)
+        await self.scheduler.run()
+        return self.outbox.list_transitions()
+
+    def get_status(self, rule: str = "hot") -> RuleStatus:
+        """Return the stored state of a rule."""
+        return self.store.states[rule].status
+
+
+HOT = build_result({"value": 9.0})
+
+
+COLD = build_result({"value": 1.0})
+
+
+FIRING, RESOLVED = ("alert.firing", "hot"), ("alert.resolved", "hot")

@@ -1,0 +1,70 @@
+"""Tests of the checks of an alert rule against its query."""
+
+from typing import Any
+
+import pytest
+
+from shared.alerts.rule_checks import find_query_errors
+from shared.catalog.models import WarmQuery
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.ports import Column
+from tests.unit.shared.alerts.fakes import build_rule
+
+QUERY = WarmQuery.model_validate(
+    {
+        "lookup": "temperatures",
+        "name": "T",
+        "surface": "hall",
+        "kql": "Telemetry | where Timestamp > _startTime | project value, device",
+        "parameters": [{"name": "device", "type": "string", "default": ""}],
+    }
+)
+
+
+COLUMNS = (Column("value", "real"), Column("device", "string"))
+
+
+class Columns:
+    """Columns of the query, or the error of the engine."""
+
+    def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
+        self.result = result
+
+    async def resolve_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+        """Return the columns or the error."""
+        return self.result
+
+
+async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
+    """Return the fields with errors of a rule."""
+    return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"parameters": {"device": "rig-1"}, "groupBy": ["device"]}, []),
+        ({"parameters": {"devices": "rig-1"}}, ["parameters.devices"]),
+        ({"parameters": {"device": 7}}, ["parameters.device"]),
+        ({"condition": {"column": "valu", "operator": "gt", "value": 1}}, ["condition.column"]),
+        ({"groupBy": ["device", "line"]}, ["groupBy[1]"]),
+    ],
+)
+async def test_a_rule_fits_its_query(changes: dict[str, Any], fields: list[str]) -> None:
+    """Parameters and columns that the query does not have are reported at their fields."""
+    assert await find_errors(**changes) == fields
+
+
+async def test_a_misspelt_column_gets_a_suggestion() -> None:
+    """The message names the nearest column, or all columns."""
+    rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
+    near, far = await find_query_errors(rule, QUERY, Columns((Column("value", "real"),)))  # type: ignore[arg-type]
+    assert "did you mean `value`?" in near.message
+    assert "its columns are value" in far.message
+
+
+async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
+    """A failure of the engine itself is raised, because the rule may be right."""
+    assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
+    with pytest.raises(WorkspaceError):
+        await find_errors(WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down"))

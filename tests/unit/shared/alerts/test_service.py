@@ -1,0 +1,98 @@
+"""Tests of alerts for callers: acknowledgements and trial evaluations."""
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.results import QueryResult
+from tests.unit.shared.alerts.environment import COLD, FIRING, HOT, Plant
+from tests.unit.shared.alerts.fakes import (
+    build_catalog,
+    build_entry,
+    build_result,
+    build_rule,
+)
+
+
+async def test_acknowledgement_is_audited_once(plant: Plant) -> None:
+    """An acknowledgement is one audit event in the scope `alerts`; a repetition returns the alert."""
+    plant.queries.result = HOT
+    await plant.run(0)
+    service = plant.build_service()
+    [alert_id] = plant.store.alerts
+    first = await service.acknowledge(alert_id, "editor@t", "seen")
+    again = await service.acknowledge(alert_id, "other@t", "me too")
+    assert (first.acknowledged_by, again.acknowledged_by, again.comment) == ("editor@t", "editor@t", "seen")
+    [event] = plant.audit_log.events.values()
+    assert (event["Target"], event["ScopeKey"], event["UserID"]) == ("DomainEvents", "alerts", "editor@t")
+    assert (event["ActionType"], event["EntityID"]) == ("Alert.Acknowledged", alert_id)
+    await plant.run()
+    assert plant.store.alerts[alert_id].acknowledged_by == "editor@t"
+    assert plant.outbox.list_transitions() == [FIRING]
+
+
+async def test_an_acknowledgement_survives_a_crash_before_its_event(plant: Plant) -> None:
+    """If the audit log fails, the acknowledgement stays, and the background job appends the event later."""
+    plant.queries.result = HOT
+    await plant.run(0)
+    [alert_id] = plant.store.alerts
+    plant.audit_log.failures = 1
+    await plant.build_service().acknowledge(alert_id, "editor@t", None)
+    assert plant.audit_log.events == {}
+    plant.scheduler = plant.start()
+    await plant.run(1)
+    assert len(plant.audit_log.events) == 1
+    await plant.run(60)
+    assert len(plant.audit_log.events) == 1
+
+
+async def test_an_acknowledgement_without_provenance_is_stored(plant: Plant) -> None:
+    """Without an audit log the acknowledgement is stored with a warning in the log."""
+    plant.audited = False
+    plant.queries.result = HOT
+    await plant.run(0)
+    [alert_id] = plant.store.alerts
+    await plant.build_service().acknowledge(alert_id, "editor@t", None)
+    assert (plant.store.alerts[alert_id].acknowledged_by, plant.audit_log.events) == ("editor@t", {})
+
+
+@pytest.mark.parametrize(("rows", "code"), [(COLD, "ALERT_RESOLVED"), (HOT, "ALERT_NOT_FOUND")])
+async def test_only_active_alerts_can_be_acknowledged(plant: Plant, rows: QueryResult, code: str) -> None:
+    """A resolved and an unknown alert are errors."""
+    plant.queries.result = HOT
+    await plant.run(0)
+    plant.queries.result = rows
+    await plant.run()
+    alert_id = "unknown" if code == "ALERT_NOT_FOUND" else next(iter(plant.store.alerts))
+    with pytest.raises(WorkspaceError) as raised:
+        await plant.build_service().acknowledge(alert_id, "editor@t", None)
+    assert raised.value.code == code
+
+
+async def test_a_trial_changes_nothing(plant: Plant) -> None:
+    """A trial evaluation shows what would fire, also for a disabled rule, and stores and publishes nothing."""
+    entry = build_entry(build_rule(enabled=False, groupBy=["device"]))
+    plant.catalog = build_catalog(entry)
+    plant.queries.result = build_result({"device": "a", "value": 9.0}, {"device": "b", "value": 1.0})
+    trial = await plant.build_service().try_rule(entry)
+    assert [(dict(one.labels), one.value, one.would_fire) for one in trial.alerts] == [
+        ({"device": "a"}, 9.0, True),
+        ({"device": "b"}, 1.0, False),
+    ]
+    assert (trial.rows, trial.error) == (2, None)
+    assert (plant.store.states, plant.store.alerts, plant.outbox.events) == ({}, {}, {})
+    plant.queries.result = WorkspaceError(Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "x")
+    failed = await plant.build_service().try_rule(entry)
+    assert (failed.alerts, failed.rows) == ((), 0)
+    assert "is a draft" in (failed.error or "")
+
+
+async def test_a_trial_considers_the_time_of_a_rule() -> None:
+    """With `for`, an alert would fire only if it has been pending for this time."""
+    entry = build_entry(build_rule(**{"for": "PT1M"}))
+    plant = Plant(build_catalog(entry))
+    plant.queries.result = HOT
+    service = plant.build_service()
+    assert [one.would_fire for one in (await service.try_rule(entry)).alerts] == [False]
+    await plant.run(0)
+    plant.time.advance(60)
+    assert [one.would_fire for one in (await service.try_rule(entry)).alerts] == [True]

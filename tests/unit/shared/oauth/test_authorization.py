@@ -1,0 +1,110 @@
+"""Tests of authorization requests and of the consent of members."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.auth.rights import AccessRight
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.errors import WorkspaceError
+from shared.oauth.authorization import ConsentQuestion
+from shared.oauth.parameters import Parameters
+from shared.oauth.redirects import Redirect
+from tests.service.oauth_client import build_challenge, read_query
+from tests.unit.shared.oauth.conftest import BASE, CLIENT, VERIFIER, Server
+
+READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
+VALID = {
+    "response_type": "code",
+    "client_id": CLIENT.client_id,
+    "scope": f"{READ} {MANAGE}",
+    "state": "s",
+    "code_challenge": build_challenge(VERIFIER),
+    "code_challenge_method": "S256",
+}
+
+
+def read_error(result: object) -> str:
+    """Return the error code of a redirect."""
+    assert isinstance(result, Redirect)
+    return read_query(result.address).get("error", "")
+
+
+async def test_the_question_separates_the_rights_that_the_member_lacks(server: Server) -> None:
+    """A member can delegate only its own rights; the page shows the others."""
+    question = await server.authorization.ask(server.build_caller(), Parameters(VALID), BASE)
+    assert isinstance(question, ConsentQuestion)
+    assert (question.rights, question.missing, question.redirect_host) == ((READ,), (MANAGE,), "tool.example")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"scope": "Workspace.Unknown"}, "invalid_scope"),
+        ({"code_challenge": ""}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"scope": str(MANAGE)}, "access_denied"),
+    ],
+)
+async def test_an_invalid_request_returns_to_the_client(server: Server, changes: dict[str, str], error: str) -> None:
+    """The redirect URI belongs to the client, so the client gets the error with its state."""
+    result = await server.authorization.ask(server.build_caller(), Parameters({**VALID, **changes}), BASE)
+    assert read_error(result) == error
+
+
+async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
+    """An error is not sent to an address that the client did not register."""
+    parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
+    for work in (
+        server.authorization.ask(server.build_caller(), parameters, BASE),
+        server.authorization.check_early(parameters, BASE),
+    ):
+        with pytest.raises(WorkspaceError) as raised:
+            await work
+        assert raised.value.code == "REDIRECT_URI_MISMATCH"
+
+
+async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
+    """A valid request of a declared client needs no redirect yet."""
+    assert await server.authorization.check_early(Parameters(VALID), BASE) is None
+    assert read_error(await server.authorization.check_early(Parameters({**VALID, "scope": ""}), BASE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({"client_id": "tool"}, "DELEGATED_TOKEN"), ({"binding": TelemetryBinding(("rig",))}, "CREDENTIAL_BOUND")],
+)
+async def test_a_delegated_or_bound_credential_cannot_consent(
+    server: Server, changes: dict[str, object], code: str
+) -> None:
+    """A client could otherwise give itself further grants."""
+    caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
+    with pytest.raises(WorkspaceError) as raised:
+        await server.authorization.ask(caller, Parameters(VALID), BASE)
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
+async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
+    """Also a choice without a right that the member has is a denial."""
+    result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
+    assert (read_error(result), server.trail) == ("access_denied", [])
+
+
+async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
+    """The error names the right at its place in the list."""
+    chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
+    with pytest.raises(WorkspaceError) as raised:
+        await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
+    errors: object = raised.value.members["errors"]
+    assert "scopes[1]" in str(errors)
+
+
+async def test_a_consent_is_audited(server: Server) -> None:
+    """The event has the client and the delegated rights; the client gets a code."""
+    result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, [str(READ)])
+    assert isinstance(result, Redirect)
+    assert read_query(result.address)["code"]
+    [event] = server.trail
+    assert (event["ActionType"], event["AfterState"]["accessRights"]) == ("Grant.Created", [READ])

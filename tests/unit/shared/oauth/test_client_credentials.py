@@ -1,0 +1,57 @@
+"""Tests of the exchange of an API key for a token."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from shared.auth.principals import CredentialKind
+from shared.auth.rights import AccessRight
+from shared.oauth.client_credentials import ClientCredentialsGrant
+from shared.oauth.errors import OAuthError
+from shared.oauth.parameters import ClientIdentification
+from tests.unit.shared.oauth.conftest import MEMBER, Server
+
+
+async def test_the_client_is_the_api_key(server: Server) -> None:
+    """A token for the key has the rights of the key, and no more."""
+    grant = ClientCredentialsGrant(server.authenticator, server.issuer)
+    issued = await server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
+    caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
+    assert caller.via is CredentialKind.CLIENT_CREDENTIALS
+    token = await grant.issue(caller, "Workspace.Catalog.Read", Decimal(5))
+    assert (await server.authenticate(token.token)).rights == {AccessRight.CATALOG_READ}
+
+
+@pytest.mark.parametrize("change", ["id", "secret", "form"])
+async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> None:
+    """The error does not say whether the id or the secret is wrong."""
+    issued = await server.api_keys.issue("test", MEMBER, "k")
+    sent = {
+        "id": ClientIdentification("AAAAAAAA", issued.api_key),
+        "secret": ClientIdentification(issued.key.key_id, issued.api_key[:-8] + "AAAAAAAA"),
+        "form": ClientIdentification(issued.key.key_id, "password"),
+    }[change]
+    with pytest.raises(OAuthError) as raised:
+        await ClientCredentialsGrant(server.authenticator, server.issuer).authenticate(sent)
+    assert raised.value.error == "invalid_client"
+
+
+@pytest.mark.parametrize(
+    ("scope", "minutes", "error"),
+    [
+        ("Workspace.Keys.Manage", None, "invalid_scope"),
+        ("Workspace.Unknown", None, "invalid_scope"),
+        (None, Decimal(10**6), "invalid_request"),
+    ],
+)
+async def test_a_token_cannot_exceed_its_key(
+    server: Server, scope: str | None, minutes: Decimal | None, error: str
+) -> None:
+    """A right that the key lacks and a lifetime beyond the limit are errors of OAuth."""
+    grant = ClientCredentialsGrant(server.authenticator, server.issuer)
+    with pytest.raises(OAuthError) as raised:
+        await grant.issue(
+            replace(server.build_caller(), rights=frozenset(), expires_at=server.time.now), scope, minutes
+        )
+    assert raised.value.error == error

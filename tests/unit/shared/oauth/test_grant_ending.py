@@ -1,0 +1,49 @@
+"""Tests of the ends of grants: by removed clients, revoked credentials, and after an interruption."""
+
+import pytest
+
+from shared.errors import WorkspaceError
+from shared.oauth.grants import EndReason
+from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
+
+
+async def test_a_removed_client_ends_its_grants(server: Server) -> None:
+    """A client that the workspace document no longer declares gets no tokens, and its access tokens end."""
+    first, second = await server.redeem(await server.consent()), await server.redeem(await server.consent())
+    server.declared.clear()
+    await check_refused(server.refresh(first[1]))
+    await server.ender.run()
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(second[0])
+    assert server.list_reasons() == ["clientRemoved", "clientRemoved"]
+
+
+async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
+    """A grant ends with the token, or the API key, with which the member consented."""
+    minted = await server.issuer.mint(server.build_caller(""), None, None)
+    issued = await server.api_keys.create(server.build_caller(), "tmp")
+    from_token = await server.redeem(await server.consent(minted.token_id))
+    from_key = await server.redeem(await server.consent(issued.key.key_id))
+    await server.issuer.revoke(server.build_caller(), minted.token_id)
+    await server.api_keys.revoke(server.build_caller(), issued.key.key_id)
+    for access, refresh in (from_token, from_key):
+        with pytest.raises(WorkspaceError):
+            await server.authenticate(access)
+        await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == ["credentialRevoked", "credentialRevoked"]
+
+
+async def test_an_interrupted_end_is_completed(server: Server) -> None:
+    """If the process stops after the end is stored, the job revokes the tokens and records the event, once."""
+    access, refresh = await server.redeem(await server.consent())
+    grant_id = refresh.split("_")[1]
+    server.failures = 1
+    with pytest.raises(ConnectionError):
+        await server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
+    await check_refused(server.refresh(refresh))
+    assert server.list_reasons() == []
+    await server.ender.run()
+    await server.ender.run()
+    with pytest.raises(WorkspaceError):
+        await server.authenticate(access)
+    assert server.list_reasons() == ["endedByMember"]

@@ -1,0 +1,37 @@
+"""Tests of redirects to OAuth clients."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from shared.oauth.errors import OAuthError, OAuthErrorCode
+from shared.oauth.parameters import Parameters
+from shared.oauth.redirects import append_query, build_error_redirect, denied_error
+
+BASE = "https://plant.example"
+
+
+@pytest.mark.parametrize("address", ["https://tool.example/cb", "https://tool.example/cb?a=1", "tool:/cb"])
+def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
+    """The result, the state and the issuer (RFC 9207) are added to the registered address."""
+    target = append_query(address, Parameters({"state": "x&y=z"}), BASE, {"code": "c d"})
+    assert target.startswith(address)
+    query = parse_qs(urlsplit(target).query)
+    assert (query["code"], query["state"], query["iss"]) == (["c d"], ["x&y=z"], [BASE])
+    assert query.get("a") == (["1"] if "?" in address else None)
+
+
+def test_a_request_without_state_gets_none() -> None:
+    """An empty state that the client sent is returned; a missing one is not invented."""
+    assert "state" not in append_query("https://t/", Parameters({}), BASE, {})
+    assert "state=&" in append_query("https://t/", Parameters({"state": ""}), BASE, {})
+
+
+@pytest.mark.parametrize(
+    "error", [denied_error("The member denied access."), OAuthError(OAuthErrorCode.INVALID_SCOPE, "No scope.")]
+)
+def test_an_error_reaches_the_client(error: OAuthError) -> None:
+    """The client gets the code of the error and its description."""
+    redirect = build_error_redirect("https://t/", Parameters({}), BASE, error)
+    query = parse_qs(urlsplit(redirect.address).query)
+    assert (query["error"], query["error_description"]) == ([str(error.error)], [error.detail])

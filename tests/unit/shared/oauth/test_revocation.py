@@ -1,0 +1,72 @@
+"""Tests of the revocation of tokens by their clients (RFC 7009)."""
+
+import pytest
+
+from shared.auth.principals import CredentialKind
+from shared.errors import WorkspaceError
+from shared.oauth.client_credentials import ClientCredentialsGrant
+from shared.oauth.errors import OAuthError
+from shared.oauth.parameters import ClientIdentification
+from shared.oauth.revocation import TokenRevocation
+from tests.unit.shared.oauth.conftest import CLIENT, MEMBER, Server
+
+TOOL = ClientIdentification(CLIENT.client_id, "")
+
+
+def build(server: Server) -> TokenRevocation:
+    """Return the service under test."""
+    credentials = ClientCredentialsGrant(server.authenticator, server.issuer)
+    return TokenRevocation(server.authenticator, server.issuer, server.credential_store, credentials, server.grants)
+
+
+async def is_accepted(server: Server, token: str) -> bool:
+    """Return whether an access token is accepted."""
+    try:
+        await server.authenticate(token)
+    except WorkspaceError:
+        return False
+    return True
+
+
+async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
+    """The access tokens of the grant end with it."""
+    access, refresh = await server.redeem(await server.consent())
+    await build(server).revoke(TOOL, refresh)
+    assert not await is_accepted(server, access)
+    assert server.list_reasons() == ["endedByClient"]
+
+
+async def test_an_access_token_ends_alone(server: Server) -> None:
+    """The client can still refresh its tokens."""
+    access, refresh = await server.redeem(await server.consent())
+    await build(server).revoke(TOOL, access)
+    assert not await is_accepted(server, access)
+    assert await is_accepted(server, (await server.refresh(refresh))[0])
+
+
+async def test_an_unknown_token_is_ignored(server: Server) -> None:
+    """RFC 7009 section 2.2: an invalid token needs no revocation."""
+    await build(server).revoke(TOOL, "unknown")
+    assert server.trail == []
+
+
+async def test_the_token_of_another_client_is_refused(server: Server) -> None:
+    """Neither another client nor another API key ends a token."""
+    access, _ = await server.redeem(await server.consent())
+    key = await server.api_keys.issue("test", MEMBER, "k")
+    others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]
+    for other in others:
+        with pytest.raises(OAuthError) as raised:
+            await build(server).revoke(other, access)
+        assert raised.value.error == "invalid_grant"
+    assert await is_accepted(server, access)
+
+
+async def test_an_api_key_revokes_its_own_tokens(server: Server) -> None:
+    """A service revokes the token that it received for its key."""
+    key = await server.api_keys.issue("test", MEMBER, "k")
+    service = ClientIdentification(key.key.key_id, key.api_key)
+    caller = await server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
+    token = (await server.issuer.mint(caller, None, None)).token
+    await build(server).revoke(service, token)
+    assert not await is_accepted(server, token)

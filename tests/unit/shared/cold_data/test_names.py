@@ -1,0 +1,83 @@
+"""Tests of the blob names of the archive."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+
+from shared.cold_data.names import (
+    SequenceRange,
+    build_batch_name,
+    build_batch_name_after_reset,
+    build_connection_folder,
+    build_hour_folder,
+    build_merged_name,
+    floor_to_hour,
+    folder_from_name,
+    hour_from_name,
+    is_merged,
+    list_prefixes,
+    range_from_name,
+)
+
+HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def test_an_hour_is_read_back_from_its_folder() -> None:
+    """Names of years before 1000 have their zeros, so that they sort by time."""
+    for hour in (HOUR, datetime(7, 1, 2, 3, tzinfo=UTC)):
+        name = build_hour_folder("rig", hour) + "x.parquet"
+        assert hour_from_name(name) == hour
+        assert folder_from_name(name) == build_hour_folder("rig", hour)
+    assert hour_from_name("impulses/rig/") is None
+
+
+def test_an_hour_is_that_of_utc() -> None:
+    """Zones with half an hour have other hours."""
+    local = datetime(2026, 1, 5, 14, 10, 5, 7, timezone(timedelta(hours=5, minutes=30)))
+    assert floor_to_hour(local) == HOUR
+
+
+@pytest.mark.parametrize("connection", ["../other", "a/b", "", "ü", "x" * 65, "\ud800", "~" + "0" * 64])
+def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
+    """Events of foreign senders cannot leave the folder of the archive."""
+    folder = build_connection_folder(connection)
+    assert folder.count("/") == 2
+    assert folder.startswith("impulses/~")
+    assert folder != build_connection_folder(connection + "x")
+
+
+def test_a_range_is_read_back_from_a_batch() -> None:
+    """A redelivered batch has the same name; the name after a reset of the hub has the same range."""
+    run = SequenceRange("3", 7, 12)
+    name = build_batch_name(run)
+    assert range_from_name(name) == range_from_name(build_batch_name_after_reset(name, 5)) == run
+    assert name < build_batch_name(SequenceRange("3", 100, 101))
+
+
+def test_a_merged_blob_sorts_after_its_sources() -> None:
+    """Its name depends on its sources in any order, and a later merge has a higher generation."""
+    sources = [build_batch_name(SequenceRange("0", number, number)) for number in range(3)]
+    merged = build_merged_name(sources)
+    again = build_merged_name([merged, sources[0]])
+    assert merged == build_merged_name(sources[::-1])
+    assert all(earlier < later for earlier, later in pairwise([*sources, merged, again]))
+    assert (is_merged(merged), is_merged(sources[0]), range_from_name(merged)) == (True, False, None)
+
+
+@pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])
+def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) -> None:
+    """Every hour of the range has a prefix; long ranges have one for each month."""
+    end = HOUR + timedelta(days=days)
+    prefixes = list(list_prefixes("rig", HOUR, end))
+    assert (len(prefixes), prefixes[0].count("/") == 4) == (count, by_month)
+    hour = HOUR
+    while hour < end:
+        assert any(build_hour_folder("rig", hour).startswith(prefix) for prefix in prefixes)
+        hour += timedelta(hours=1)
+
+
+def test_a_range_may_end_with_the_calendar() -> None:
+    """There is no day after the last one."""
+    end = datetime(9999, 12, 31, 23, tzinfo=UTC)
+    assert list(list_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]

@@ -1,0 +1,87 @@
+"""Tests of previews of uploaded files."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.models import DownloadFormat, Job
+from shared.errors import WorkspaceError
+from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
+from shared.imports.uploads import build_upload_name
+from tests.unit.shared.telemetry.fakes import catalog, connection, current
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+GOOD, BAD = "2026-01-05T08:00:00Z,1", "yesterday,2"
+
+
+async def preview(
+    folder: Path, *rows: str, header: str = "time,x", lookup: str = "pump", mapping: ImportMapping | None = None
+) -> dict[str, Any]:
+    """Return the preview of a CSV file."""
+    blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
+    await blobs.create(build_upload_name("a1"), "\n".join((header, *rows)).encode())
+    request = ImportRequest(
+        format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
+    )
+    job = Job(
+        id="a1",
+        owner="ann",
+        format=DownloadFormat.CSV,
+        start=AT,
+        end=AT,
+        connections=(lookup,),
+        created_at=AT,
+        expires_at=AT,
+        import_request=request,
+    )
+    return (await ImportPreview(current(catalog(connection("pump"))), blobs).run(job, mapping)).to_json()
+
+
+async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
+    """Row numbers are those of the file, and messages have the form of the API."""
+    shown = await preview(tmp_path, GOOD, BAD)
+    assert shown["columns"] == ["time", "x"]
+    [message] = shown["messages"]
+    assert (message["timestamp"], message["connection"], message["payload"]) == (
+        "2026-01-05T08:00:00.000000Z",
+        "pump",
+        {"x": 1},
+    )
+    assert [problem["row"] for problem in shown["problems"]] == [2]
+
+
+async def test_a_preview_is_limited(tmp_path: Path) -> None:
+    """More rows than messages are read, so that messages after invalid rows are found."""
+    shown = await preview(tmp_path, *[BAD] * (MAX_PROBLEMS + 1), *[GOOD] * MAX_ROWS)
+    assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "problem"),
+    [("time,x", (), "The file has no rows."), ("at,x", (GOOD,), "time")],
+)
+async def test_a_problem_of_the_whole_file_has_no_row(
+    tmp_path: Path, header: str, rows: tuple[str, ...], problem: str
+) -> None:
+    """The caller corrects the mapping or the file."""
+    shown = await preview(tmp_path, *rows, header=header)
+    assert [each["row"] for each in shown["problems"]] == [None]
+    assert problem in shown["problems"][0]["message"]
+
+
+async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
+    """The mapping of the request is not changed by it."""
+    shown = await preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
+    assert (len(shown["messages"]), shown["problems"]) == (1, [])
+
+
+async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
+    """The mapping needs the connection's rules."""
+    with pytest.raises(WorkspaceError) as raised:
+        await preview(tmp_path, GOOD, lookup="none")
+    assert raised.value.code == "CONNECTION_NOT_FOUND"

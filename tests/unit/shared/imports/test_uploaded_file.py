@@ -1,0 +1,55 @@
+"""Tests of reading uploaded files from worker threads."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.import_request import ImportFormat
+from shared.imports.csv_reader import CsvReader
+from shared.imports.json_lines_reader import JsonLinesReader
+from shared.imports.row_mapping import FileRejectedError
+from shared.imports.uploaded_file import UploadedSource, open_reader
+from tests.unit.shared.imports.files import build_mapper
+
+CONTENT = b"time,x\n2026-01-05T10:00:00Z,1\n"
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> UploadedSource:
+    """Return a file in a blob container."""
+    blobs = FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
+    await blobs.create("a1/upload", CONTENT)
+    return UploadedSource(blobs, "a1/upload", len(CONTENT), asyncio.get_running_loop())
+
+
+async def test_a_thread_reads_ranges(source: UploadedSource) -> None:
+    """The event loop reads the blob while the thread waits."""
+    assert await asyncio.to_thread(source.read, 5, 3) == CONTENT[5:8]
+    assert await asyncio.to_thread(source.read, len(CONTENT) - 2, 100) == CONTENT[-2:]
+
+
+async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
+    """The upload may expire during the import."""
+    blobs = FolderBlobStore(tmp_path / "empty", FileLinks("http://127.0.0.1", tmp_path / "key"))
+    missing = UploadedSource(blobs, "a1/upload", 10, asyncio.get_running_loop())
+    with pytest.raises(FileRejectedError, match="no longer exists"):
+        await asyncio.to_thread(missing.read, 0, 10)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "reader"), [(ImportFormat.CSV, CsvReader), (ImportFormat.NDJSON, JsonLinesReader)]
+)
+async def test_each_format_has_its_reader(source: UploadedSource, file_format: ImportFormat, reader: type) -> None:
+    """The format of the request decides, not the name of the file."""
+    opened = await asyncio.to_thread(open_reader, file_format, source, build_mapper(file_format))
+    assert isinstance(opened, reader)
+
+
+async def test_a_file_of_another_format_is_rejected(source: UploadedSource) -> None:
+    """A CSV file is not a Parquet file."""
+    mapper = build_mapper(ImportFormat.PARQUET)
+    with pytest.raises(FileRejectedError):
+        await asyncio.to_thread(open_reader, ImportFormat.PARQUET, source, mapper)

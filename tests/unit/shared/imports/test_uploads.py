@@ -1,0 +1,68 @@
+"""Tests of the checks of uploaded files."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.errors import WorkspaceError
+from shared.imports import uploads
+from shared.imports.uploads import build_upload_name, find_upload, require_upload
+
+REQUEST = ImportRequest(
+    format=ImportFormat.CSV,
+    file_name="a.csv",
+    mapping=ImportMapping(timestamp="time"),
+    upload_expires_at=datetime(2026, 1, 5, tzinfo=UTC),
+)
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> FolderBlobStore:
+    """Return an empty container."""
+    return FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
+
+
+async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None:
+    """Files whose names begin with the same text belong to other steps or jobs."""
+    for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
+        await blobs.create(name, b"x")
+    assert await find_upload(blobs, "a1") is None
+    await blobs.create(build_upload_name("a1"), b"file")
+    found = await find_upload(blobs, "a1")
+    assert found is not None
+    assert (found.name, found.size) == ("a1/upload", 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "expected"),
+    [
+        (None, None, ("IMPORT_NOT_UPLOADED", {})),
+        (b"1234", 5, ("IMPORT_NOT_UPLOADED", {"uploadedBytes": 4})),
+        (b"12345", 5, None),
+        (b"12345", None, None),
+        (b"123456", None, ("IMPORT_TOO_LARGE", {"maxBytes": 5})),
+    ],
+)
+async def test_an_import_needs_the_whole_file(
+    blobs: FolderBlobStore,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes | None,
+    declared: int | None,
+    expected: tuple[str, dict[str, Any]] | None,
+) -> None:
+    """A missing, incomplete or too large file is an error with the sizes."""
+    monkeypatch.setattr(uploads, "MAX_BYTES", 5)
+    if content is not None:
+        await blobs.create(build_upload_name("a1"), content)
+    request = REQUEST.model_copy(update={"declared_bytes": declared})
+    if expected is None:
+        assert (await require_upload(blobs, "a1", request)).size == len(content or b"")
+        return
+    with pytest.raises(WorkspaceError) as raised:
+        await require_upload(blobs, "a1", request)
+    assert (raised.value.code, raised.value.members) == expected

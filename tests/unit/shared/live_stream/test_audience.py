@@ -1,0 +1,71 @@
+"""Tests of the cache of groups with listeners."""
+
+from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
+from tests.virtual_time import VirtualTime
+
+
+class Groups:
+    """Message service that knows occupied groups, and counts questions.
+
+    Attributes:
+        occupied: groups with listeners.
+        questions: number of questions.
+        during: audiences with groups that a listener joins during each question.
+    """
+
+    def __init__(self) -> None:
+        self.occupied: set[str] = set()
+        self.questions = 0
+        self.during: list[tuple[Audience, str]] = []
+
+    async def has_streams(self, group: str) -> bool:
+        """Return whether a group has listeners."""
+        self.questions += 1
+        for audience, admitted in self.during:
+            audience.expect_listener((admitted,))
+        return group in self.occupied
+
+
+def build() -> tuple[Audience, Groups, VirtualTime]:
+    """Return an audience with its message service and its clock."""
+    groups, time = Groups(), VirtualTime()
+    return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
+
+
+async def test_an_empty_group_is_asked_again_after_a_second() -> None:
+    """Other processes admit listeners, too, so an empty group counts as empty for a short time only."""
+    audience, groups, time = build()
+    assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
+    groups.occupied.add("a")
+    time.advance(ABSENT_SECONDS)
+    assert await audience.can_have_listeners("a")
+    assert groups.questions == 2
+
+
+async def test_an_occupied_group_is_asked_again_after_a_minute() -> None:
+    """A message to a group that has just become empty costs little."""
+    audience, groups, time = build()
+    groups.occupied.add("a")
+    assert await audience.can_have_listeners("a")
+    groups.occupied.clear()
+    time.advance(PRESENT_SECONDS - 1)
+    assert await audience.can_have_listeners("a")
+    time.advance(1)
+    assert not await audience.can_have_listeners("a")
+
+
+async def test_a_listener_who_is_about_to_join_counts() -> None:
+    """No message is lost between the admission and the connection, also if the group was just found empty."""
+    audience, groups, _ = build()
+    assert not await audience.can_have_listeners("a")
+    audience.expect_listener(("a", "b"))
+    assert await audience.can_have_listeners("a")
+    assert await audience.can_have_listeners("b")
+    assert groups.questions == 1
+
+
+async def test_a_listener_who_is_admitted_during_the_question_counts() -> None:
+    """The reply of the message service may be older than the admission."""
+    audience, groups, _ = build()
+    groups.during.append((audience, "a"))
+    assert await audience.can_have_listeners("a")

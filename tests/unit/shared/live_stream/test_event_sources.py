@@ -1,0 +1,85 @@
+"""Tests of the authentication of the message service's events."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
+
+KEY = "k" * 32
+
+
+def sign(connection: str, key: str = KEY) -> str:
+    """Return the signature of a connection id."""
+    return "sha256=" + hmac.new(key.encode(), connection.encode(), hashlib.sha256).hexdigest()
+
+
+class Tokens:
+    """Verifier of one token."""
+
+    async def verify(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of the token."""
+        if token != "valid":
+            raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "The token is invalid.")
+        return {"oid": "ABC"}
+
+
+async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str, str]) -> bool:
+    """Return whether an event with headers is accepted."""
+    try:
+        await source.verify(headers)
+    except WorkspaceError as error:
+        return error.kind is not Kind.UNAUTHENTICATED
+    return True
+
+
+@pytest.mark.parametrize(
+    ("connection", "signature", "expected"),
+    [
+        ("c1", sign("c1"), True),
+        ("c1", f"{sign('c1', 'old' * 11)}, {sign('c1')}", True),
+        ("c1", sign("c2"), False),
+        ("c1", sign("c1", "other"), False),
+        ("c1", "", False),
+        ("", sign(""), False),
+        ("c1", "ü", False),
+    ],
+)
+async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
+    """Web PubSub signs with each of its two keys; one valid signature suffices."""
+    headers = {"ce-connectionid": connection, "ce-signature": signature}
+    assert await is_accepted(SignedEvents(KEY), headers) is expected
+
+
+async def test_an_empty_key_accepts_nothing() -> None:
+    """A missing setting must not make the signature of an empty key valid."""
+    headers = {"ce-connectionid": "c1", "ce-signature": sign("c1", "")}
+    assert not await is_accepted(SignedEvents(""), headers)
+
+
+@pytest.mark.parametrize(
+    ("header", "object_id", "expected"),
+    [
+        ("Bearer valid", "abc", True),
+        ("bearer  valid", "ABC", True),
+        ("Bearer valid", "other", False),
+        ("Bearer invalid", "abc", False),
+        ("Basic valid", "abc", False),
+        ("", "abc", False),
+        ("Bearer valid", "", False),
+    ],
+)
+async def test_the_token_belongs_to_the_managed_identity(header: str, object_id: str, *, expected: bool) -> None:
+    """A token of another identity of the tenant is not from the message service."""
+    source = IdentifiedEvents("https://pubsub.example/", Tokens(), object_id)
+    assert await is_accepted(source, {"authorization": header}) is expected
+
+
+def test_the_allowed_origin_is_the_host_of_the_service() -> None:
+    """Web PubSub asks for its own host name; the emulator may have any."""
+    identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
+    assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

@@ -1,0 +1,84 @@
+"""Tests of the counting of refused attempts to sign."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.errors import WorkspaceError
+from shared.signatures.attempts import (
+    MAX_ATTEMPTS,
+    WINDOW,
+    MemberAttempts,
+    SuspiciousEvent,
+    add_attempt,
+    add_challenge,
+    check_lock,
+    remove_reported,
+)
+from tests.unit.shared.signatures.environment import START
+
+NONE = MemberAttempts("ann")
+MINUTE = timedelta(minutes=1)
+
+
+def attempt(count: int) -> MemberAttempts:
+    """Return the attempts after some refusals, one each minute."""
+    attempts = NONE
+    for number in range(count):
+        attempts = add_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
+    return attempts
+
+
+def test_a_lock_out_is_stored_with_its_event() -> None:
+    """The attempts before it are forgotten, so that one attempt after its end does not lock again."""
+    locked = attempt(MAX_ATTEMPTS)
+    at = START + (MAX_ATTEMPTS - 1) * MINUTE
+    assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
+    assert (locked.times, locked.locked_until) == ((), at + WINDOW)
+    assert attempt(MAX_ATTEMPTS - 1).pending == ()
+
+
+def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
+    """Otherwise a program that tries again would lock a member out for ever."""
+    locked = attempt(MAX_ATTEMPTS)
+    assert add_attempt(locked, START + 10 * MINUTE, "x") is None
+
+
+@pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
+def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
+    """The seconds are rounded up, so that the next attempt is late enough."""
+    locked, at = attempt(MAX_ATTEMPTS), START + minutes * MINUTE
+    if retry_after is None:
+        check_lock(locked, at)
+        return
+    with pytest.raises(WorkspaceError) as raised:
+        check_lock(locked, at)
+    assert (raised.value.code, raised.value.members["retryAfter"]) == ("SIGNATURE_LOCKED", retry_after)
+
+
+def test_the_first_challenge_of_a_token_does_not_count() -> None:
+    """A member cannot know that the sign-in is too old; only the newest fifty tokens are remembered."""
+    challenged = add_challenge(NONE, "t0", START, "e")
+    assert challenged is not None
+    assert (challenged.times, challenged.challenged) == ((), ("t0",))
+    again = add_challenge(challenged, "t0", START, "e")
+    assert again is not None
+    assert again.times == (START,)
+    for number in range(1, 60):
+        challenged = add_challenge(challenged, f"t{number}", START, "e") or challenged
+    assert (len(challenged.challenged), challenged.challenged[-1]) == (50, "t59")
+
+
+def test_a_reported_event_is_removed_once() -> None:
+    """A second report of the same event changes nothing."""
+    locked = attempt(MAX_ATTEMPTS)
+    reported = remove_reported(locked, locked.pending[0].append_id)
+    assert reported is not None
+    assert reported.pending == ()
+    assert remove_reported(reported, "e4") is None
+
+
+def test_stored_attempts_are_read_back() -> None:
+    """No attribute is lost in the storage, before and after a lock-out."""
+    for attempts in (NONE, attempt(2), attempt(MAX_ATTEMPTS), add_challenge(NONE, "t", START, "e") or NONE):
+        assert MemberAttempts.from_json(attempts.to_json()) == attempts

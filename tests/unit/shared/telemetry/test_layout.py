@@ -1,0 +1,27 @@
+"""Tests of the places of time and ids in messages."""
+
+import pytest
+
+from shared.catalog.models import Source, TimestampFormat
+from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate_id
+
+
+def test_pointers_are_parsed_once() -> None:
+    """Connections with equal sources share a layout."""
+    source = Source.model_validate({"timestampPointer": "/meta/ts", "timestampFormat": "epochMilliseconds"})
+    layout = layout_from_source(source)
+    assert (layout.timestamp, layout.timestamp_format) == (("meta", "ts"), TimestampFormat.EPOCH_MILLISECONDS)
+    assert layout_from_source(source.model_copy()) is layout is not DEFAULT_LAYOUT
+
+
+@pytest.mark.parametrize("value", ["a", "ü" * 256])
+def test_a_short_text_is_an_id(value: str) -> None:
+    """Characters count, not bytes."""
+    assert validate_id(value) == value
+
+
+@pytest.mark.parametrize("value", ["", "a" * 257, 7, None, ["a"]])
+def test_other_values_are_not_ids(value: object) -> None:
+    """Numbers are not converted, because 1 and 1.0 would be the same device."""
+    with pytest.raises(ValueError, match="string of 1 to 256 characters"):
+        validate_id(value)

@@ -1,0 +1,71 @@
+"""Tests of the conversion of a hub event to an impulse."""
+
+from typing import Any
+
+import pytest
+
+from shared.catalog.models import Source
+from shared.telemetry.layout import layout_from_source
+from shared.telemetry.normalisation import build_event_id, derive_message_id, to_impulse
+from shared.telemetry.routing import Route
+from tests.unit.shared.telemetry.fakes import MOMENT, event
+
+SOURCE = Source.model_validate({"timestampPointer": "/ts", "messageIdPointer": "/id", "deviceIdPointer": "/device"})
+ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURCE))
+
+
+def test_extracted_values_leave_the_payload() -> None:
+    """The rest of the message is the payload."""
+    message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
+    impulse = to_impulse("telemetry", event(b""), ROUTE, message)
+    assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")
+    assert (impulse.payload, impulse.connection, impulse.surfaces) == ({"value": 1}, "rig", ("cooling",))
+
+
+def test_properties_come_before_the_message() -> None:
+    """A gateway may correct what a device sent; the message then keeps its value."""
+    sent = event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
+    impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
+    assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
+    assert impulse.payload == {"id": "m1", "device": "d1", "ts": "not a time"}
+
+
+def test_missing_values_come_from_the_event() -> None:
+    """The time of the hub, an id from the position, and the device of IoT Hub or the connection replace them."""
+    without, with_device = event(b"", 3), event(b"", 3, device="iot-1")
+    impulse = to_impulse("telemetry", without, ROUTE, {})
+    assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (without.enqueued_at, "0-3", "rig")
+    assert to_impulse("telemetry", with_device, ROUTE, {}).device_id == "iot-1"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [({"id": 7}, "messageId: must be a string"), ({"device": ""}, "deviceId"), ({"ts": "yesterday"}, "timestamp")],
+)
+def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) -> None:
+    """The error names the value, and the message is stored as it was sent."""
+    before = {"ts": "2026-01-05T08:00:00Z", **message}
+    sent = dict(before)
+    with pytest.raises(ValueError, match=reason):
+        to_impulse("telemetry", event(b""), ROUTE, sent)
+    assert sent == before
+
+
+@pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
+def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
+    """Two hubs may have the same partition and sequence number."""
+    assert build_event_id(hub, event(b"", 7)) == message_id
+
+
+def test_a_derived_id_depends_on_the_content() -> None:
+    """The order of properties is irrelevant; connection, device, time and each value count."""
+    content: tuple[Any, ...] = ("rig", "d1", MOMENT, {"a": 1, "b": [2]})
+    same = derive_message_id("rig", "d1", MOMENT, {"b": [2], "a": 1})
+    others = {
+        derive_message_id("rig2", *content[1:]),
+        derive_message_id("rig", "d2", *content[2:]),
+        derive_message_id("rig", "d1", event(b"").enqueued_at, content[3]),
+        derive_message_id("rig", "d1", MOMENT, {"a": 1, "b": [3]}),
+    }
+    assert derive_message_id(*content) == same
+    assert len(others | {same}) == 5

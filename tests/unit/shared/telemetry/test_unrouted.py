@@ -1,0 +1,61 @@
+"""Tests of the storage of events that match no connection or are invalid."""
+
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from shared.telemetry.unrouted import (
+    CLAIMED_BY,
+    ENCODING,
+    PART,
+    PART_BYTES,
+    REASON,
+    build_impulse,
+    build_unrouted_part_impulses,
+    parse_if_json,
+)
+from tests.unit.shared.telemetry.fakes import event
+
+
+def test_an_object_is_stored_as_it_is() -> None:
+    """The headers say why the event is unrouted, and which connection it claims."""
+    impulse = build_impulse("telemetry", event(b"", line="3"), {"a": 1}, "no device", "rig")
+    assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
+    assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "raw"),
+    [(b"plain", "utf-8", "plain"), (b"[1]", "utf-8", "[1]"), (b"\xff\x00", "base64", "/wA="), (b"", "utf-8", "")],
+)
+def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
+    """Bytes that are not UTF-8 are stored as base64; no byte is lost."""
+    impulse = build_impulse("telemetry", event(body), parse_if_json(body), "not an object", "")
+    assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
+    assert CLAIMED_BY not in impulse.headers
+
+
+@pytest.mark.parametrize(
+    ("properties", "device", "expected"),
+    [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
+)
+def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
+    """The device of IoT Hub cannot be forged, so it comes first."""
+    impulse = build_impulse("telemetry", event(b"", 1, device=device, **properties), {}, "x", "")
+    assert impulse.device_id == expected
+
+
+def test_a_large_event_is_stored_in_parts() -> None:
+    """The parts together are the event, each with its number and its own id."""
+    body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
+    parts = list(build_unrouted_part_impulses("telemetry", event(body, 9), "too large", ""))
+    assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]
+    assert [part.message_id for part in parts] == ["0-9.1", "0-9.2", "0-9.3"]
+    assert b"".join(b64decode(str(part.payload["raw"])) for part in parts) == body
+
+
+@pytest.mark.parametrize(("body", "value"), [(b'{"a":1}', {"a": 1}), (b"7", 7), (b"{", None), (b"\xff", None)])
+def test_a_body_that_is_not_json_is_none(body: bytes, value: Any) -> None:
+    """The caller then stores the bytes."""
+    assert parse_if_json(body) == value

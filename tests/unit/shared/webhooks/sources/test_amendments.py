@@ -1,0 +1,84 @@
+"""Tests of webhook events about amendments."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.models import EndpointList, WebhookEndpoint
+from shared.webhooks.sources.amendments import build_amendment_event, build_decision_event, find_first_subscription
+from tests.virtual_time import START
+
+PENDING, DECIDED = WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED
+AMENDMENT = {
+    "RecordID": "000000000001",
+    "EntityType": "Batch",
+    "EntityID": "B-1",
+    "ReasonCategory": "typo",
+    "AmendedBy": "ann",
+    "AmendedAt": "2026-03-01T12:00:00.000000Z",
+    "Status": "pending",
+}
+
+
+def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: WebhookEventType = PENDING) -> WebhookEndpoint:
+    """Return an endpoint that subscribed some hours after the start."""
+    return WebhookEndpoint(
+        id=name,
+        url="https://a.example/",
+        event_types=(kind,),
+        created_at=START,
+        created_by="ann",
+        enabled=enabled,
+        subscribed_at={kind: START + timedelta(hours=hours)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "hours"),
+    [
+        ([], None),
+        ([build_endpoint("a", 1, enabled=False)], None),
+        ([build_endpoint("a", 1, kind=WebhookEventType.WEBHOOK_TEST)], None),
+        ([build_endpoint("a", 3), build_endpoint("b", 2, kind=DECIDED), build_endpoint("c", 1, enabled=False)], 2),
+    ],
+)
+def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEndpoint], hours: int | None) -> None:
+    """Without a subscription no record is read."""
+    listed = EndpointList(endpoints={each.id: each for each in endpoints})
+    expected = None if hours is None else START + timedelta(hours=hours)
+    assert find_first_subscription(listed, (PENDING, DECIDED)) == expected
+
+
+@pytest.mark.parametrize(("status", "kind"), [("pending", PENDING), ("approved", DECIDED)])
+def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEventType) -> None:
+    """A workspace without approvals decides an amendment when it is made."""
+    event = build_amendment_event("line-1", {**AMENDMENT, "Status": status})
+    assert event is not None
+    assert (event.type, event.key, event.at) == (kind, f"{kind}/000000000001/line-1", START)
+    assert (event.data["amendedBy"], event.data["decidedBy"], event.data["status"]) == ("ann", None, status)
+
+
+@pytest.mark.parametrize(
+    ("decision", "decided_by"),
+    [
+        ({"Status": "approved", "ApprovedBy": "bob", "ApprovedAt": "2026-03-01T12:00:00Z"}, "bob"),
+        ({"Status": "rejected", "RejectedBy": "eve", "RejectedAt": "2026-03-01T12:00:00Z"}, "eve"),
+    ],
+)
+def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
+    """The record id is that of the amendment; the key is that of the decision."""
+    event = build_decision_event(
+        "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
+    )
+    assert event is not None
+    assert event.key == "amendment.decided/000000000002/line-1"
+    assert (event.data["recordId"], event.data["entityId"], event.data["amendedBy"]) == ("000000000001", "B-1", "ann")
+    assert (event.data["decidedBy"], event.data["status"]) == (decided_by, decision["Status"])
+
+
+@pytest.mark.parametrize("at", [None, "yesterday"])
+def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
+    """Verification reports the record; the other events are published."""
+    assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None

@@ -75,12 +75,20 @@ class _SourceCheck:
                 f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
             )
 
+    def _is_missing(self, source: ir.Source, scope: frozenset[str]) -> bool:
+        """Return whether a table does not exist, so that ``union isfuzzy=true`` ignores the query for it."""
+        if not isinstance(source, ir.TableRef) or source.database is not None or source.cluster is not None:
+            return False
+        return source.name not in self._tables and source.name not in scope
+
     def check_node(self, node: Any, scope: frozenset[str]) -> None:
         stack = [node]
         while stack:
             current = stack.pop()
             if isinstance(current, ir.Query):
                 self.check_query(current, scope)
+            elif isinstance(current, ir.Union) and current.isfuzzy:
+                stack.extend(branch for branch in current.branches if not self._is_missing(branch.source, scope))
             elif isinstance(current, list | tuple):
                 stack.extend(current)
             elif dataclasses.is_dataclass(current) and (id(current), scope) not in self._seen:

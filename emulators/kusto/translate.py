@@ -19,6 +19,7 @@ from duckdb_kql.translate import clock, to_sql
 from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions.known_types import bind_known_types
+from emulators.kusto.extensions.pipeline import bind_tables
 from emulators.kusto.extensions.rendering import check_columns, collect_annotations
 from emulators.kusto.extensions.several_results import remove_marker, select_result
 from emulators.kusto.library_errors import error_from_translator
@@ -119,7 +120,7 @@ def _translate_query(
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
-        with collect_annotations() as rendered:
+        with collect_annotations() as rendered, bind_tables(schema):
             query, end = remove_marker(lower(text))
         if pinned.moment is not None:
             raise unsupported_error("set query_now")

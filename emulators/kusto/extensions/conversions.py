@@ -80,7 +80,7 @@ _CONVERSION_MACROS: tuple[str, ...] = (
 
 _TYPE = "typeof"
 _MAX_DIGITS = 16
-_CONVERSIONS = {
+CONVERSIONS = {
     "string": None, "bool": "tobool", "boolean": "tobool", "int": "toint", "long": "tolong", "real": "toreal",
     "double": "toreal", "datetime": "todatetime", "date": "todatetime", "timespan": "totimespan", "time": "totimespan",
     "guid": "toguid", "dynamic": "parse_json", "decimal": "todecimal",
@@ -162,9 +162,9 @@ def _convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
             f"function:{function}", hint=f"the type argument of {function}() must have the form typeof(...)"
         )
     name = str(read_literal_value(kind.args[0], function))
-    if name not in _CONVERSIONS:
+    if name not in CONVERSIONS:
         raise KqlUnsupportedError(f"typeof({name})")
-    conversion = _CONVERSIONS[name]
+    conversion = CONVERSIONS[name]
     return sql if conversion is None else render_expression(ir.FunctionCall(conversion, (ir.RenderedAggregate(sql),)))
 
 

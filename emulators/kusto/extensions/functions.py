@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
+import fnmatch
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from duckdb_kql import ir, lower
+from duckdb_kql import ir, lower, translate
 from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
@@ -42,6 +44,7 @@ class RowFunction:
         tables: names of the tables that were in scope at the declaration.
         row_functions: functions that return rows and were in scope at the declaration, by name.
         scalar_functions: functions that return a scalar and were in scope at the declaration, by name.
+        is_view: True if the declaration has the keyword ``view``, so that wildcards match the name.
     """
 
     name: str
@@ -51,8 +54,13 @@ class RowFunction:
     tables: frozenset[str]
     row_functions: Mapping[str, "RowFunction"]
     scalar_functions: Mapping[str, Any]
+    is_view: bool = False
 
 
+_VIEW = re.compile(r"=\s*view\s*\(")
+"""The keyword, which the lexer hides from the grammar."""
+_CALL_MARK = "()#"
+"""Part of the names that the library gives to the tables of calls."""
 _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions", dict)
 
 
@@ -61,6 +69,8 @@ def install() -> None:
     replace_attribute(lower, "_lower", _patch_lower)
     replace_attribute(lower, "_declare_let_function", _patch_declare)
     replace_attribute(lower, "_stored_call_source", _patch_call_source)
+    replace_attribute(lower, "_stored_bare_source", _patch_bare_source)
+    replace_attribute(translate, "_table_label", _patch_table_label)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
     replace_attribute(lower, "_lower_function_call", _patch_call_expression)
     replace_attribute(lower, "_lower_head", _patch_lower_head)
@@ -85,6 +95,31 @@ def _patch_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[
         return default(node) if function is None else _convert_call_to_let(function, node)
 
     return lower_call_source
+
+
+def call_views(pattern: str) -> list[ir.TableRef]:
+    """Return the tables of all views in scope whose name matches a pattern with ``*``."""
+    functions = _FUNCTIONS.get()
+    names = [name for name in functions if functions[name].is_view and fnmatch.fnmatchcase(name, pattern)]
+    return [_add_call(functions[name], {}, {}) for name in names]
+
+
+def _patch_table_label(default: Callable[..., str | None]) -> Callable[..., str | None]:
+    def label_table(source: ir.TableRef, *arguments: Any) -> str | None:
+        function, mark, _ = source.name.rpartition(_CALL_MARK)
+        return function if mark else default(source, *arguments)
+
+    return label_table
+
+
+def _patch_bare_source(default: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
+    def lower_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
+        function = _FUNCTIONS.get().get(name) if database is None else None
+        if function is None or any(each.tabular or each.default is None for each in function.parameters):
+            return default(node, name, database)
+        return _add_call(function, {}, {})
+
+    return lower_bare_source
 
 
 def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
@@ -168,6 +203,7 @@ def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
         scope.visible if scope else frozenset(),
         dict(_FUNCTIONS.get()),
         dict(reader.LET_FUNCTIONS_STATE.get()),
+        bool(_VIEW.search(decl.start.getInputStream().getText(decl.start.start, parts[-1].start.start))),
     )
 
 

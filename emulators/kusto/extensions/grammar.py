@@ -21,6 +21,8 @@ _PROPERTIES = frozenset({"regex", "quote", "escape", "greedy"})
 _RANGES = frozenset({KqlLexer.BETWEEN, KqlLexer.NOT_BETWEEN})
 _BLANKS = frozenset(map(ord, " \t\r\n\f"))
 _BY_NAMES = "-by-names"
+_FIND_ENDS = frozenset({KqlLexer.BAR, KqlLexer.SEMICOLON})
+_EMPTY_PACK = (KqlLexer.PACK, KqlLexer.OPENPAREN)
 _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
@@ -38,6 +40,8 @@ class CompletingLexer(KqlLexer):
         self._earlier = Token.INVALID_TYPE
         self._in_parse_kv = False
         self._in_render = False
+        self._in_find = False
+        self._in_find_project = False
         self._depth = 0
         self._bounds: list[int] = []
 
@@ -46,14 +50,20 @@ class CompletingLexer(KqlLexer):
         token = self._ahead.popleft() if self._ahead else super().nextToken()
         if token.channel != Token.DEFAULT_CHANNEL:
             return token
+        if self._is_view(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
+            token.channel = Token.HIDDEN_CHANNEL
+            return token
+        token = self._add_parentheses(self._rewrite(token))
+        self._earlier, self._before = self._before, token.type
+        return token
+
+    def _rewrite(self, token: Token) -> Token:
+        """Return a token that the grammar accepts at this place of the query."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._complete_serialize(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:
             self._in_parse_kv = True
-        elif self._in_parse_kv and token.type in (KqlLexer.AS, KqlLexer.BAR):
-            if token.type == KqlLexer.AS:
-                token.channel = Token.HIDDEN_CHANNEL
-                return token
+        elif self._in_parse_kv and token.type == KqlLexer.BAR:
             self._in_parse_kv = False
         elif self._in_parse_kv and token.text in _PROPERTIES:
             token.type = KqlLexer.IDENTIFIER
@@ -62,13 +72,18 @@ class CompletingLexer(KqlLexer):
                 [_replace_token(token, KqlLexer.LONG, "long"), _replace_token(token, KqlLexer.COLON, ":")]
             )
             token = _replace_token(token, KqlLexer.IDENTIFIER, NOTHING)
+        elif self._in_find:
+            self._rewrite_pack_all(token)
         elif token.type == KqlLexer.PROJECT and self._before == KqlLexer.BAR:
             self._join_project_by_names(token)
         elif self._is_column_name(token) or self._is_table_call(token):
             token.type = KqlLexer.IDENTIFIER
-        token = self._add_parentheses(token)
-        self._earlier, self._before = self._before, token.type
+        self._in_find = token.type == KqlLexer.FIND or (self._in_find and token.type not in _FIND_ENDS)
         return token
+
+    def _is_view(self, token: Token) -> bool:
+        """Return whether the token is the keyword ``view`` of a function, which the grammar accepts without it."""
+        return token.type == KqlLexer.VIEW and self._before == KqlLexer.EQUAL and self._is_followed_by_parenthesis()
 
     def _is_column_name(self, token: Token) -> bool:
         """Return whether ``title`` or ``count`` is a column name at this place of the query, instead of a keyword."""
@@ -89,6 +104,16 @@ class CompletingLexer(KqlLexer):
         while self._input.index <= token.stop + len(_BY_NAMES):
             super().nextToken()
         token.text = f"project{_BY_NAMES}"
+
+    def _rewrite_pack_all(self, token: Token) -> None:
+        """Rewrite ``pack_all()`` in the ``project`` clause of ``find`` as ``pack(*)``."""
+        if token.type == KqlLexer.PROJECT:
+            self._in_find_project = True
+        elif token.text == "pack_all" and self._in_find_project:
+            token.type = KqlLexer.PACK
+        elif token.type == KqlLexer.CLOSEPAREN and (self._earlier, self._before) == _EMPTY_PACK:
+            self._ahead.appendleft(token.clone())
+            token.type, token.text = KqlLexer.ASTERISK, "*"
 
     def _is_followed_by_parenthesis(self) -> bool:
         ahead = 1

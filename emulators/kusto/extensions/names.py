@@ -222,11 +222,24 @@ def _resolve_column_ifexists(call: ir.FunctionCall, cols: Sequence[str]) -> ir.E
     return ir.ColumnRef(text) if text in cols else otherwise
 
 
+_NOTHING = ir.Literal("", "string")
+
+
 def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
-    if call.args and not (isinstance(call.args[0], ir.Literal) and call.args[0].value is False):
-        raise unsupported_error("pack_all() without empty values")
+    ignores = call.args[0] if call.args else ir.Literal(value=False, kind="bool")
+    if len(call.args) > 1 or not isinstance(ignores, ir.Literal) or ignores.kind != "bool":
+        raise semantic_error("pack_all(): the argument must be a literal of type bool", inner="SEM0219")
     pairs = [part for name in cols for part in (ir.Literal(name, "string"), ir.ColumnRef(name))]
-    return ir.FunctionCall("bag_pack", tuple(pairs))
+    if not ignores.value:
+        return ir.FunctionCall("bag_pack", tuple(pairs))
+    empty = [
+        ir.FunctionCall(
+            "iff", (ir.FunctionCall("isempty", (ir.ColumnRef(name),)), ir.Literal(name, "string"), _NOTHING)
+        )
+        for name in cols
+    ]
+    packed = ir.FunctionCall("bag_pack", tuple(pairs))
+    return ir.FunctionCall("bag_remove_keys", (packed, ir.FunctionCall("pack_array", tuple(empty))))
 
 
 _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {

@@ -1,7 +1,8 @@
 """Base class of the query operators that the extensions add, and its integration into the translator library."""
 
+import contextlib
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from duckdb_kql import ir, lower, schema, translate
@@ -49,6 +50,30 @@ macros: tuple[str, ...] = ()
 _LOWERINGS: dict[str, Lowering] = {}
 _KNOWN: contextvars.ContextVar[dict[str, list[str]] | None] = contextvars.ContextVar("known_tables", default=None)
 """Columns of each table while the library infers the columns of an operator."""
+
+
+_NO_TABLES: Mapping[str, Sequence[str]] = {}
+_TABLES: contextvars.ContextVar[Mapping[str, Sequence[str]]] = contextvars.ContextVar("tables", default=_NO_TABLES)
+
+
+@contextlib.contextmanager
+def bind_tables(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Context manager: make the columns of all tables known while a query is parsed."""
+    token = _TABLES.set(tables)
+    try:
+        yield
+    finally:
+        _TABLES.reset(token)
+
+
+def get_tables() -> Mapping[str, Sequence[str]]:
+    """Return the columns of each table, without those that the query declares."""
+    return _TABLES.get()
+
+
+def get_table_names() -> list[str]:
+    """Return the names of all tables in alphabetical order."""
+    return sorted(_TABLES.get())
 
 
 def get_known_tables() -> dict[str, list[str]] | None:

@@ -9,10 +9,11 @@ from typing import Any
 from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.functions import call_views
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_tables
 from emulators.kusto.extensions.sql import quote_name, render_expression
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, iterate_nodes
 
 SUPPORTED: tuple[str, ...] = ("search (in, kind, column:term, wildcards, and, or, not)",)
 
@@ -126,13 +127,29 @@ def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchO
 
 def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
     clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
-    sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)] or [
-        ir.WildcardTableRef("*")
-    ]
+    sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)]
+    predicate = _parse_search_predicate(node)
+    sources = sources or _find_all_sources(predicate)
     first, *others = (ir.Query(source) for source in sources)
     union = ir.Union(tuple(others), with_source=TABLE_COLUMN)
-    search = SearchOperator(_parse_search_predicate(node), table="")
+    search = SearchOperator(predicate, table="")
     return ir.Query(first.source, [union, search, *reader.lower_operators(rest)])
+
+
+def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
+    """Return all views and tables; only tables with a column of the condition, if it searches no other columns."""
+    nodes = list(iterate_nodes(predicate))
+    named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _names_column(node)}
+    views = call_views("*")
+    everywhere = any(isinstance(node, SearchTerm) and node.column is None for node in nodes)
+    if everywhere or not named or not views:
+        return [*views, ir.WildcardTableRef("*")]
+    tables = get_tables()
+    return [*views, *(ir.TableRef(name) for name in sorted(tables) if named & set(tables[name]))]
+
+
+def _names_column(node: Any) -> bool:
+    return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
 def _parse_search_source(node: Any) -> ir.Source:
@@ -154,20 +171,23 @@ def _parse_search_predicate(node: Any) -> ir.Expr:
         if name != "kind" or value not in _SENSITIVE:
             raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_source_position(parameter))
         sensitive = _SENSITIVE[value]
-    return _parse_predicate(get_child_rules(node)[-1], sensitive=sensitive)
+    return parse_search_condition(get_child_rules(node)[-1], sensitive=sensitive)
 
 
-def _parse_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
+def parse_search_condition(node: Any, *, sensitive: bool = False) -> ir.Expr:
+    """Return the condition that a parse tree node with search terms and comparisons describes."""
     node = reader.collapse(node)
     kind, parts = get_rule_name(node), get_child_rules(node)
     if kind in _LOGICAL:
-        conditions = [_parse_predicate(parts[0], sensitive=sensitive)]
-        conditions += [_parse_predicate(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
+        conditions = [parse_search_condition(parts[0], sensitive=sensitive)]
+        conditions += [
+            parse_search_condition(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]
+        ]
         return functools.reduce(functools.partial(ir.BinaryOp, _LOGICAL[kind]), conditions)
     if kind == "ParenthesizedExpression":
-        return _parse_predicate(parts[0], sensitive=sensitive)
+        return parse_search_condition(parts[0], sensitive=sensitive)
     if kind == "NamedFunctionCallExpression" and parts[0].getText() == "not":
-        return ir.FunctionCall("not", (_parse_predicate(parts[1], sensitive=sensitive),))
+        return ir.FunctionCall("not", (parse_search_condition(parts[1], sensitive=sensitive),))
     if kind in ("StarExpression", "StringLiteralExpression"):
         return SearchTerm(reader.literal_string(node) or "*", None, sensitive)
     if kind == "StringBinaryOperatorExpression" and parts[1].getText().startswith(":"):

@@ -9,7 +9,7 @@ from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, find_operator_node
 from emulators.kusto.extensions.several_results import EndOfResult
 from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
@@ -294,6 +294,39 @@ def _is_end_of_statement(node: Any) -> bool:
             return False
         parent = parent.parentCtx
     return parent is not None
+
+
+def find_as_name(node: Any) -> str | None:
+    """Return the name that the operator ``as`` at the end of a pipeline gives to its rows; None without it."""
+    if node is None:
+        return None
+    inner = reader.unparenthesize(reader.collapse(node))
+    parts = get_child_rules(inner) if get_rule_name(inner) == "PipeExpression" else [inner]
+    last = find_operator_node(parts[-1])
+    if get_rule_name(last) != "AsOperator":
+        return None
+    name: str = reader.name_text(reader.collapse(get_child_rules(last)[-1]))
+    return name
+
+
+def find_operator_before(node: Any) -> Any | None:
+    """Return the parse tree node of the pipe's part before an operator; None for the first operator of a pipe."""
+    child, parent = node, node.parentCtx
+    while parent is not None and get_rule_name(parent) != "PipeExpression":
+        child, parent = parent, parent.parentCtx
+    parts = get_child_rules(parent) if parent is not None else []
+    index = parts.index(child) if child in parts else 0
+    return parts[index - 1] if index else None
+
+
+def is_first_operator(node: Any) -> bool:
+    """Return whether an operator starts its pipe."""
+    parent = node.parentCtx
+    while parent is not None and len(get_child_rules(parent)) == 1 and get_rule_name(parent) != "PipedOperator":
+        parent = parent.parentCtx
+    if parent is None or get_rule_name(parent) != "PipeExpression":
+        return parent is None or get_rule_name(parent) != "PipedOperator"
+    return bool(get_child_rules(parent)[0].start.start == node.start.start)
 
 
 def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:

@@ -4,7 +4,9 @@ Only DuckDB knows the types of most columns, so that such a ``union`` has a prob
 SQL alone, the values of both types would be converted to one type.
 """
 
+import contextlib
 import dataclasses
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +16,13 @@ from duckdb_kql.types import kusto_type
 
 from emulators.kusto.discovery import DataDependentOperator, Rows, find_probe_rows
 from emulators.kusto.errors import QueryError
+from emulators.kusto.extensions.functions import call_views
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.pipeline import get_table_names
 from emulators.kusto.extensions.sql import quote_name, quote_text
+from emulators.kusto.extensions.tabular import find_as_name, find_operator_before, is_first_operator
+from emulators.kusto.extensions.tree import get_rule_name
 from emulators.kusto.extensions.type_guards import render_error
 
 SUPPORTED: tuple[str, ...] = ("union (one column per type, as in a_long and a_string)",)
@@ -33,15 +39,21 @@ class TypedUnion(ir.Union, DataDependentOperator):
     Attributes:
         offset: index of the operator's first character in the query text.
         describes: True for the probe query, which lists name and type of the columns of each input.
+        labels: name of each input by the operator ``as``; None for an input without ``as``.
     """
 
     offset: int = -1
     describes: bool = False
+    labels: tuple[str | None, ...] = ()
     probes_types = True
 
     def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether inputs share a column whose type is unknown before DuckDB binds the SQL."""
         known = {name: list(cols) for name, cols in tables.items()}
+        for name, bound in before.lets:
+            if isinstance(bound, ir.Query):
+                with contextlib.suppress(KqlError, QueryError):
+                    known[name] = schema.output_columns(bound, known)
         try:
             inputs = list(_find_input_columns(before, known))
             for branch in schema.surviving_branches(self, known):
@@ -119,9 +131,31 @@ def _read_probe(op: ir.Union) -> list[Columns] | None:
 def _patch_lower_union(default: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
     def lower_union(node: Any, kids: list[Any]) -> ir.Union:
         union = default(node, kids)
-        return TypedUnion(union.branches, union.kind, union.with_source, union.isfuzzy, node.start.start)
+        branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(kids), strict=True)]
+        matched = [each for branch, label in branches for each in _match_views(branch, label, fuzzy=union.isfuzzy)]
+        left = [] if is_first_operator(node) else [find_as_name(find_operator_before(node))]
+        labels = (*left, *(label for _, label in matched))
+        found = tuple(branch for branch, _ in matched)
+        return TypedUnion(found, union.kind, union.with_source, union.isfuzzy, node.start.start, labels=labels)
 
     return lower_union
+
+
+def _read_labels(kids: Sequence[Any]) -> list[str | None]:
+    """Return the name that the operator ``as`` gives to each input; None for an input without ``as``."""
+    return [find_as_name(kid) for kid in kids if get_rule_name(kid) == "UnionOperatorExpression"]
+
+
+def _match_views(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
+    """Yield an input, or the views and tables that a wildcard matches."""
+    if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
+        yield branch, label
+        return
+    views = call_views(branch.source.pattern)
+    yield from ((ir.Query(view), None) for view in views)
+    tables = [name for name in get_table_names() if fnmatch.fnmatchcase(name, branch.source.pattern)]
+    if tables or not (views or fuzzy):
+        yield branch, None
 
 
 def _patch_union_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
@@ -153,6 +187,8 @@ def _render_union(
     for index, branch in enumerate(schema.surviving_branches(op, tables), start=1):
         cols += _find_input_columns(branch, tables)
         arms += writer.branch_arms(branch, index, tables, names, qualify)
+    if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
+        arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]
     if isinstance(op, TypedUnion) and op.describes:
         return "\nUNION ALL ".join(map(_render_description, range(len(arms)), [sql for sql, _ in arms], cols))
     inputs = _read_probe(op)

@@ -42,9 +42,14 @@ def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -
     "text",
     [
         "Telemetry | project column_ifexists('Number', 0)",
-        "Telemetry | extend x = pack_all(true)",
     ],
 )
 def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
     """A function over columns whose result would differ from Data Explorer is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"
+
+
+def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
+    """With the argument true, the bag does not contain null and empty values."""
+    rows = endpoint.rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
+    assert rows == [[{"b": 1, "d": "x"}, {"a": "", "b": 1, "c": None, "d": "x"}]]

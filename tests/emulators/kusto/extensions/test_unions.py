@@ -80,3 +80,54 @@ def test_union_of_equal_types(endpoint: Endpoint) -> None:
         ["union_arg0", 2, ""],
         ["union_arg1", None, "x"],
     ]
+
+
+VIEWS = """let View_1 = view () { print x = 1 }; let View_2 = view () { print x = toint(2) };
+let OtherView_1 = view () { print x_long = 3 };
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "expected"),
+    [
+        (
+            "union withsource=TableName View_1, View_2, OtherView_1",
+            ["TableName", "x_long", "x_int", "x_long1"],
+            [["View_1", 1, None, None], ["View_2", None, 2, None], ["OtherView_1", None, None, 3]],
+        ),
+        ("union isfuzzy=true View*, SomeView*, OtherView* | count", ["Count"], [[3]]),
+        (
+            "union isfuzzy=true (View_1 | where x > 0), (View_2 | where x > 0), (View_3 | where x > 0) | count",
+            ["Count"],
+            [[2]],
+        ),
+        (
+            "print x = 1 | as T1 | union withsource=TableName (print x = 2 | as T2)",
+            ["TableName", "x"],
+            [["T1", 1], ["T2", 2]],
+        ),
+        (
+            "union withsource=TableName (print x = 1 | as T1), (print x = 2)",
+            ["TableName", "x"],
+            [["T1", 1], ["union_arg1", 2]],
+        ),
+        ("View_1 | extend y = 1", ["x", "y"], [[1, 1]]),
+        ("let a = print p = 1; let b = print p = 'q'; union a, b", ["p_long", "p_string"], [[1, ""], [None, "q"]]),
+    ],
+)
+def test_views(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]) -> None:
+    """Views have their names in a ``union``, wildcards match them, and ``as`` names an input."""
+    table = endpoint.table(VIEWS + query)
+    assert [column.column_name for column in table.columns] == columns
+    assert table.raw_rows == expected
+
+
+def test_search_in_views(endpoint: Endpoint) -> None:
+    """A search by a column reads all views, and only the tables with this column."""
+    query = (
+        "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
+        "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"
+    )
+    table = endpoint.table(query)
+    assert [column.column_name for column in table.columns] == ["$table", "MyColumn"]
+    assert table.raw_rows == [["Range10", 5], ["Range20", 5]]

@@ -1,0 +1,271 @@
+"""Query operator ``find``: selects the rows of several tables that meet a condition.
+
+Each table becomes a query with the operator `FindRows`, which selects its rows and columns. A ``union`` combines these
+queries, so that columns of one name and different types have a column for each type.
+"""
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from duckdb_kql import ir, lower, schema
+
+from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.conversions import CONVERSIONS
+from emulators.kusto.extensions.functions import call_views
+from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.pipeline import (
+    PipelineOperator,
+    Substitute,
+    find_operator_node,
+    get_known_tables,
+    get_table_names,
+)
+from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
+from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
+from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
+from emulators.kusto.extensions.tabular import find_as_name
+from emulators.kusto.extensions.tree import (
+    find_rules,
+    get_child_rules,
+    get_rule_name,
+    get_source_position,
+    iterate_nodes,
+)
+from emulators.kusto.extensions.unions import TypedUnion
+
+SUPPORTED: tuple[str, ...] = ("find (in, withsource, project, project-smart, pack, wildcards)",)
+
+macros: tuple[str, ...] = ()
+PACK = "pack_"
+_SOURCE = "source_"
+
+type Projection = tuple[tuple[str, str | None], ...]
+"""Name and type of each column of a ``project`` clause; the type is None without a conversion."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FindRows(PipelineOperator):
+    """Part of the operator ``find`` for one table: selects rows by a condition, and the columns of the result.
+
+    Attributes:
+        predicate: the condition.
+        label: name of the table.
+        label_column: column for the name of the table.
+        branches: queries that return the rows of all tables of the operator.
+        projected: columns of the ``project`` clause; None for ``project-smart``.
+        packs: True if the ``project`` clause contains ``pack(*)``.
+    """
+
+    predicate: ir.Expr
+    label: str
+    label_column: str
+    branches: tuple[ir.Query, ...]
+    projected: Projection | None
+    packs: bool
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the operator as SQL that yields the matching rows with the columns of the result."""
+        label = f"{quote_text(self.label)} AS {quote_name(self.label_column)}"
+        self._check_names()
+        if not self._is_searched(cols):
+            return f"SELECT {label} FROM {prev} WHERE false"  # noqa: S608  quoted names
+        missing = [f"CAST(NULL AS JSON) AS {quote_name(name)}" for name in self._find_named() if name not in cols]
+        rows = f"(SELECT {', '.join(['*', *missing])} FROM {prev})" if missing else prev  # noqa: S608
+        condition = render_expression(replace_nodes(self.predicate, lambda node: _expand(node, cols)))
+        chosen = ", ".join([label, *self._render_columns(cols)])
+        return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the columns that the table contributes to the result."""
+        if not self._is_searched(cols):
+            return [self.label_column]
+        names = [name for name, _ in self._choose_columns(cols)]
+        return [self.label_column, *names, *([PACK] if self._has_pack() else [])]
+
+    def replace_expressions(self, substitute: Substitute) -> "FindRows":
+        """Return a copy in which the function ``substitute`` has replaced the expressions of the condition."""
+        return dataclasses.replace(self, predicate=substitute(self.predicate))
+
+    def _render_columns(self, cols: list[str]) -> Iterator[str]:
+        chosen = self._choose_columns(cols)
+        for name, kind in chosen:
+            column: ir.Expr = ir.ColumnRef(name)
+            if kind is not None and CONVERSIONS[kind] is not None:
+                column = ir.FunctionCall(str(CONVERSIONS[kind]), (column,))
+            elif kind == "string":
+                column = ir.FunctionCall("tostring", (column,))
+            yield f"{render_expression(column)} AS {quote_name(name)}"
+        if self._has_pack():
+            shown = {name for name, _ in chosen}
+            pairs = [
+                part for name in cols if name not in shown for part in (ir.Literal(name, "string"), ir.ColumnRef(name))
+            ]
+            yield f"{render_expression(ir.FunctionCall('bag_pack', tuple(pairs)))} AS {quote_name(PACK)}"
+
+    def _choose_columns(self, cols: Sequence[str]) -> Projection:
+        if self.projected is not None:
+            return tuple((name, kind) for name, kind in self.projected if name in cols)
+        searched = [each for each in self._list_columns() if self._is_searched(each)]
+        named = self._find_named()
+        return tuple((name, None) for name in cols if name in named or all(name in columns for columns in searched))
+
+    def _has_pack(self) -> bool:
+        if self.projected is not None:
+            return self.packs
+        searched = [each for each in self._list_columns() if self._is_searched(each)]
+        return any(len(self._choose_columns(columns)) < len(columns) for columns in searched)
+
+    def _is_searched(self, cols: Sequence[str]) -> bool:
+        """Return whether a table with these columns has a column that the condition requires."""
+        nodes = list(iterate_nodes(self.predicate))
+        if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
+            return True
+        return bool(set(self._find_named()) & set(cols))
+
+    def _find_named(self) -> list[str]:
+        """Return the columns that the condition names and a table has."""
+        nodes = iterate_nodes(self.predicate)
+        named = [node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _names_column(node)]
+        existing = {name for columns in self._list_columns() for name in columns}
+        return [name for name in dict.fromkeys(named) if name in existing]
+
+    def _check_names(self) -> None:
+        existing = {name for columns in self._list_columns() for name in columns}
+        named = [node.name for node in iterate_nodes(self.predicate) if isinstance(node, ir.ColumnRef)]
+        for name in [*named, *(name for name, _ in self.projected or ())]:
+            if name not in existing:
+                raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
+
+    def _list_columns(self) -> list[list[str]]:
+        known = get_known_tables()
+        return [schema.output_columns(branch, known) for branch in self.branches]
+
+
+def _names_column(node: Any) -> bool:
+    return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
+
+
+def _expand(node: ir.Expr, cols: list[str]) -> ir.Expr:
+    if isinstance(node, SearchTerm) and node.column is not None and node.column not in cols:
+        return ir.Literal(value=False, kind="bool")
+    return node.to_condition(cols) if isinstance(node, StarCondition | SearchTerm) else node
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrangeFound(PipelineOperator):
+    """Part of the operator ``find`` after the ``union``: the order of the columns of the result."""
+
+    projected: tuple[str, ...] | None
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the operator as SQL that selects all columns in their order."""
+        return f"SELECT {', '.join(map(quote_name, self.infer_columns(cols)))} FROM {prev}"  # noqa: S608  quoted names
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the columns of a ``project`` clause in its order; else the bag of the other columns last."""
+        source, *rest = cols
+        order = {name: index for index, name in enumerate(self.projected or ())}
+        return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]
+
+
+def install() -> None:
+    """Add the operator, which starts a query, to the KQL translator library."""
+    replace_attribute(lower, "_lower_head", _patch_lower_head)
+    replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
+
+
+def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
+    def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
+        return get_rule_name(reader.unparenthesize(node)) == "FindOperator" or default(node, scalars)
+
+    return is_tabular
+
+
+def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
+        inner = reader.collapse(head)
+        if get_rule_name(inner) == "FindOperator":
+            return _parse_find(inner, rest)
+        if rest and get_rule_name(find_operator_node(rest[0])) == "FindOperator":
+            raise unsupported_error("find after a pipe", "write find in (...) where", get_source_position(rest[0]))
+        return default(head, rest)
+
+    return lower_head
+
+
+def _parse_find(node: Any, rest: list[Any]) -> ir.Query:
+    branches, label_column = list(_parse_tables(node)), _read_label_column(node)
+    if not branches:
+        raise semantic_error("find requires a table", position=get_source_position(node))
+    predicate = parse_search_condition(_find_predicate(node))
+    projected, packs = _parse_projection(node)
+    queries = tuple(query for _, query in branches)
+    first, *others = (
+        ir.Query(
+            query.source,
+            [*query.operators, FindRows(predicate, label, label_column, queries, projected, packs)],
+        )
+        for label, query in branches
+    )
+    names = None if projected is None else tuple(name for name, _ in projected)
+    operators = [TypedUnion(tuple(others), offset=node.start.start)] if others else []
+    return ir.Query(first.source, [*first.operators, *operators, ArrangeFound(names), *reader.lower_operators(rest)])
+
+
+def _find_predicate(node: Any) -> Any:
+    # The condition follows the clause with the tables, and precedes the clause with the columns.
+    return next(
+        child for child in get_child_rules(node) if not get_rule_name(child).startswith(("FindOperator", "Data"))
+    )
+
+
+def _parse_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
+    """Yield name and query of each table that the operator searches."""
+    clauses = find_rules(node, "FindOperatorInClause")
+    if not clauses:
+        yield from _list_tables("*")
+    for index, child in enumerate(each for clause in clauses for each in get_child_rules(clause)):
+        inner = reader.collapse(child)
+        if get_rule_name(inner) == "WildcardedName":
+            yield from _list_tables(inner.getText())
+            continue
+        query = reader.lower_query_node(inner)
+        is_table = isinstance(query.source, ir.TableRef) and not query.operators
+        yield find_as_name(child) or (inner.getText() if is_table else f"union_arg{index}"), query
+
+
+def _list_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
+    for view in call_views(pattern):
+        yield view.name.partition("(")[0], ir.Query(view)
+    for name in get_table_names():
+        if fnmatch.fnmatchcase(name, pattern):
+            yield name, ir.Query(ir.TableRef(name))
+
+
+def _read_label_column(node: Any) -> str:
+    for clause in find_rules(node, "FindOperatorParametersWhereClause"):
+        for parameter in get_child_rules(clause):
+            name, _, value = parameter.getText().partition("=")
+            if name == "withsource":
+                return str(value)
+            if get_rule_name(parameter) != "FindOperatorInClause" and name != "datascope":
+                raise unsupported_error(f"find {parameter.getText()[:100]}", position=get_source_position(parameter))
+    return _SOURCE
+
+
+def _parse_projection(node: Any) -> tuple[Projection | None, bool]:
+    if find_rules(node, "FindOperatorProjectAwayClause"):
+        raise unsupported_error("find with project-away", position=get_source_position(node))
+    clauses = find_rules(node, "FindOperatorProjectClause")
+    if not clauses:
+        return None, False
+    columns = []
+    for each in find_rules(clauses[0], "FindOperatorColumnExpression"):
+        name, *kinds = get_child_rules(each)
+        kind = kinds[0].getText().lstrip(":") if kinds else None
+        if kind is not None and kind not in CONVERSIONS:
+            raise semantic_error(f"Unknown type '{kind[:50]}'", position=get_source_position(each))
+        columns.append((reader.find_names(name)[0], kind))
+    return tuple(columns), bool(find_rules(clauses[0], "FindOperatorPackExpression"))

@@ -1,0 +1,94 @@
+"""Conditions over all columns, such as ``* has "text"``, for ``where`` and ``find``."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from duckdb_kql import ir, lower, schema
+
+from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.pipeline import PipelineOperator
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+
+SUPPORTED: tuple[str, ...] = ("where * has, contains, startswith, endswith, ...",)
+
+macros: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class StarCondition(ir.Expr):
+    """Condition that is true if it is true for one of the columns, as text.
+
+    Attributes:
+        op: operator between a column and the operand.
+        right: the operand.
+    """
+
+    op: str
+    right: ir.Expr
+
+    def to_condition(self, cols: Sequence[str]) -> ir.Expr:
+        """Convert the condition to one that names the columns ``cols``."""
+        tests = [ir.BinaryOp(self.op, ir.FunctionCall("tostring", (ir.ColumnRef(name),)), self.right) for name in cols]
+        condition: ir.Expr = tests[0]
+        for test in tests[1:]:
+            condition = ir.BinaryOp("or", condition, test)
+        return condition
+
+
+def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
+    """Return an expression in which ``replace`` has replaced nodes; it returns the same object to keep a node."""
+    if isinstance(root, tuple):
+        return tuple(replace_nodes(each, replace) for each in root)
+    if not isinstance(root, ir.Expr | ir.NamedExpr | ir.PathStep):
+        return root
+    replaced = replace(root) if isinstance(root, ir.Expr) else root
+    if replaced is not root:
+        return replaced
+    node: Any = root
+    fields = {each.name: getattr(node, each.name) for each in dataclasses.fields(node) if each.init}
+    changed = {name: new for name, old in fields.items() if (new := replace_nodes(old, replace)) is not old}
+    return dataclasses.replace(node, **changed) if changed else node
+
+
+def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_expr(node: Any) -> ir.Expr:
+        inner = reader.collapse(node)
+        if get_rule_name(inner) != "StringStarOperatorExpression":
+            return default(node)
+        operator, right = get_child_rules(inner)
+        if operator.getText() == ":":
+            return StarCondition("has", default(right))
+        return StarCondition(operator.getText(), default(right))
+
+    return lower_expr
+
+
+def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+    def resolve_let_references(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
+        resolved = default(op, cols)
+        if isinstance(resolved, PipelineOperator):
+            return resolved
+
+        def expand(node: ir.Expr) -> ir.Expr:
+            if not isinstance(node, StarCondition):
+                return node
+            if cols is None:
+                raise unsupported_error("* in a condition", "the columns of the operator's input depend on the data")
+            return node.to_condition(cols)
+
+        return resolved if not isinstance(resolved, ir.Where) else _expand_where(resolved, expand)
+
+    return resolve_let_references
+
+
+def _expand_where(where: ir.Where, expand: Callable[[ir.Expr], ir.Expr]) -> ir.Where:
+    predicate = replace_nodes(where.predicate, expand)
+    return where if predicate is where.predicate else ir.Where(predicate)
+
+
+def install() -> None:
+    """Add the conditions to the KQL translator library."""
+    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(schema, "resolve_let_refs", _patch_resolve)

@@ -1,0 +1,113 @@
+"""Query operator ``find`` and conditions over all columns, with the documented results."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+EVENTS = """let EventsTable1 = datatable(Session_Id:string, Level:string, EventText:string, Version:string)[
+'ac', 'Information', 'Some Text1', 'v1.0.0', 'ac', 'Error', 'Some Text2', 'v1.0.0',
+'28', 'Error', 'Some Text3', 'v1.0.1', '8f', 'Information', 'Some Text4', 'v1.1.0'];
+let EventsTable2 = datatable(Session_Id:string, Level:string, EventText:string, EventName:string)[
+'f7', 'Information', 'Some Other Text1', 'Event1', 'ac', 'Information', 'Some Other Text2', 'Event2',
+'ac', 'Error', 'Some Other Text3', 'Event3', '15', 'Error', 'Some Other Text4', 'Event4'];
+let Partial = view () { EventsTable1 | where Level == 'Error' };
+let Mixed = print Session_Id = 5, Level = 'x';
+"""
+BOTH = "find in (EventsTable1, EventsTable2) where"
+
+CASES: list[tuple[str, list[str], list[list[Any]]]] = [
+    (
+        f"{BOTH} Session_Id == 'ac' and Level == 'Error' project EventText, Version, EventName, pack_all()",
+        ["source_", "EventText", "Version", "EventName", "pack_"],
+        [
+            ["EventsTable1", "Some Text2", "v1.0.0", "", {"Session_Id": "ac", "Level": "Error"}],
+            ["EventsTable2", "Some Other Text3", "", "Event3", {"Session_Id": "ac", "Level": "Error"}],
+        ],
+    ),
+    (
+        f"{BOTH} Version == 'v1.0.0' or EventName == 'Event1' project EventName, Session_Id, Version",
+        ["source_", "EventName", "Session_Id", "Version"],
+        [["EventsTable1", "", "ac", "v1.0.0"]] * 2 + [["EventsTable2", "Event1", "f7", ""]],
+    ),
+    (
+        f"{BOTH} Session_Id == 'ac' | where Level == 'Error'",
+        ["source_", "Session_Id", "Level", "EventText", "pack_"],
+        [
+            ["EventsTable1", "ac", "Error", "Some Text2", {"Version": "v1.0.0"}],
+            ["EventsTable2", "ac", "Error", "Some Other Text3", {"EventName": "Event3"}],
+        ],
+    ),
+    (
+        f"{BOTH} Version == 'v1.1.0'",
+        ["source_", "Session_Id", "Level", "EventText", "Version"],
+        [["EventsTable1", "8f", "Information", "Some Text4", "v1.1.0"]],
+    ),
+    (
+        f"{BOTH} * has 'Text1' project pack(*)",
+        ["source_", "pack_"],
+        [
+            [
+                "EventsTable1",
+                {"Session_Id": "ac", "Level": "Information", "EventText": "Some Text1", "Version": "v1.0.0"},
+            ],
+            [
+                "EventsTable2",
+                {"Session_Id": "f7", "Level": "Information", "EventText": "Some Other Text1", "EventName": "Event1"},
+            ],
+        ],
+    ),
+    (
+        "find withsource=From in (Partial, EventsTable2) where Session_Id == 'ac' and Level == 'Error' project Level",
+        ["From", "Level"],
+        [["Partial", "Error"], ["EventsTable2", "Error"]],
+    ),
+    (
+        "find in (Mixed, EventsTable2) where Level == 'x' or EventName == 'Event1' project-smart",
+        ["source_", "Session_Id_long", "Session_Id_string", "Level", "EventName", "pack_"],
+        [
+            ["Mixed", 5, "", "x", "", {}],
+            ["EventsTable2", None, "f7", "Information", "Event1", {"EventText": "Some Other Text1"}],
+        ],
+    ),
+    (
+        "find in (Mixed, EventsTable2) where Level == 'x' project Session_Id:string, Level",
+        ["source_", "Session_Id", "Level"],
+        [["Mixed", "5", "x"]],
+    ),
+    ("find in (Dev*) where 'dev-03'", ["source_", "DeviceId", "Model"], [["Devices", "dev-03", "B"]]),
+    ("find 'dev-03' | summarize count() by source_", ["source_", "count_"], [["Devices", 1], ["Telemetry", 100]]),
+    (
+        "let f = (d:string) { find in (Devices) where DeviceId == d }; f('dev-01')",
+        ["source_", "DeviceId", "Model"],
+        [["Devices", "dev-01", "B"]],
+    ),
+    ("Devices | where * has 'B' and DeviceId endswith '3'", ["DeviceId", "Model"], [["dev-03", "B"]]),
+    ("Devices | where not(* startswith 'dev-0')", ["DeviceId", "Model"], []),
+]
+
+
+@pytest.mark.parametrize(("query", "columns", "expected"), CASES)
+def test_found_rows(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]) -> None:
+    """The operator returns the matching rows of all tables with the documented columns."""
+    table = endpoint.table(EVENTS + query)
+    assert [column.column_name for column in table.columns] == columns
+    assert sorted(table.raw_rows, key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"{BOTH} nothing == 1",
+        f"{BOTH} Level == 'x' project nothing",
+        f"{BOTH} Level == 'x' project Level:nothing",
+        "find in (secrets) where 'a'",
+        "find in (Nothing*) where 'a'",
+        "Devices | find 'a'",
+        "print a = 1 | evaluate bag_unpack(dynamic({})) | where * has 'a'",
+    ],
+)
+def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
+    """Unknown columns, types and tables are errors."""
+    assert endpoint.code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))

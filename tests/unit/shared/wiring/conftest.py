@@ -1,0 +1,48 @@
+"""Services of both kinds of stores, without connections."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.settings import Settings
+from shared.wiring import Services
+
+type Choice = Callable[[Callable[[Services], object]], tuple[str, str]]
+"""Function that returns the class names of a service, locally and on Azure."""
+
+_UNREACHABLE = "http://127.0.0.1:9"
+_BLOBS = f"DefaultEndpointsProtocol=http;AccountName=a;AccountKey=a2V5;BlobEndpoint={_UNREACHABLE}/a;"
+
+
+@pytest.fixture
+async def local(tmp_path: Path) -> AsyncIterator[Services]:
+    """Services with embedded stores in an empty folder."""
+    services = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
+    yield services
+    await services.close()
+
+
+@pytest.fixture
+async def on_azure() -> AsyncIterator[Services]:
+    """Services with the stores of Azure, of which none is reachable."""
+    services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
+    backends = services.backends
+    backends.cosmos = backends.close_at_exit(CosmosAccount(_UNREACHABLE, "workspace", key="a2V5"))
+    backends.blob_account = backends.close_at_exit(BlobAccount("", connection_string=_BLOBS, retries=0))
+    yield services
+    await services.close()
+
+
+@pytest.fixture
+def choose(local: Services, on_azure: Services) -> Choice:
+    """Return a function that names the classes of a service, locally and on Azure."""
+
+    def name_classes(get: Callable[[Services], object]) -> tuple[str, str]:
+        found, other = get(local), get(on_azure)
+        assert get(local) is found, "a service is created once"
+        return type(found).__name__, type(other).__name__
+
+    return name_classes

@@ -1,0 +1,23 @@
+"""Tests of the choice of stores for credentials and grants."""
+
+from pathlib import Path
+
+from shared.wiring import Services
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_stores(choose: Choice) -> None:
+    """Credentials and grants are stored in the same place."""
+    assert choose(lambda services: services.access.credential_store) == (
+        "SqliteCredentialStore",
+        "CosmosCredentialStore",
+    )
+    assert choose(lambda services: services.access.grant_store) == ("SqliteGrantStore", "CosmosGrantStore")
+
+
+async def test_the_local_signing_key_is_a_file(local: Services, tmp_path: Path) -> None:
+    """The key survives a restart, and its file is created on first use."""
+    assert not (tmp_path / "signing-key.pem").exists()
+    key_id = await local.access.signing_key.get_key_id()
+    [public] = await local.access.signing_key.load_public_keys()
+    assert (public["kid"], (tmp_path / "signing-key.pem").exists()) == (key_id, True)

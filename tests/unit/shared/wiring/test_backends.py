@@ -1,0 +1,18 @@
+"""Tests of the stores that several groups of services share."""
+
+from shared.wiring import Services
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_stores(choose: Choice) -> None:
+    """The stores of Azure cannot be filled by the service, so their disk has no limit."""
+    assert choose(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
+    assert choose(lambda services: services.backends.job_leases) == ("SqliteJobLeaseStore", "CosmosJobLeaseStore")
+
+
+async def test_blobs_of_different_containers_are_separate(local: Services) -> None:
+    """A name in one container is not a name in another."""
+    first, second = (local.backends.build_blob_store(name) for name in ("one", "two"))
+    await first.create("a", b"1")
+    assert [blob.name async for blob in second.list("")] == []
+    assert await first.read("a") == b"1"

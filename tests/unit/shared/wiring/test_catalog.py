@@ -1,0 +1,23 @@
+"""Tests of the catalog's store and of the id of the workspace."""
+
+import pytest
+
+from shared.catalog.document import load_document
+from shared.errors import WorkspaceError
+from shared.wiring import Services
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_store(choose: Choice) -> None:
+    """The catalog is stored where the other data of the workspace is."""
+    assert choose(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
+
+
+async def test_a_workspace_without_a_document_has_no_id(local: Services) -> None:
+    """Chains contain the id of the workspace, so nothing can be recorded before the first document."""
+    with pytest.raises(WorkspaceError) as raised:
+        await local.catalog.load_workspace_id()
+    assert raised.value.code == "WORKSPACE_NOT_DECLARED"
+    await local.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    assert await local.catalog.load_workspace_id() == "plant-a"

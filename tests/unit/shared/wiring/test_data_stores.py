@@ -1,0 +1,15 @@
+"""Tests of the choice of stores for documents."""
+
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_stores(choose: Choice) -> None:
+    """Containers and documents are in the same account."""
+    assert choose(lambda services: services.data_stores.container_store) == (
+        "SqliteContainerStore",
+        "CosmosContainerStore",
+    )
+    assert choose(lambda services: services.data_stores.document_store) == (
+        "SqliteDocumentStore",
+        "CosmosDocumentStore",
+    )

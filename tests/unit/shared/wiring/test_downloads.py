@@ -1,0 +1,12 @@
+"""Tests of the choice of stores for jobs."""
+
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_stores(choose: Choice) -> None:
+    """On Azure nothing tells whether all messages have reached the archive."""
+    assert choose(lambda services: services.downloads.jobs) == ("SqliteJobStore", "CosmosJobStore")
+    assert choose(lambda services: services.downloads.archive_progress) == (
+        "HubArchiveProgress",
+        "UnknownArchiveProgress",
+    )

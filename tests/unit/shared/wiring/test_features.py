@@ -1,0 +1,25 @@
+"""Tests of the optional features of a workspace."""
+
+import pytest
+
+from shared.catalog.document import load_document
+from shared.errors import WorkspaceError
+from shared.wiring import Services
+from shared.wiring.features import PROVENANCE
+from tests.unit.shared.catalog.documents import PLANT
+
+
+async def test_the_document_declares_provenance(local: Services) -> None:
+    """Before that, each operation that needs the audit log fails with one error."""
+    assert not await local.features.has(PROVENANCE)
+    with pytest.raises(WorkspaceError) as raised:
+        await local.features.require(PROVENANCE)
+    assert raised.value.code == "PROVENANCE_NOT_PROVISIONED"
+    await local.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    assert await local.features.has(PROVENANCE)
+    await local.features.require(PROVENANCE)
+
+
+async def test_an_unknown_feature_is_never_declared(local: Services) -> None:
+    """A misspelt name in an operation disables the operation instead of its check."""
+    assert not await local.features.has("provenence")

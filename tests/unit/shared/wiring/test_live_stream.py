@@ -1,0 +1,29 @@
+"""Tests of the choice of the check of the message service's events."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.settings import Settings
+from shared.wiring import Services
+from tests.unit.shared.wiring.conftest import Choice
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"WEB_PUBSUB_ACCESS_KEY": "k" * 32}, "SignedEvents"),
+        ({"WEB_PUBSUB_ENDPOINT": "https://pubsub.example"}, "IdentifiedEvents"),
+    ],
+)
+async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[str, Any], kind: str) -> None:
+    """Without an access key, only the token of the managed identity is accepted."""
+    services = Services(Settings.read({"DATA_DIR": str(tmp_path), **settings}))
+    assert type(services.live_stream.events).__name__ == kind
+    await services.close()
+
+
+def test_places_of_streams_are_shared_by_instances(choose: Choice) -> None:
+    """The quota of a principal holds for all instances on Azure; the local host is one process."""
+    assert choose(lambda services: services.live_stream._stream_places) == ("SqlitePlaceStore", "CosmosPlaceStore")

@@ -1,0 +1,18 @@
+"""Tests of the address of the query engine."""
+
+from pathlib import Path
+
+from shared.settings import EMBEDDED_ENGINE, Settings
+from shared.wiring import Services
+
+
+async def test_the_address_is_found(tmp_path: Path) -> None:
+    """A setting comes first, then the address that the running engine wrote, then the default."""
+    default = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
+    assert default.queries.find_engine_uri() == Settings().kusto_uri
+    (tmp_path / EMBEDDED_ENGINE).write_text("http://127.0.0.1:4242", encoding="utf-8")
+    assert default.queries.find_engine_uri() == "http://127.0.0.1:4242"
+    configured = Services(Settings.read({"DATA_DIR": str(tmp_path), "KUSTO_URI": "http://127.0.0.1:8"}))
+    assert configured.queries.find_engine_uri() == "http://127.0.0.1:8"
+    await default.close()
+    await configured.close()

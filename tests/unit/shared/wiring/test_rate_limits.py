@@ -1,0 +1,20 @@
+"""Tests of the rate limits of callers."""
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.catalog.document import load_document
+from shared.wiring import Services
+from tests.unit.shared.catalog.documents import PLANT
+
+CALLER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "t1", None)
+
+
+async def test_the_tier_limits_concurrent_requests(local: Services) -> None:
+    """A request counts until its reply is complete; other callers have their own budget."""
+    limited = PLANT + "tier: enterprise\nlimits: {requestsPerMinute: 600, concurrent: 1}\n"
+    await local.provenance.catalog_service.apply(load_document(limited, "test"), "apply")
+    async with local.rate_limits.admit(CALLER) as first:
+        assert first.rejection is None
+        async with local.rate_limits.admit(CALLER) as second:
+            assert second.rejection is not None
+    async with local.rate_limits.admit(CALLER) as third:
+        assert third.rejection is None

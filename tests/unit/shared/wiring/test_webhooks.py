@@ -1,0 +1,25 @@
+"""Tests of the choice of the store for webhooks, and of the wake-up of the sources of events."""
+
+from pathlib import Path
+
+from shared.wiring import Services
+from tests.unit.shared.wiring.conftest import Choice
+
+
+def test_the_settings_choose_the_store(choose: Choice) -> None:
+    """Endpoints and deliveries are stored where the other data of the workspace is."""
+    assert choose(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
+
+
+def test_a_change_wakes_the_sources(local: Services) -> None:
+    """The event is published soon, and not only at the next run of the timer."""
+    calls: list[int] = []
+    local.webhooks.set_source_nudge(lambda: calls.append(1))
+    local.webhooks.nudge()
+    assert calls == [1]
+
+
+def test_no_key_is_created_before_its_use(local: Services, tmp_path: Path) -> None:
+    """A workspace without webhooks has no key file."""
+    assert local.webhooks.vault is local.webhooks.vault
+    assert not (tmp_path / "webhook-key").exists()

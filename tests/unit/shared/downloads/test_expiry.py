@@ -1,0 +1,112 @@
+"""Tests of the deletion of expired jobs and their files."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.cold_data.ports import Blob
+from shared.downloads.expiry import DELETE_BATCH, ORPHAN_AGE, DownloadExpiry, build_job_prefix
+from shared.downloads.models import DownloadFormat, Job
+from tests.virtual_time import START, VirtualTime
+
+
+class Stores:
+    """Jobs, blobs and quota of the test.
+
+    Attributes:
+        calls: names of the calls, in order.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+        self.blobs: dict[str, datetime] = {}
+        self.calls: list[str] = []
+        self.is_failing = False
+
+    async def list_expired(self, at: datetime) -> list[str]:
+        """Return the ids of expired jobs."""
+        return [job.id for job in self.jobs.values() if job.expires_at <= at]
+
+    async def get(self, job_id: str) -> Job | None:
+        """Return a job."""
+        return self.jobs.get(job_id)
+
+    async def delete(self, target: str | list[str]) -> None:
+        """Delete a job, or blobs."""
+        if isinstance(target, str):
+            self.calls.append("delete job")
+            del self.jobs[target]
+            return
+        if self.is_failing:
+            raise ConnectionError
+        self.calls.append(f"delete {len(target)} blobs")
+        for name in target:
+            del self.blobs[name]
+
+    async def list(self, prefix: str) -> AsyncIterator[Blob]:
+        """Yield the blobs with a prefix."""
+        for name, written_at in list(self.blobs.items()):
+            if name.startswith(prefix):
+                yield Blob(name, 1, written_at)
+
+    async def release_job(self, owner: str, job_id: str) -> None:
+        """Release the place of a job."""
+        self.calls.append(f"release {owner} {job_id}")
+
+
+def build(folder: Path) -> tuple[DownloadExpiry, Stores]:
+    """Return the service with an expired job and one that lives."""
+    stores, time = Stores(), VirtualTime()
+    for job_id, expires_at in (("old", START), ("new", START + ORPHAN_AGE)):
+        stores.jobs[job_id] = Job(
+            id=job_id,
+            owner="ann",
+            format=DownloadFormat.CSV,
+            start=START,
+            end=START,
+            connections=(),
+            created_at=START,
+            expires_at=expires_at,
+        )
+        stores.blobs[f"{build_job_prefix(job_id)}0"] = START
+    service = DownloadExpiry(stores, stores, stores, folder / "scratch", runtime=time.runtime)  # type: ignore[arg-type]
+    return service, stores
+
+
+async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None:
+    """The place of the job is released, so that its owner can start another one."""
+    service, stores = build(tmp_path)
+    await service.run()
+    assert stores.calls == ["delete 1 blobs", "release ann old", "delete job"]
+    assert (list(stores.jobs), list(stores.blobs)) == (["new"], ["new/0"])
+
+
+async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
+    """The job stays as long as its files, so the next run finds it again."""
+    service, stores = build(tmp_path)
+    stores.is_failing = True
+    with pytest.raises(ConnectionError):
+        await service.run()
+    assert list(stores.jobs) == ["old", "new"]
+    stores.is_failing = False
+    await service.run()
+    assert list(stores.jobs) == ["new"]
+
+
+async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
+    """A job that is running may not have stored its state yet."""
+    service, stores = build(tmp_path)
+    stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
+    stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
+    await service.run()
+    assert sorted(stores.blobs) == ["fresh/0", "lost/0", "new/0"]
+
+
+async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
+    """Blob Storage deletes a limited number of blobs in one call."""
+    service, stores = build(tmp_path)
+    stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
+    await service.run()
+    assert stores.calls[:2] == [f"delete {DELETE_BATCH} blobs", "delete 1 blobs"]

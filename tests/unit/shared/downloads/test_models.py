@@ -1,0 +1,124 @@
+"""Tests of the models of background jobs."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.downloads.import_request import (
+    ImportFormat,
+    ImportMapping,
+    ImportRequest,
+    ImportStep,
+    UploadedFile,
+)
+from shared.downloads.models import (
+    BundledChain,
+    BundleRequest,
+    DownloadFormat,
+    Job,
+    JobKind,
+    JobStatus,
+    Part,
+    StoredFile,
+    build_job_not_found_error,
+)
+from shared.errors import WorkspaceError
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+FILE = StoredFile(blob="b", rows=3, size=100, sha256="0" * 64)
+IMPORT = ImportRequest(
+    format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
+)
+BUNDLE = BundleRequest(chains=(BundledChain(target="PlatformConfig"),))
+STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
+ENDED = [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED]
+
+
+def build_job(**changes: Any) -> Job:
+    """Return a pending download of two connections."""
+    values = {"id": "j", "owner": "ann", "format": DownloadFormat.CSV, "start": AT, "end": AT + HOUR}
+    return Job(**{**values, "connections": ("a", "b"), "created_at": AT, "expires_at": AT, **changes})
+
+
+def build_planned() -> Job:
+    """Return a running download with one part for each connection."""
+    return build_job().plan(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "ended", "missing"),
+    [
+        ({}, JobKind.DOWNLOAD, "DOWNLOAD_ENDED", "DOWNLOAD_NOT_FOUND"),
+        ({"bundle": BUNDLE}, JobKind.BUNDLE, "BUNDLE_ENDED", "BUNDLE_NOT_FOUND"),
+        ({"import_request": IMPORT}, JobKind.IMPORT, "IMPORT_ENDED", "IMPORT_NOT_FOUND"),
+    ],
+)
+def test_each_kind_has_its_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
+    """A caller of one route must not learn of jobs of another kind."""
+    job = build_job(**changes)
+    assert job.kind is kind
+    assert job.cancel().status is JobStatus.CANCELLED
+    with pytest.raises(WorkspaceError) as raised:
+        job.cancel().cancel()
+    assert (raised.value.code, build_job_not_found_error(kind).code) == (ended, missing)
+
+
+def test_a_job_is_planned_once() -> None:
+    """A repeated step of the work does not discard converted parts."""
+    planned = build_planned()
+    assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
+    assert planned.plan(()) is planned
+    assert build_job().plan((), complete=True).complete_up_to == AT
+
+
+def test_progress_counts_rows_bytes_and_connections() -> None:
+    """A connection is done when all its parts are converted."""
+    half = build_planned().complete_part(0, (FILE, FILE), frozenset({("x",)}))
+    assert (half.rows, half.stored_bytes, half.connections_done) == (6, 200, 1)
+    assert half.files() == [("a", FILE), ("a", FILE)]
+    assert half.list_pending_parts() == [1]
+
+
+def test_parts_without_a_new_column_are_converted_again() -> None:
+    """All CSV files of a connection have the same columns; other formats need no header."""
+    job = build_job(connections=("a",))
+    parts = tuple(Part(connection="a", start=AT + n * HOUR, end=AT + (n + 1) * HOUR) for n in range(2))
+    for file_format, pending in ((DownloadFormat.CSV, [0]), (DownloadFormat.JSONL, [])):
+        made = job.model_copy(update={"format": file_format}).plan(parts)
+        made = made.complete_part(0, (FILE,), frozenset({("x",)}))
+        made = made.complete_part(1, (FILE,), frozenset({("x",), ("y",)}))
+        assert made.list_pending_parts() == pending
+
+
+@pytest.mark.parametrize("status", ENDED)
+def test_an_ended_job_does_not_change(status: JobStatus) -> None:
+    """A process that still works on a cancelled job stores nothing."""
+    job = build_planned().finish(status)
+    uploaded = UploadedFile(size=1, written_at=AT)
+    bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
+    assert job.finish(JobStatus.COMPLETED) is job
+    assert job.complete_part(0, (FILE,), frozenset()) is job
+    assert job.add_bundle_file(FILE) is job
+    assert bundle.add_bundle_progress(1, 1) is bundle
+    assert imported.start_import(AT, AT, uploaded, None) is imported
+    assert imported.add_import_step(0, STEP) is imported
+    assert imported.add_rejected_file(FILE) is imported
+
+
+def test_an_import_starts_once() -> None:
+    """A second start changes neither the mapping nor the expiry."""
+    uploaded, mapping = UploadedFile(size=1, written_at=AT), ImportMapping(timestamp="at")
+    started = build_job(import_request=IMPORT).start_import(AT, AT + HOUR, uploaded, mapping)
+    assert started.import_request is not None
+    assert (started.import_request.mapping, started.expires_at) == (mapping, AT + HOUR)
+    assert started.start_import(AT + HOUR, AT, uploaded, None) is started
+
+
+def test_a_repeated_step_counts_once() -> None:
+    """A process that ended after the store of a step repeats it."""
+    once = build_job(import_request=IMPORT).add_import_step(0, STEP)
+    assert once.import_request is not None
+    assert (once.import_request.position, once.import_request.accepted, once.import_request.steps) == (10, 3, 1)
+    assert once.add_import_step(0, STEP).import_request == once.import_request

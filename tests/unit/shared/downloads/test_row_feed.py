@@ -1,0 +1,111 @@
+"""Tests of the feed of rows to worker threads."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from threading import Event
+
+import pyarrow as pa
+import pytest
+
+from shared.downloads.row_feed import (
+    JOINED_ROWS,
+    SLICE_BYTES,
+    SLICE_ROWS,
+    FeedStopped,
+    RowFeed,
+    format_timestamps,
+    map_in_order,
+    slice_batches,
+)
+
+
+def build_batch(first: int, count: int, width: int = 1) -> pa.RecordBatch:
+    """Return a batch of numbers with a text of some characters."""
+    numbers = pa.array(range(first, first + count), pa.int64())
+    return pa.record_batch([numbers, pa.array(["x" * width] * count)], names=["n", "text"])
+
+
+def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
+    """Return the numbers of all rows."""
+    return [number for batch in batches for number in batch.column("n").to_pylist()]
+
+
+def test_small_batches_are_joined_and_large_ones_divided() -> None:
+    """Order and number of rows stay; no slice has too many rows."""
+    batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
+    sliced = list(slice_batches(batches))
+    assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]
+    assert list_numbers(sliced) == list(range(SLICE_ROWS + 55))
+
+
+def test_long_rows_are_divided_by_size() -> None:
+    """A single row may be larger than the limit, because it cannot be divided."""
+    sliced = list(slice_batches([build_batch(0, 8, SLICE_BYTES // 3)]))
+    assert [batch.num_rows for batch in sliced] == [2, 2, 2, 2]
+    [row] = slice_batches([build_batch(0, 1, SLICE_BYTES + 1)])
+    assert row.num_rows == 1
+
+
+def test_empty_batches_are_left_out() -> None:
+    """An hour without rows costs nothing."""
+    assert list(slice_batches([build_batch(0, 0)] * 3)) == []
+    assert [each.num_rows for each in slice_batches([build_batch(0, 1), build_batch(1, JOINED_ROWS)])] == [
+        1,
+        JOINED_ROWS,
+    ]
+
+
+def test_times_have_microseconds() -> None:
+    """The text has no zone; the writer adds it."""
+    times = pa.array([datetime(2026, 1, 5, 8, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    assert format_timestamps(times).to_pylist() == ["2026-01-05T08:00:00.000000", "0001-01-01T00:00:00.000000"]
+
+
+def test_results_are_in_the_order_of_the_items() -> None:
+    """The first item waits for the second one, so both run at the same time."""
+    second = Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert second.wait(60)
+        if item == 1:
+            second.set()
+        return item * 2
+
+    assert list(map_in_order(work, iter(range(10)))) == [item * 2 for item in range(10)]
+
+
+def test_an_error_ends_the_work() -> None:
+    """The error of an item reaches the caller."""
+    with pytest.raises(ZeroDivisionError):
+        list(map_in_order(lambda item: 1 // item, iter([1, 0, 1])))
+
+
+async def read_batches() -> AsyncIterator[pa.RecordBatch]:
+    """Yield three batches."""
+    for number in range(3):
+        yield build_batch(number, 1)
+
+
+async def test_a_thread_reads_all_batches() -> None:
+    """Each call of the feed starts at the first row."""
+    feed = RowFeed(asyncio.get_running_loop(), read_batches, Event())
+    for _ in range(2):
+        assert list_numbers(await asyncio.to_thread(lambda: list(feed()))) == [0, 1, 2]
+
+
+async def test_a_stopped_feed_ends_its_thread() -> None:
+    """The thread of a cancelled job does not wait for the next batch."""
+    stop = Event()
+    feed = RowFeed(asyncio.get_running_loop(), read_batches, stop)
+
+    def read_one_and_stop() -> list[int]:
+        rows = feed()
+        first = next(rows)
+        stop.set()
+        with pytest.raises(FeedStopped):
+            list(rows)
+        return list_numbers([first])
+
+    assert await asyncio.to_thread(read_one_and_stop) == [0]

@@ -1,0 +1,61 @@
+"""Tests of the inclusion proofs of many records of one chain."""
+
+from collections.abc import Sequence
+
+import pytest
+from oi.verification.merkle import is_included
+
+from shared.errors import WorkspaceError
+from shared.provenance import chain_trees, inclusion_proofs
+from shared.provenance.chain_trees import ChainTrees
+from shared.provenance.inclusion_proofs import InclusionProofs
+from shared.provenance.merkle import CompactRange
+from shared.provenance.ports import ChainKey
+from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
+
+
+@pytest.fixture(autouse=True)
+def _small_subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide the chain of seven records into subtrees of four."""
+    for module in (chain_trees, inclusion_proofs):
+        monkeypatch.setattr(module, "SUBTREE_LEAVES", 4)
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 7])
+async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
+    """Every proof holds against the root of the tree, for trees that end inside and at the end of a subtree."""
+    leaves = await read_leaves(ledger, PLATFORM)
+    tree = CompactRange()
+    tree.append(leaves[:size])
+    proofs = InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, size)
+    for sequence in range(1, size + 1):
+        proof = await proofs.prove(sequence)
+        assert proofs.get_leaf_hash(sequence) == leaves[sequence - 1]
+        assert is_included(leaves[sequence - 1], sequence - 1, size, proof.hashes, tree.compute_root())
+
+
+async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of proofs reads each subtree once for its records, and once for its root."""
+    reads: list[int] = []
+    read = ledger.store.read_hashes
+
+    async def count(chain: ChainKey, first: int, *, limit: int) -> Sequence[str]:
+        reads.append(first)
+        return await read(chain, first, limit=limit)
+
+    monkeypatch.setattr(ledger.store, "read_hashes", count)
+    proofs = InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, 7)
+    for sequence in (1, 2, 4, 5, 7):
+        await proofs.prove(sequence)
+    assert sorted(reads) == [0, 0, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("sql", "size"), [("DELETE FROM records WHERE chain = 1 AND sequence = 7", 7), ("SELECT 1", 9)]
+)
+async def test_a_missing_record_is_not_proved(ledger: Ledger, sql: str, size: int) -> None:
+    """A chain with fewer records than its checkpoint is refused."""
+    ledger.tamper(lambda file: file.execute(sql))
+    with pytest.raises(WorkspaceError) as raised:
+        await InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, size).prove(5)
+    assert raised.value.code == "CHECKPOINT_REFUSED"

@@ -1,0 +1,16 @@
+"""Tests of the positions in the list of pending amendments."""
+
+from shared.provenance.overview_ports import PendingPlace
+from shared.provenance.ports import ChainKey, Target
+
+
+def test_positions_sort_by_time() -> None:
+    """The oldest amendment comes first; amendments of the same time are sorted by scope and number."""
+    first = PendingPlace("2026-01-05T08:00:00.000000Z", "b", 9)
+    later = [PendingPlace("2026-01-05T08:00:00.000001Z", "a", 1), PendingPlace("2026-01-05T08:00:00.000000Z", "b", 10)]
+    assert min(*later, first) == first
+
+
+def test_a_position_names_the_chain_of_its_scope() -> None:
+    """Pending amendments are in the chains of amendments only."""
+    assert PendingPlace("t", "line-1", 1).chain == ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -53,6 +53,9 @@ CREATE TABLE IF NOT EXISTS offsets (
 """
 BATCH_EVENTS = 20_000
 POLL_SECONDS = 0.05
+WOKEN_POLL_SECONDS = 1.0
+"""Seconds between two checks of the hub by a consumer that is woken for new events; it may miss those of a crash."""
+
 RETRY_SECONDS = 1.0
 TRIM_SECONDS = 600.0
 SMALL_BATCH = 1000
@@ -178,15 +181,23 @@ class HubConsumer:
         connection: connection to the database that queries read; the consumer opens its own cursor.
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
+        is_woken: whether another thread calls :meth:`wake` for new events.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, *, retention: timedelta | None = None
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        path: Path,
+        *,
+        retention: timedelta | None = None,
+        is_woken: bool = False,
     ) -> None:
         self._cursor = connection.cursor()
         self._store = TelemetryStore(self._cursor)
         self._path = path
         self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._idle_seconds = WOKEN_POLL_SECONDS if is_woken else POLL_SECONDS
         self._thread = threading.Thread(target=self._ingest_until_stopped, name="ingest", daemon=True)
         self._retention = retention
         self._next_trim = time.monotonic()
@@ -206,8 +217,13 @@ class HubConsumer:
     def stop(self) -> None:
         """Stop the ingestion thread after its current batch."""
         self._stop.set()
+        self._wake.set()
         self._thread.join()
         self._cursor.close()
+
+    def wake(self) -> None:
+        """Announce that the hub may have new events; any thread may call this."""
+        self._wake.set()
 
     @property
     def lag_seconds(self) -> float:
@@ -257,8 +273,11 @@ class HubConsumer:
             hub.close()
 
     def _ingest_round(self, hub: HubFile, offsets: dict[str, Offset]) -> None:
+        # Cleared before the hub is checked, so that no announcement is lost.
+        self._wake.clear()
         if not hub.has_changed() and not self._behind_since:
-            self._stop.wait(POLL_SECONDS)
+            if not self._stop.is_set():
+                self._wake.wait(self._idle_seconds)
             return
         began = time.monotonic()
         counts = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partitions()]

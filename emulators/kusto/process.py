@@ -50,7 +50,7 @@ class Arguments:
         hub: SQLite file of the event hub whose events are ingested; None to serve Parquet files.
         retention: time after ingestion at which rows from the hub are deleted; None to delete no rows.
         files: folder of the files that ``.ingest`` commands may read; None to reject these commands.
-        exit_with_parent: True to exit at the end of standard input.
+        exit_with_parent: True to exit at the end of standard input, of which each byte announces events of the hub.
         memory_bytes: memory limit of DuckDB's buffers.
         threads: number of threads that DuckDB uses.
     """
@@ -84,7 +84,11 @@ async def _run_server(
 ) -> None:
     translator = Translator(read_table_columns(connection, tables), read_column_types(connection, tables))
     engine = Engine(connection, translator)
-    consumer = HubConsumer(connection, arguments.hub, retention=arguments.retention) if arguments.hub else None
+    consumer = None
+    if arguments.hub:
+        consumer = HubConsumer(
+            connection, arguments.hub, retention=arguments.retention, is_woken=arguments.exit_with_parent
+        )
     monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
     ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
     server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)
@@ -95,7 +99,7 @@ async def _run_server(
     if consumer is not None:
         consumer.start()
     if arguments.exit_with_parent:
-        threading.Thread(target=_exit_with_input, args=(server,), daemon=True).start()
+        threading.Thread(target=_exit_with_input, args=(server, consumer), daemon=True).start()
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -167,11 +171,15 @@ class _EndpointServer(uvicorn.Server):
         print(f"ready http://127.0.0.1:{self._listener.getsockname()[1]}", flush=True)
 
 
-def _exit_with_input(server: uvicorn.Server) -> None:
-    """Wait for the end of standard input, then shut the server down; kill the process if this takes too long."""
+def _exit_with_input(server: uvicorn.Server, consumer: HubConsumer | None) -> None:
+    """Wait for the end of standard input, then shut the server down; kill the process if this takes too long.
+
+    Until then, each input announces events of the hub.
+    """
     # Not sys.stdin: this thread would hold its lock, which breaks the shutdown of the interpreter.
     while os.read(0, 4096):
-        pass
+        if consumer is not None:
+            consumer.wake()
     _LOGGER.warning("the parent process has ended; shutting down")
     server.should_exit = True
     threading.Event().wait(2 * _GRACE_SECONDS)

@@ -74,7 +74,7 @@ class Hub:
             data: content of the message as bytes.
             data_type: type of the content.
         """
-        await self.deliver(Payload(data, data_type, group=group), self.find_group_connections(group))
+        await self.deliver(Payload(data, data_type, group=group), tuple(self.find_group_connections(group)))
 
     async def deliver(
         self, payload: Payload, connections: Iterable[ClientConnection], excluded: Collection[str] = _NONE_EXCLUDED

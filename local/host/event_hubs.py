@@ -188,7 +188,7 @@ class PartitionLoop:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():
-            arrival = self._hub.get_next_arrival()
+            arrival = self._hub.get_next_arrival(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()

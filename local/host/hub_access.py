@@ -9,12 +9,15 @@ from pathlib import Path
 
 from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
 from shared.backends.embedded.hub_trimming import HubTrimmer
 from shared.observability.logs import get_logger
 from shared.timestamps import now
 
 _LOGGER = get_logger("local.hub")
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.5
+"""Seconds between two checks of the file for events of other processes; this process announces its own events."""
+
 _RETRY_SECONDS = 1.0
 
 
@@ -31,7 +34,8 @@ class HubAccess:
         self._retention = retention
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-reader")
         self._reader: HubReader | None = None
-        self._arrival = asyncio.Event()
+        self._arrivals: dict[HubPlace, asyncio.Event] = {}
+        self._ended = asyncio.Event()
 
     async def run_with_reader[T](self, work: Callable[[HubReader], T]) -> T:
         """Call a function with the hub reader, in the reader's thread, and return its result.
@@ -41,15 +45,29 @@ class HubAccess:
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._open_reader()))
 
-    def get_next_arrival(self) -> asyncio.Event:
-        """Return an event that is set at the next change of the hub file or at shutdown.
+    def get_next_arrival(self, hub: str, partition: str) -> asyncio.Event:
+        """Return an event that is set when a partition may have new events, and at shutdown.
 
-        Call this before reading the hub, so that no change is missed.
+        Call this before reading the partition, so that no change is missed.
         """
-        return self._arrival
+        return self._ended if self._ended.is_set() else self._arrivals.setdefault((hub, partition), asyncio.Event())
 
     async def watch_file(self, stopping: ShutdownSignal) -> None:
-        """Check the file of the event hub for changes and wake waiting tasks, until the host stops."""
+        """Wake tasks that wait for events of this process or of another one, until the host stops."""
+        loop = asyncio.get_running_loop()
+
+        def wake_from_any_thread(places: Collection[HubPlace]) -> None:
+            loop.call_soon_threadsafe(self._wake_waiters, places)
+
+        unsubscribe = HUB_SIGNALS.subscribe(self._path, wake_from_any_thread)
+        try:
+            await self._poll_file(stopping)
+        finally:
+            unsubscribe()
+            self._ended.set()
+            self._wake_waiters(tuple(self._arrivals))
+
+    async def _poll_file(self, stopping: ShutdownSignal) -> None:
         while not await stopping.wait_for(_POLL_SECONDS):
             try:
                 changed = await self.run_with_reader(HubReader.has_changed)
@@ -58,9 +76,13 @@ class HubAccess:
                 await stopping.wait_for(_RETRY_SECONDS)
                 continue
             if changed:
-                self._arrival.set()
-                self._arrival = asyncio.Event()
-        self._arrival.set()
+                self._wake_waiters(tuple(self._arrivals))
+
+    def _wake_waiters(self, places: Collection[HubPlace]) -> None:
+        for place in places:
+            arrival = self._arrivals.pop(place, None)
+            if arrival is not None:
+                arrival.set()
 
     async def trim_events(self, groups: Mapping[str, Collection[str]]) -> int:
         """Delete events older than the retention that all consumer groups have read; return their number.

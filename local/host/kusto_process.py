@@ -73,6 +73,15 @@ class KustoProcess:
                 await self.start()
                 delay = _FIRST_DELAY
 
+    def announce_events(self) -> None:
+        """Tell the process that the event hub has new events; without this it looks for them once a second."""
+        process = self._process
+        if process is None or process.stdin is None or process.returncode is not None:
+            return
+        # Bytes that the process has not read yet wake it anyway.
+        if not process.stdin.is_closing() and not process.stdin.transport.get_write_buffer_size():
+            process.stdin.write(b"\n")
+
     async def stop(self, seconds: float) -> None:
         """Terminate the process; kill the process and its children if it still runs after ``seconds``."""
         process = self._process
@@ -98,7 +107,8 @@ class KustoProcess:
             *("--hub", str(hub), "--retention-days", str(self._retention_days)),
             *("--files", str(self._data_dir / "blobs" / "downloads"), "--exit-with-parent"),
             cwd=Path(__file__).parents[2],
-            stdin=PIPE,  # the process ends when this pipe closes, even if the host is killed
+            # Each byte announces events; the process ends when this pipe closes, even if the host is killed.
+            stdin=PIPE,
             stdout=PIPE,
             # Ctrl-C must reach the host only, which needs the process while it drains.
             start_new_session=True,

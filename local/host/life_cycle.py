@@ -45,10 +45,12 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
 from shared.http.load_shedding import get_load_shedder
 from shared.observability.logs import get_logger
 from shared.observability.readiness import add_probe
 from shared.settings import EMBEDDED_ENGINE
+from shared.telemetry.models import IMPULSES_HUB
 
 if TYPE_CHECKING:
     from local.host.query_checks import QueryChecks
@@ -74,6 +76,7 @@ _CONSOLE = "pages_console"
 _LOOPBACK_NETWORKS = "127.0.0.0/8,::1/128"
 """Networks that webhooks may reach by default, so that webhook receivers can be tested locally."""
 
+_HUB_FILE = "hub.sqlite"
 _LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
 _MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
 
@@ -197,6 +200,7 @@ class Host:
             await _release_stream_places()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
+            _send_directly(live)
             app = live
         await self._start_http(app, listener, web_sockets=serves_live_stream)
         if checks is not None:
@@ -232,6 +236,7 @@ class Host:
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
         stack.push_async_callback(lambda: child.stop(self._compute_child_seconds_left()))
         os.environ["KUSTO_URI"] = await child.start()
+        stack.callback(_announce_impulses(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._spawn_task(child.supervise(self._stopping))
@@ -252,7 +257,7 @@ class Host:
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
-        hub = HubAccess(self._options.data_dir / "hub.sqlite", timedelta(hours=self._options.hub_retention_hours))
+        hub = HubAccess(self._options.data_dir / _HUB_FILE, timedelta(hours=self._options.hub_retention_hours))
         stack.push_async_callback(hub.close)
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
@@ -327,6 +332,24 @@ class Host:
 def _to_connect_address(host: str) -> str:
     """Return the address for connections to a listening address, such as 127.0.0.1 for 0.0.0.0."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
+
+
+def _announce_impulses(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
+    """Wake the Kusto emulator for the telemetry events that this process sends; return a function that ends this."""
+    loop = asyncio.get_running_loop()
+
+    def wake_child(places: Collection[HubPlace]) -> None:
+        if any(hub == IMPULSES_HUB for hub, _ in places):
+            loop.call_soon_threadsafe(child.announce_events)
+
+    return HUB_SIGNALS.subscribe(hub_file, wake_child)
+
+
+def _send_directly(live: LiveStreamGateway) -> None:
+    """Let the app send live messages to the emulator without HTTP, because it is in the same process."""
+    from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
+
+    services().live_stream.send_through(live.direct_sender)
 
 
 async def _release_stream_places() -> None:

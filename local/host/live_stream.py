@@ -16,6 +16,7 @@ from typing import Final
 from emulators.web_pubsub.asgi import Application
 from emulators.web_pubsub.clients import reject_handshake
 from emulators.web_pubsub.connection import TOKEN_EXPIRED, ClientConnection
+from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import HubSettings, Prelude, ServiceSettings
@@ -156,6 +157,25 @@ def load_access_key(path: Path) -> str:
     return path.read_text()
 
 
+class DirectSender:
+    """Implementation of MessageSender: sends messages to clients of the emulator in this process.
+
+    Args:
+        hub: hub of the emulator.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def publish(self, group: str, text: bytes) -> None:
+        """Send one text message to every stream in a group."""
+        await self._hub.publish(group, text, DataType.TEXT)
+
+    async def has_streams(self, group: str) -> bool:
+        """Return whether a group contains at least one stream."""
+        return bool(self._hub.find_group_connections(group))
+
+
 class LiveStreamGateway:
     """ASGI application of the local host: passes requests to the app, and live streams to the Web PubSub emulator.
 
@@ -163,6 +183,9 @@ class LiveStreamGateway:
         app: ASGI application that calls the app's functions.
         key: access key of the emulator.
         prelude: prepares the replay that a new client receives before its live messages.
+
+    Attributes:
+        direct_sender: sender of messages to the emulator's clients without HTTP.
     """
 
     def __init__(self, app: Application, key: str, prelude: Prelude) -> None:
@@ -178,6 +201,7 @@ class LiveStreamGateway:
             close_code=TOKEN_EXPIRED,
         )
         self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_count_clients))
+        self.direct_sender = DirectSender(self._service.get_or_create_hub(HUB))
         # A client that opens streams in a loop must not block the event loop for others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
 

@@ -1,6 +1,7 @@
 """NCRONTAB schedules (cron expressions of Azure Functions), in UTC."""
 
 import re
+import threading
 from datetime import datetime, timedelta
 
 from croniter import CroniterError, croniter
@@ -27,17 +28,20 @@ class Schedule:
             parts.insert(0, "0")
         if len(parts) != _WITH_SECONDS or not all(_FIELD.fullmatch(part) for part in parts):
             raise ValueError(f"{expression!r} is not an NCRONTAB expression such as 0 */5 * * * *")
-        self._expression = " ".join(parts)
+        self._lock = threading.Lock()
+        start = datetime.fromisoformat("2000-01-01T00:00:00Z")
         try:
-            self.next(datetime.fromisoformat("2000-01-01T00:00:00Z"))
+            # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
+            # Parsing takes ten times as long as the search for the next time, so it is done once.
+            self._occurrences = croniter(" ".join(parts), start, second_at_beginning=True, day_or=False)
+            self.next(start)
         except CroniterError as error:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
     def next(self, after: datetime) -> datetime:
         """Return the first time after ``after`` at which the schedule is due."""
-        # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
-        occurrences = croniter(self._expression, after, second_at_beginning=True, day_or=False)
-        instant: datetime = occurrences.get_next(datetime)
+        with self._lock:
+            instant: datetime = self._occurrences.get_next(datetime, after)
         return instant
 
     def interval(self, after: datetime) -> timedelta:

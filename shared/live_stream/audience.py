@@ -1,6 +1,6 @@
 """Audience: remembers which groups of the message service have listeners, so that empty groups get no messages."""
 
-from shared.live_stream.ports import MessageService
+from shared.live_stream.ports import MessageSender
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 PRESENT_SECONDS = 60.0
@@ -14,12 +14,12 @@ class Audience:
     """Cache of the groups (one for each connection) that have listeners, or listeners that are about to join.
 
     Args:
-        service: Web PubSub, which knows the groups.
+        sender: sender of live messages, which knows the groups.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, service: MessageService, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
-        self._service = service
+    def __init__(self, sender: MessageSender, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._sender = sender
         self._present_until: dict[str, float] = {}
         self._absent_until: dict[str, float] = {}
         self._runtime = runtime
@@ -42,7 +42,7 @@ class Audience:
             return True
         if checked_at < self._absent_until.get(group, 0.0):
             return False
-        if await self._service.has_streams(group):
+        if await self._sender.has_streams(group):
             self._present_until[group] = max(self._present_until.get(group, 0.0), checked_at + PRESENT_SECONDS)
             return True
         if checked_at < self._present_until.get(group, 0.0):

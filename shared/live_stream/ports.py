@@ -24,8 +24,8 @@ class OpenStream:
     user: str
 
 
-class MessageService(Protocol):
-    """Service that delivers messages to groups of live streams: Azure Web PubSub or its emulator."""
+class MessageSender(Protocol):
+    """Sender of messages to groups of live streams."""
 
     async def publish(self, group: str, text: bytes) -> None:
         """Send one text message to every stream in a group.
@@ -43,6 +43,10 @@ class MessageService(Protocol):
             WorkspaceError: as :meth:`publish`.
         """
         ...
+
+
+class MessageService(MessageSender, Protocol):
+    """Service that delivers messages to groups of live streams: Azure Web PubSub or its emulator."""
 
     def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the streams in a group.

@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
-from shared.live_stream.ports import MessageService
+from shared.live_stream.ports import MessageSender
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import UNROUTED, HubEvent
@@ -115,7 +115,7 @@ class LivePublisher:
     """Publishes batches of the hub ``impulses`` (normalised telemetry messages) to live streams.
 
     Args:
-        service: Web PubSub.
+        sender: sender of live messages.
         audience: tells which groups have no listeners; None to send to all groups.
         shares_processor: True if ingestion runs on the same processor and has priority.
         runtime: clock, randomness and threads.
@@ -123,13 +123,13 @@ class LivePublisher:
 
     def __init__(
         self,
-        service: MessageService,
+        sender: MessageSender,
         audience: Audience | None,
         *,
         shares_processor: bool = False,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
-        self._service = service
+        self._sender = sender
         self._audience = audience
         self._shares_processor = shares_processor
         self._limit = asyncio.Semaphore(CONCURRENT_CONNECTIONS)
@@ -211,7 +211,7 @@ class LivePublisher:
     async def _publish_with_retries(self, group: str, event: HubEvent) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._service.publish(group, event.body)
+                await self._sender.publish(group, event.body)
             except WorkspaceError as error:
                 if error.kind is not Kind.UNAVAILABLE:
                     self.counters.refused += 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shared.backends.embedded.places import SqlitePlaceStore
     from shared.fair_use.ports import QuotaStore
     from shared.live_stream.audience import Audience
-    from shared.live_stream.ports import EventSource
+    from shared.live_stream.ports import EventSource, MessageSender
     from shared.live_stream.publishing import LivePublisher
     from shared.live_stream.replay import CatchUp
     from shared.live_stream.service import LiveStream
@@ -31,6 +31,14 @@ class LiveStreamServices:
         self._catalog = catalog
         self._access = access
         self._queries = queries
+        self._direct_sender: MessageSender | None = None
+
+    def send_through(self, sender: "MessageSender") -> None:
+        """Send new telemetry events through a sender of this process instead of Web PubSub's HTTP interface.
+
+        The local host calls this before the first request.
+        """
+        self._direct_sender = sender
 
     @cached_property
     def message_service(self) -> "WebPubSub":
@@ -53,7 +61,7 @@ class LiveStreamServices:
         """Record of the message groups that have no listeners, so that nothing is sent to them."""
         from shared.live_stream.audience import Audience
 
-        return Audience(self.message_service, runtime=self._backends.runtime)
+        return Audience(self._direct_sender or self.message_service, runtime=self._backends.runtime)
 
     @cached_property
     def service(self) -> "LiveStream":
@@ -119,7 +127,12 @@ class LiveStreamServices:
 
         if self._backends.on_azure:
             return LivePublisher(self.message_service, None, runtime=self._backends.runtime)
-        return LivePublisher(self.message_service, self.audience, shares_processor=True, runtime=self._backends.runtime)
+        return LivePublisher(
+            self._direct_sender or self.message_service,
+            self.audience,
+            shares_processor=True,
+            runtime=self._backends.runtime,
+        )
 
     @cached_property
     def events(self) -> "EventSource":

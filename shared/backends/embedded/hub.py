@@ -19,6 +19,7 @@ from shared.backends.embedded.hub_file import (
     to_event_id,
     to_microseconds,
 )
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubSignals
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubEvent, HubMessage
@@ -47,11 +48,13 @@ class HubWriter:
 
     Args:
         path: file of the hub.
+        signals: register through which readers in this process learn of appended events.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+    def __init__(self, path: Path, *, signals: HubSignals = HUB_SIGNALS, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._path = path
+        self._signals = signals
         self._connection: sqlite3.Connection | None = None
         self._ids: dict[tuple[str, str], int] = {}
         self._pending: list[_Send] = []
@@ -94,6 +97,8 @@ class HubWriter:
         while self._pending:
             batch, self._pending = self._pending, []
             committed = await asyncio.wrap_future(self._executor.submit(self._commit_batch, batch))
+            if committed:
+                self._signals.announce(self._path, {place for send in batch for place in send.rows})
             for send in batch:
                 _resolve_future(send.done, committed=committed)
 

@@ -21,7 +21,8 @@ with open(arguments["--data"] + ".pids", "a") as file:
     file.write(f"{os.getpid()}\\n")
 print("noise", flush=True)
 print(f"ready http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-sys.stdin.read()
+while os.read(0, 4096):
+    print("woken", flush=True)
 """
 DEADLINE = 30
 
@@ -72,3 +73,19 @@ async def test_child_that_cannot_start_is_reported() -> None:
     """A child that ends before it is ready fails the start with its exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
         await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1).start()
+
+
+async def test_announced_events_reach_the_child(child: KustoProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    """An announcement reaches the standard input of the child; without a child it has no effect."""
+    child.announce_events()
+    await child.start()
+    stopping = ShutdownSignal()
+    supervision = asyncio.create_task(child.supervise(stopping))
+    child.announce_events()
+    async with asyncio.timeout(DEADLINE):
+        while "woken" not in capsys.readouterr().err:  # noqa: ASYNC110  output of another process sets no event
+            await asyncio.sleep(0.01)
+    stopping.set()
+    await child.stop(5)
+    child.announce_events()
+    await supervision

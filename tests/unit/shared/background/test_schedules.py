@@ -1,6 +1,6 @@
 """Tests of NCRONTAB schedules."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -55,6 +55,14 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
     assert instant < due <= instant + timedelta(seconds=step)
     assert due.second % step == 0
     assert due.microsecond == 0
+
+
+def test_due_times_do_not_depend_on_earlier_questions() -> None:
+    """A schedule that has answered for a later time gives the same answer for an earlier time."""
+    schedule = Schedule("0 */5 * * * *")
+    schedule.next(START + timedelta(days=400))
+    assert schedule.next(START) == Schedule("0 */5 * * * *").next(START)
+    assert schedule.next(START.astimezone(timezone(timedelta(hours=2)))) == schedule.next(START)
 
 
 def test_interval() -> None:

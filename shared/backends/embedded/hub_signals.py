@@ -1,0 +1,41 @@
+"""Signals of the embedded event hub: its writers wake the readers of the same process, which then need not poll."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+type HubPlace = tuple[str, str]
+"""Name of an event hub, and id of one of its partitions."""
+
+type OnAppend = Callable[[Collection[HubPlace]], None]
+"""Function that is called with the places to which events were appended; it must be fast and must not raise."""
+
+
+class HubSignals:
+    """Register of the readers of hub files that want to know about appended events. All methods are thread-safe."""
+
+    def __init__(self) -> None:
+        self._subscribers: dict[Path, tuple[OnAppend, ...]] = {}
+
+    def subscribe(self, path: Path, on_append: OnAppend) -> Callable[[], None]:
+        """Call a function after each append to a hub file by this process; return a function that ends this.
+
+        Args:
+            path: file of the hub.
+            on_append: function to call, in the thread of the writer's event loop.
+        """
+        key = path.absolute()
+        self._subscribers[key] = (*self._subscribers.get(key, ()), on_append)
+
+        def unsubscribe() -> None:
+            self._subscribers[key] = tuple(each for each in self._subscribers.get(key, ()) if each is not on_append)
+
+        return unsubscribe
+
+    def announce(self, path: Path, places: Collection[HubPlace]) -> None:
+        """Tell the readers of a hub file that events were appended and are on disk."""
+        for on_append in self._subscribers.get(path.absolute(), ()):
+            on_append(places)
+
+
+HUB_SIGNALS = HubSignals()
+"""Signals of this process."""

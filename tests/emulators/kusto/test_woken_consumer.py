@@ -1,0 +1,47 @@
+"""Consumer of the hub that another thread wakes for new events."""
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from emulators.kusto import ingest
+from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.schema import create_tables
+from shared.backends.embedded.hub import HubWriter
+from shared.telemetry.impulses import encode_impulse
+from shared.telemetry.models import IMPULSES_HUB, HubMessage, Impulse
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+class ReportingConsumer(HubConsumer):
+    """Consumer that reports when it waits for events, and when it has stored some."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        super().__init__(connection, path, is_woken=True)
+        self.stored = threading.Event()
+
+    def _store_batch(self, *arguments: object) -> None:
+        super()._store_batch(*arguments)  # type: ignore[arg-type]
+        self.stored.set()
+
+
+async def test_consumer_is_woken_long_before_its_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of wake starts the ingestion of new events, and stop does not wait for the next poll."""
+    monkeypatch.setattr(ingest, "WOKEN_POLL_SECONDS", 3600.0)
+    connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
+    create_tables(connection, NOW.replace(tzinfo=None))
+    consumer = ReportingConsumer(connection, tmp_path / "hub.sqlite")
+    consumer.start()
+    impulse = Impulse("woken-1", NOW, "press", ("line",), "d", {}, {"n": 1})
+    log = HubWriter(tmp_path / "hub.sqlite")
+    await log.send(IMPULSES_HUB, [HubMessage(encode_impulse(impulse), "press", {})])
+    await log.close()
+    consumer.wake()
+    assert consumer.stored.wait(30)
+    consumer.stop()
+    assert connection.execute('SELECT count(*) FROM "TelemetryRaw"').fetchall() == [(1,)]
+    connection.close()

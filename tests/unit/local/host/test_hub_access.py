@@ -1,0 +1,65 @@
+"""Access of the local host to the embedded event hub."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from local.host import hub_access
+from local.host.hub_access import HubAccess
+from local.host.shutdown import ShutdownSignal
+from shared.backends.embedded.hub import HubWriter
+from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_signals import HubSignals
+from shared.telemetry.models import HubMessage
+
+MESSAGES = [HubMessage(b"x", "key", {})]
+PARTITION = find_partition_for_key("key")
+
+
+async def test_events_of_this_process_wake_their_partition_without_polling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An append in this process wakes the waiting task of its partition, and no other task, long before the poll."""
+    monkeypatch.setattr(hub_access, "_POLL_SECONDS", 3600.0)
+    hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
+    arrival, other = hub.get_next_arrival("telemetry", PARTITION), hub.get_next_arrival("impulses", PARTITION)
+    watching = asyncio.create_task(hub.watch_file(stopping))
+    await asyncio.sleep(0)
+    log = HubWriter(tmp_path / "hub.sqlite")
+    async with asyncio.timeout(30):
+        await log.send("telemetry", MESSAGES)
+        await arrival.wait()
+    assert not other.is_set()
+    stopping.set()
+    await watching
+    await log.close()
+    await hub.close()
+
+
+async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
+    """Events of which this process gets no signal are found by the poll."""
+    hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
+    watching = asyncio.create_task(hub.watch_file(stopping))
+    log = HubWriter(tmp_path / "hub.sqlite", signals=HubSignals())
+    async with asyncio.timeout(30):
+        await hub.get_next_arrival("telemetry", PARTITION).wait()  # the first check of the file
+        arrival = hub.get_next_arrival("telemetry", PARTITION)
+        await log.send("telemetry", MESSAGES)
+        await arrival.wait()
+    stopping.set()
+    await watching
+    await log.close()
+    await hub.close()
+
+
+async def test_shutdown_wakes_present_and_later_waiters(tmp_path: Path) -> None:
+    """After the host has stopped, no task waits for events."""
+    hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
+    arrival = hub.get_next_arrival("telemetry", PARTITION)
+    stopping.set()
+    await hub.watch_file(stopping)
+    assert arrival.is_set()
+    assert hub.get_next_arrival("telemetry", PARTITION).is_set()
+    await hub.close()

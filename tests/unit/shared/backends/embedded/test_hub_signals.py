@@ -1,0 +1,46 @@
+"""Signals between writers and readers of the embedded event hub in one process."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.hub import HubWriter
+from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_signals import HubPlace, HubSignals
+from shared.errors import WorkspaceError
+from shared.telemetry.models import HubMessage
+
+
+async def test_writer_announces_the_places_of_events_on_disk(tmp_path: Path) -> None:
+    """A reader in the writer's process learns to which hub and partition events were appended."""
+    signals, announced = HubSignals(), list[Collection[HubPlace]]()
+    signals.subscribe(tmp_path / "hub.sqlite", announced.append)
+    log = HubWriter(tmp_path / "hub.sqlite", signals=signals)
+    await log.send("telemetry", [HubMessage(b"one", "key", {})])
+    await log.close()
+    assert announced == [{("telemetry", find_partition_for_key("key"))}]
+
+
+async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
+    """Events that are not on disk are not announced."""
+    signals, announced = HubSignals(), list[Collection[HubPlace]]()
+    folder = tmp_path / "hub.sqlite"
+    folder.mkdir()
+    signals.subscribe(folder, announced.append)
+    log = HubWriter(folder, signals=signals)
+    with pytest.raises(WorkspaceError):
+        await log.send("telemetry", [HubMessage(b"one", "key", {})])
+    await log.close()
+    assert announced == []
+
+
+def test_announcements_reach_only_readers_of_the_file(tmp_path: Path) -> None:
+    """Readers of another file, and readers that have unsubscribed, get no announcement."""
+    signals, first, second = HubSignals(), list[Collection[HubPlace]](), list[Collection[HubPlace]]()
+    unsubscribe = signals.subscribe(tmp_path / "a", first.append)
+    signals.subscribe(tmp_path / "b", second.append)
+    signals.announce(tmp_path / "a", {("hub", "0")})
+    unsubscribe()
+    signals.announce(tmp_path / "a", {("hub", "1")})
+    assert (first, second) == ([{("hub", "0")}], [])

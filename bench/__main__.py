@@ -21,6 +21,7 @@ from bench.console_live import measure_console_live
 from bench.cosmos import measure_cosmos
 from bench.documents import measure_documents
 from bench.downloads import measure_downloads
+from bench.duplicates import measure_duplicates
 from bench.event_loop import measure_event_loop
 from bench.expression_times import measure_expression_times
 from bench.figures import Benchmark, ToolMissingError
@@ -51,6 +52,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "overload": measure_overload,
     "warm_query": measure_warm_query,
     "message_cost": measure_message_cost,
+    "duplicates": measure_duplicates,
     "ingest": measure_ingest,
     "ingest_with_archive": measure_ingest_with_archive,
     "gateway": measure_gateway,

@@ -15,9 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import duckdb
+import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from emulators.kusto.recent_keys import RecentKeys, TimeRange, to_keys
 from emulators.kusto.schema import COLUMN_LIST, COLUMNS, RAW_TABLE
 from shared.timestamps import parse_rfc3339
 
@@ -34,6 +37,10 @@ _KEY = struct.Struct(">QQ")
 _BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
 """Matches every integer of more than 64 bits, which orjson would silently parse as a double."""
 
+_LOADED_KEYS = 1_000_000
+"""Keys that are loaded at a time after the start."""
+
+_KEYS = pa.schema([("high", pa.uint64()), ("low", pa.uint64())])
 _ROWS = pa.schema(
     [
         ("Timestamp", pa.timestamp("us")),
@@ -92,6 +99,7 @@ class TelemetryStore:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
+        self._recent: RecentKeys | None = None
 
     def read_offsets(self) -> Mapping[str, Offset]:
         """Return the stored offset of each partition of the event hub, by name of the partition."""
@@ -163,6 +171,8 @@ class TelemetryStore:
     def trim(self, now: datetime) -> None:
         """Delete expired keys, which detect repeated messages, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
+        if self._recent is not None:
+            self._recent.forget_before(now - SEEN_FOR)
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
             "(SELECT rowid FROM ingest.set_aside ORDER BY noticed DESC LIMIT ?)",
@@ -183,24 +193,48 @@ class TelemetryStore:
         return int(deleted[0]) if deleted else 0
 
     def _insert_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
+        recent = self._recent = self._recent or self._load_recent_keys(now)
+        copies = self._find_copies(recent, rows, now)
+        rows = [row for row in rows if row.key not in copies]
+        # Before the commit: after a rollback, a key that is not stored only costs a search.
+        recent.add(to_keys(row.key for row in rows), TimeRange(now, now))
         self._connection.register("arrived", _to_arrow(rows))
         try:
-            copies = set(
-                self._connection.execute(
-                    "SELECT a.high, a.low FROM arrived a SEMI JOIN ingest.seen s "
-                    "ON a.high = s.high AND a.low = s.low AND s.first_seen >= ?",
-                    [now - SEEN_FOR],
-                ).fetchall()
-            )
-            if copies:
-                rows = [row for row in rows if row.key not in copies]
-                self._connection.register("arrived", _to_arrow(rows))
             insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
             self._connection.execute(insertion, [now])
             self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
         finally:
             self._connection.unregister("arrived")
         return len(rows)
+
+    def _find_copies(
+        self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
+    ) -> frozenset[tuple[int, int]]:
+        """Return the keys of the rows that are stored; only the keys that the filter cannot exclude are searched."""
+        found, stored = recent.find_possible(to_keys(row.key for row in rows))
+        if stored is None:
+            return frozenset()
+        keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]
+        self._connection.register("possible", pa.table([*zip(*keys, strict=True)], _KEYS))
+        try:
+            copies = self._connection.execute(
+                "SELECT p.high, p.low FROM possible p SEMI JOIN ingest.seen s "
+                "ON p.high = s.high AND p.low = s.low AND s.first_seen BETWEEN ? AND ?",
+                [max(now - SEEN_FOR, stored.oldest), stored.newest],
+            ).fetchall()
+        finally:
+            self._connection.unregister("possible")
+        return frozenset(copies)
+
+    def _load_recent_keys(self, now: datetime) -> RecentKeys:
+        recent = RecentKeys()
+        query = "SELECT high, low, first_seen FROM ingest.seen WHERE first_seen >= ?"
+        for batch in self._connection.sql(query, params=[now - SEEN_FOR]).to_arrow_reader(_LOADED_KEYS):
+            times = batch.column("first_seen")
+            stored = TimeRange(pc.min(times).as_py(), pc.max(times).as_py())
+            keys = np.column_stack([batch.column(name).to_numpy() for name in ("high", "low")])
+            recent.add(keys, stored)
+        return recent
 
     def _insert_rejected(self, partition: str, events: Sequence[RejectedEvent], now: datetime) -> None:
         for event in events:

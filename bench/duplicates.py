@@ -1,0 +1,69 @@
+"""Benchmark: how the search for repeated messages grows with the number of messages of a day, in the Kusto emulator."""
+
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+import duckdb
+
+from bench.figures import Figure
+from emulators.kusto.schema import create_tables
+from emulators.kusto.store import Offset, TelemetryRow, TelemetryStore
+
+STORED: tuple[int, int] = (0, 5_000_000)
+BATCH = 1_000
+ROUNDS = 15
+_NOW = datetime(2026, 1, 5, 12)  # noqa: DTZ001  the emulator stores naive times in UTC
+
+
+def measure_duplicates() -> Iterator[Figure]:
+    """Measure the processor time to store 1,000 new rows beside few and beside many rows of the last day."""
+    none, many = (_measure_batches(stored) for stored in STORED)
+    detail = {
+        "storedRows": STORED[1],
+        "batch": BATCH,
+        "emptyMilliseconds": round(median(none), 2),
+        "fullMilliseconds": round(median(many), 2),
+        "minimum": round(min(many), 2),
+        "maximum": round(max(many), 2),
+    }
+    yield Figure("duplicates_growth", median(many) / median(none), "ratio", at_most=2.5, detail=detail)
+
+
+def _measure_batches(stored: int) -> list[float]:
+    """Return the milliseconds of processor time for each batch of new rows."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        connection = duckdb.connect(str(Path(folder) / "telemetry.duckdb"), config={"threads": 2})
+        create_tables(connection, _NOW)
+        connection.execute(
+            "INSERT INTO ingest.seen SELECT hash(i), hash(-i), ? + to_seconds(i * 80000 // greatest(?, 1)) "
+            "FROM range(1, ? + 1) numbers(i)",
+            [_NOW - timedelta(hours=23), stored, stored],
+        )
+        connection.execute("CHECKPOINT")
+        store = TelemetryStore(connection)
+        store.append("0", Offset(1, _NOW), _build_rows(0), [], _NOW)
+        times = [_measure_batch(store, number) for number in range(1, ROUNDS + 1)]
+        connection.close()
+    return times
+
+
+def _measure_batch(store: TelemetryStore, number: int) -> float:
+    rows = _build_rows(number)
+    started = time.process_time()
+    store.append("0", Offset(number + 1, _NOW), rows, [], _NOW)
+    return (time.process_time() - started) * 1000
+
+
+def _build_rows(seed: int) -> list[TelemetryRow]:
+    source = random.Random(seed)  # noqa: S311  no secret
+    return [
+        TelemetryRow(
+            (source.getrandbits(64), source.getrandbits(64)), (_NOW, "line", "[]", "d", f"m-{number}", '{"a":1}')
+        )
+        for number in range(BATCH)
+    ]

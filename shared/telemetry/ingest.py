@@ -3,9 +3,8 @@
 Separate from ``acceptance`` because triggers ingest batches, and requests only send messages.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from shared.observability.logs import fields, get_logger
@@ -174,23 +173,16 @@ def _build_unrouted_event(source: str, event: HubEvent, message: Any, reason: st
 def _group_arrived_messages(
     source: str, events: Sequence[HubEvent], processed: Sequence[_ProcessedEvent]
 ) -> Iterator[ArrivedMessages]:
-    grouped: dict[tuple[str, str], tuple[set[int], datetime]] = {}
-    mismatched: dict[tuple[str, str], set[int]] = {}
+    grouped: defaultdict[tuple[str, str], list[tuple[HubEvent, bool]]] = defaultdict(list)
     for event, each in zip(events, processed, strict=True):
-        key = (each.connection, event.partition)
-        sequence_numbers, last = grouped.setdefault(key, (set(), event.enqueued_at))
-        sequence_numbers.add(event.sequence_number)
-        grouped[key] = (sequence_numbers, max(last, event.enqueued_at))
-        if each.is_mismatched:
-            mismatched.setdefault(key, set()).add(event.sequence_number)
-    for key, (sequence_numbers, last) in grouped.items():
-        connection, partition = key
+        grouped[each.connection, event.partition].append((event, each.is_mismatched))
+    for (connection, partition), arrived in grouped.items():
         yield ArrivedMessages(
             connection,
             f"{source}/{partition}",
-            tuple(sorted(sequence_numbers)),
-            last,
-            frozenset(mismatched.get(key, ())),
+            tuple(sorted({event.sequence_number for event, _ in arrived})),
+            max(event.enqueued_at for event, _ in arrived),
+            frozenset(event.sequence_number for event, is_mismatched in arrived if is_mismatched),
         )
 
 

@@ -1,9 +1,8 @@
 """Parsing of telemetry that callers post: one JSON message, an array of messages, or NDJSON lines."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.telemetry.json_text import serialise
@@ -26,9 +25,10 @@ _LONGEST_NAME = 64
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedMessage:
+class AcceptedMessage(NamedTuple):
     """Valid telemetry message of a request.
+
+    It is a tuple, because creating a frozen dataclass takes three times as long.
 
     Attributes:
         timestamp: extracted timestamp; None if absent.

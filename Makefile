@@ -62,8 +62,8 @@ check-commands: .venv-azure-cli/installed ## Parse the commands of the pages on 
 check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
 	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
 
-bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules/installed assets ## Run the benchmarks, one JSON object a line; ONLY=name runs one; exit code 3 when a tool is missing
-	@$(PYTHON) -m bench $(ONLY)
+bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules/installed assets ## Run the benchmarks, one JSON object a line; ONLY=name runs one, RUNS=n runs each n times (3); exit code 3 when a tool is missing
+	@$(PYTHON) -m bench --runs $(or $(RUNS),3) $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088, Web PubSub on 8089)
 	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m emulators.web_pubsub --port 8089 --anonymous --events connect connected \

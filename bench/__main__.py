@@ -1,13 +1,17 @@
-"""Command that runs all benchmarks, or the benchmarks with the given names: ``python -m bench [NAME]``.
+"""Command that runs all benchmarks, or the benchmarks with the given names: ``python -m bench [--runs N] [NAME]``.
+
+Each benchmark runs three times unless ``--runs`` says otherwise. A line of output has the minimum, the median and the
+maximum of a figure. The median is judged; of figures that count defects, each run is.
 
 If a tool that a benchmark requires is not installed, the tool is reported on standard error, and all other benchmarks
 run. Exit codes: 0 if every benchmark ran and every measured figure is within its bounds, 1 if a figure is outside its
 bounds, 2 for an unknown name, 3 if all measured figures are within their bounds but a tool is missing.
 """
 
+import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bench.alerts import measure_alerts
 from bench.archive import measure_ingest_with_archive
@@ -24,7 +28,7 @@ from bench.downloads import measure_downloads
 from bench.duplicates import measure_duplicates
 from bench.event_loop import measure_event_loop
 from bench.expression_times import measure_expression_times
-from bench.figures import Benchmark, ToolMissingError
+from bench.figures import Benchmark, Figure, ToolMissingError, summarise_runs
 from bench.gateway import measure_gateway
 from bench.graphql_list import measure_graphql_list
 from bench.import_time import measure_import_time
@@ -80,25 +84,40 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 """Benchmarks by name, in the order in which they run."""
 
 
-def main(names: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks, or all benchmarks, and return the exit code."""
+    names, runs = _parse_arguments(arguments)
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         print(f"unknown benchmark {', '.join(unknown)}; choose from {', '.join(BENCHMARKS)}", file=sys.stderr)
         return UNKNOWN_NAME
     held = complete = True
     for name in names or BENCHMARKS:
+        figures: dict[str, list[Figure]] = {}
         try:
-            for figure in BENCHMARKS[name]():
-                line = figure.to_json()
-                print(json.dumps(line), flush=True)
-                held = held and line["holds"]
+            for _ in range(runs):
+                for figure in BENCHMARKS[name]():
+                    figures.setdefault(figure.name, []).append(figure)
         except ToolMissingError as error:
             print(f"{name}: {error}", file=sys.stderr)
             complete = False
+        for line in map(summarise_runs, figures.values()):
+            print(json.dumps(line), flush=True)
+            held = held and line["holds"]
     if not held:
         return BOUND_BROKEN
     return 0 if complete else TOOL_MISSING
+
+
+def _parse_arguments(arguments: Sequence[str]) -> tuple[Sequence[str], int]:
+    """Return the names of the benchmarks to run, and how often each of them runs."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks, one JSON object a line.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmark to run; default: all")
+    parser.add_argument(
+        "--runs", type=int, choices=range(1, 100), default=3, metavar="N", help="runs of each benchmark"
+    )
+    parsed = parser.parse_args(arguments)
+    return parsed.names, parsed.runs
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Figures: measured values of benchmarks, with the bounds that the values must keep."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 
@@ -13,7 +14,7 @@ class Figure:
         name: unique name in snake_case.
         value: measured value in ``unit``.
         at_least: smallest permitted value; None if there is no lower bound.
-        at_most: largest permitted value; None if there is no upper bound.
+        at_most: largest permitted value; None if there is no upper bound. A bound of 0 permits no occurrence.
         detail: measurements from which the value was computed.
     """
 
@@ -24,19 +25,48 @@ class Figure:
     at_most: float | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the figure as the JSON object that ``python -m bench`` prints."""
+    @property
+    def bound(self) -> dict[str, float]:
+        """Bounds of the value by name; empty if it has none."""
         bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
-        bound = {name: value for name, value in bounds if value is not None}
-        holds = self.value >= bound.get("atLeast", self.value) and self.value <= bound.get("atMost", self.value)
-        return {
-            "name": self.name,
-            "value": round(self.value, 4),
-            "unit": self.unit,
-            "bound": bound,
-            "holds": holds,
-            "detail": self.detail,
-        }
+        return {name: value for name, value in bounds if value is not None}
+
+    @property
+    def counts_defects(self) -> bool:
+        """Whether the bounds permit only one value or no occurrence, so that one bad run is a defect, not noise."""
+        return self.at_most == 0 or (self.at_least is not None and self.at_least == self.at_most)
+
+    def is_within_bounds(self, value: float) -> bool:
+        """Return whether a value keeps the bounds of this figure."""
+        bound = self.bound
+        return bound.get("atLeast", value) <= value <= bound.get("atMost", value)
+
+
+def summarise_runs(runs: Sequence[Figure]) -> dict[str, Any]:
+    """Return the JSON object that ``python -m bench`` prints for a figure: its median and spread over all runs.
+
+    The median must keep the bounds; of a figure that counts defects, each run must.
+
+    Args:
+        runs: the figure as each run of its benchmark measured it, at least one.
+    """
+    values = sorted(run.value for run in runs)
+    judged = values if runs[0].counts_defects else [median(values)]
+    middle = sorted(runs, key=lambda run: run.value)[len(runs) // 2]
+    return {
+        "name": middle.name,
+        "value": round(median(values), 4),
+        "unit": middle.unit,
+        "bound": middle.bound,
+        "holds": all(middle.is_within_bounds(value) for value in judged),
+        "spread": {
+            "runs": len(values),
+            "minimum": round(values[0], 4),
+            "median": round(median(values), 4),
+            "maximum": round(values[-1], 4),
+        },
+        "detail": middle.detail,
+    }
 
 
 class ToolMissingError(Exception):

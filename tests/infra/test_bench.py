@@ -1,6 +1,7 @@
 """The benchmark command: exit codes and missing tools."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,49 @@ def test_exit_code_of_the_benchmarks(
     printed = capsys.readouterr()
     assert [line.split('"')[3] for line in printed.out.splitlines()] == figures
     assert ("cut_short: Tool A is not installed" in printed.err) == (cut_short in benchmarks)
+
+
+def build_benchmark(values: Sequence[float], bounds: Mapping[str, float]) -> Benchmark:
+    """Return a benchmark whose figure has another value in each run."""
+    remaining = iter(values)
+
+    def measure() -> Iterator[Figure]:
+        yield Figure("varying", next(remaining), "s", bounds.get("at_least"), bounds.get("at_most"))
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "code"),
+    [
+        ([9.0, 1.0, 1.5], {"at_most": 2.0}, 0),
+        ([9.0, 1.0, 3.0], {"at_most": 2.0}, 1),
+        ([0.0, 0.0, 1.0], {"at_most": 0.0}, 1),
+        ([1.0, 1.0, 0.9], {"at_least": 1.0, "at_most": 1.0}, 1),
+        ([0.0, 0.0, 0.0], {"at_most": 0.0}, 0),
+    ],
+)
+def test_the_median_of_all_runs_is_judged(
+    values: list[float],
+    bounds: dict[str, float],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The median must keep the bounds; of figures that count defects, each run; the spread is printed."""
+    monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
+    assert command.main([]) == code
+    line = json.loads(capsys.readouterr().out)
+    assert line["value"] == sorted(values)[1]
+    spread = {"runs": 3, "minimum": min(values), "median": sorted(values)[1], "maximum": max(values)}
+    assert line["spread"] == spread
+
+
+def test_number_of_runs_can_be_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run is enough for a first look."""
+    monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark([4.0], {})})
+    assert command.main(["--runs", "1", "varying"]) == 0
+    assert json.loads(capsys.readouterr().out)["spread"]["runs"] == 1
 
 
 def test_unknown_benchmark_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:

@@ -260,6 +260,9 @@ Data Explorer usually limits a stored string to 1 MiB. DuckDB computes the size 
 4 GiB or more invalidates the database instead of failing the query.
 """
 _JOINS = {"strcat": "concat", "strcat_delim": "concat_ws"}
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+"""Operators whose result is a number, a datetime or a timespan, whatever their operands are."""
+
 _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid"})
 
 
@@ -296,6 +299,8 @@ def _add_size_check(
 
 def _has_short_text(expr: ir.Expr) -> bool:
     """Return whether the string form of a value is certainly short, because it is a constant, number or datetime."""
+    if isinstance(expr, ir.BinaryOp):
+        return expr.op in _ARITHMETIC
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 

@@ -135,3 +135,28 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A call whose result is undocumented is rejected, and the error names the function."""
     assert endpoint.code(text) == "BadRequest_NotSupported"
+
+
+ARITHMETIC = (
+    "7 % n",
+    "n - 8",
+    "long(null) + n",
+    "1.5 * n",
+    "0.0 / 0.0",
+    "-1.0 / 0.0",
+    "real(null) / n",
+    "n / 0",
+    "datetime(2026-01-05) + n * 1h",
+    "datetime(2026-01-06) - datetime(2026-01-05)",
+    "datetime(null) + 1d",
+)
+
+
+@pytest.mark.parametrize("expression", ARITHMETIC)
+@pytest.mark.parametrize("join", ["strcat('<', {0}, '>')", "strcat_delim('-', 'a', {0}, 'b')"])
+def test_joined_arithmetic_has_the_text_of_its_value(endpoint: Endpoint, join: str, expression: str) -> None:
+    """Arithmetic, whose size is not checked, becomes the same text as a value whose size is checked."""
+    checked = join.format(f"iff(n > 0, {expression}, {expression})")
+    query = f"print n = 3 | extend unchecked = {join.format(expression)}, checked = {checked}"
+    _, unchecked, checked = endpoint.rows(query)[0]
+    assert unchecked == checked

@@ -21,11 +21,13 @@ class Component(ABC):
         name: name of the component.
         modules: modules of the component; each of their awaits is a crash point.
         background_jobs: background jobs that the component needs.
+        settle_seconds: virtual seconds within which all work must finish after the last fault.
     """
 
     name: ClassVar[str]
     modules: ClassVar[tuple[str, ...]]
     background_jobs: ClassVar[tuple[str, ...]] = ()
+    settle_seconds: ClassVar[int] = 600
 
     def __init__(self, world: "World") -> None:
         self.world = world

@@ -29,10 +29,13 @@ from shared.catalog.document import load_document
 from shared.idempotency import replies
 from shared.runtime import Runtime
 from shared.settings import Settings
+from shared.webhooks.events import WebhookEventType
+from shared.webhooks.service import EndpointDefinition
 from shared.wiring import Services
 from tests.simulation.cosmos_world import create_template_account
 from tests.simulation.database import open_files_through
 from tests.simulation.event_loop import SimulatedLoop, close_generators_in_their_loop
+from tests.simulation.receiver import ReceiverConnection
 from tests.virtual_time import START
 
 if TYPE_CHECKING:
@@ -98,6 +101,7 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     at = START - timedelta(minutes=5)
     runtime = Runtime(now=lambda: at, random_bytes=source.randbytes)
     services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
+    services.outbound.__dict__["http"] = ReceiverConnection(None)
     account = await create_template_account(services, at.timestamp()) if with_cosmos else None
     await services.provenance.catalog_service.apply(load_document(_DOCUMENT, "workspace"), "apply")
     tokens = {}
@@ -105,6 +109,8 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
         key = await services.access.api_keys.issue("apply", member, "simulation")
         caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
         tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
+    webhook = EndpointDefinition("https://receiver.example/", (WebhookEventType.AMENDMENT_PENDING,))
+    await services.webhook_endpoints.service.create("ann@t", webhook)
     await services.close()
     return Template(folder, tokens, account)
 

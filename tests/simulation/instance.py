@@ -21,13 +21,14 @@ from tests.simulation.crash_points import list_suspended
 from tests.simulation.database import BUSY_SECONDS, SimulatedConnection, build_error
 from tests.simulation.event_loop import MILLISECOND, SimulatedCrashError, SimulatedLoop, SimulatedPool
 from tests.simulation.faults import draw_delay
+from tests.simulation.receiver import ReceiverConnection
 from tests.simulation.scheduler import MICROSECONDS
 from tests.virtual_time import START
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-TICK: Final = 5 * MICROSECONDS
+_LONGEST_FIRST_TICK: Final = 5 * MICROSECONDS
 _LONGEST_JOB: Final = 3 * MILLISECOND
 _LONGEST_SKEW: Final = 0.5
 _GRAVEYARD: Final[list[object]] = []
@@ -60,9 +61,9 @@ class Instance:
         self.services = Services(_build_settings(folder), self._build_runtime())
         if world.account is not None:
             world.account.attach(self.services, self.loop.name)
+        self.services.outbound.__dict__["http"] = ReceiverConnection(world)
         self._pipeline: RequestPipeline | None = None
-        self._aim: str | None = None
-        world.scheduler.after(int(self._random.random() * TICK), self._tick)
+        world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._tick)
 
     @property
     def is_alive(self) -> bool:
@@ -108,7 +109,8 @@ class Instance:
         """Run the timer of the background jobs, as the host does."""
         if not self.is_alive:
             return
-        self._world.scheduler.after(TICK + int(self._random.random() * MICROSECONDS), self._tick)
+        seconds = self._world.tick_seconds + self._random.random()
+        self._world.scheduler.after(int(seconds * MICROSECONDS), self._tick)
         if self._world.background_jobs:
             self.loop.call_soon(self._start_tick)
 

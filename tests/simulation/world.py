@@ -18,11 +18,11 @@ from tests.simulation.environment import Template, enter_world, make_folder, tak
 from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
 from tests.simulation.faults import Faults, draw_delay
 from tests.simulation.instance import Instance
+from tests.simulation.receiver import Receiver
 from tests.simulation.scheduler import MICROSECONDS, Scheduler
 
 MOST_STEPS: Final = 400_000
-SETTLE_SECONDS: Final = 600
-"""Virtual seconds within which all work must finish after the last fault."""
+_SLOW_TICK_SECONDS: Final = 30
 _LONGEST_TRIP: Final = 20 * MILLISECOND
 _LONGEST_RESTART: Final = 20 * MICROSECONDS
 _LONGEST_JUMP: Final = timedelta(minutes=50)
@@ -71,6 +71,8 @@ class World:
         processes: every process by its loop.
         points: crash points that were reached.
         lines: the trace.
+        receiver: receiver of webhooks.
+        tick_seconds: seconds between two ticks of the timer of the background jobs.
         account: Cosmos DB account of all processes; None if the stores are files only.
     """
 
@@ -88,6 +90,8 @@ class World:
         self.template = template
         self.folder = make_folder(template)
         self.account = None if template.account is None else WorldAccount(self, template.account)
+        self.receiver = Receiver()
+        self.tick_seconds = 5
         self._clients = SimulatedLoop(self.scheduler, "clients")
         self._aim = self.random.choice(aims) if aims and self.random.random() < 0.5 else ""
         self._error: BaseException | None = None
@@ -126,9 +130,9 @@ class World:
             if self.account is not None:
                 self.account.stop_faults()
             self._aim = ""
-            self._run_all(
-                [each.settle() for each in self.components], self.scheduler.now + SETTLE_SECONDS * MICROSECONDS
-            )
+            seconds = max(each.settle_seconds for each in self.components)
+            deadline = self.scheduler.now + seconds * MICROSECONDS
+            self._run_all([each.settle() for each in self.components], deadline)
             if self.account is not None:
                 self.account.export(self.folder)
             for component in self.components:
@@ -161,7 +165,7 @@ class World:
             if self._error is not None:
                 raise self._error
             late = deadline is not None and scheduler.now > deadline
-            self.require(not late, f"the work does not finish within {SETTLE_SECONDS} seconds after the last fault")
+            self.require(not late, "the work does not finish in time after the last fault")
             self._disturb()
 
     def _disturb(self) -> None:
@@ -207,6 +211,10 @@ class World:
     def _restart(self, old: Instance) -> None:
         self.trace(f"{old.loop.name} starts")
         self._instances[old.number] = Instance(self, old.number, self.folder)
+
+    def slow_ticks(self) -> None:
+        """Let the timer of the background jobs tick less often, for components that wait for hours."""
+        self.tick_seconds = _SLOW_TICK_SECONDS
 
     def choose_instance(self) -> Instance:
         """Choose the instance that gets the next request; it may be dead."""

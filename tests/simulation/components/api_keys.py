@@ -1,0 +1,132 @@
+"""API keys: creation with stored replies, use, and revocation."""
+
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from tests.simulation.chains import read_chains
+from tests.simulation.client import send_until_done, send_until_final
+from tests.simulation.component import Component
+from tests.simulation.scheduler import MICROSECONDS
+from tests.simulation.world import ConnectionLostError, World
+
+_PATH = "workspace/api/keys"
+_IN_FORCE_SECONDS: Final = 15
+"""Seconds after which a revocation is in force everywhere, as the documentation says; a new key works by then, too."""
+
+
+class ApiKeysComponent(Component):
+    """Members create keys with idempotency keys, use them, and revoke them.
+
+    Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
+    revoked key is rejected after the documented delay; each key has one event of its creation, and one of its
+    revocation if it was acknowledged; a request creates one key.
+    """
+
+    name: ClassVar[str] = "api-keys"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/auth/key_service.py",
+        "shared/auth/authenticator.py",
+        "shared/auth/audit.py",
+        "shared/idempotency/replies.py",
+        "shared/backends/embedded/credentials.py",
+        "functions/idempotency.py",
+        "functions/tokens.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._secrets: dict[str, tuple[str, str]] = {}
+        self._made_at: dict[str, int] = {}
+        self._revoked: dict[str, int] = {}
+        self._attempted: set[str] = set()
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start clients that create, use and revoke keys."""
+        choices = self.world.random
+        for number in range(choices.randint(1, 3)):
+            yield self._create_keys(number, choices.randint(1, 4))
+        yield self._use_keys(choices.randint(5, 20))
+        yield self._revoke_keys(choices.randint(1, 5))
+
+    async def _create_keys(self, client: int, count: int) -> None:
+        for number in range(count):
+            name = f"key {client}-{number}"
+            for _ in range(self.world.random.choice((1, 1, 2))):
+                await self._create(name)
+            await self.world.sleep(self.world.random.random() * 5)
+
+    async def _create(self, name: str) -> None:
+        reply = await send_until_final(self.world, "ann@t", "POST", _PATH, {"name": name}, key=name)
+        if reply is None or reply.code == "IDEMPOTENCY_KEY_IN_USE":
+            return
+        self.world.require(reply.status == 201, f"{name} was answered by {reply.status} {reply.reply.body!r}")
+        made = (reply.json["keyId"], reply.json["apiKey"])
+        known = self._secrets.setdefault(name, made)
+        self._made_at.setdefault(name, self.world.scheduler.now)
+        self.world.require(known == made, f"{name}: two equal requests got different keys")
+
+    async def _use_keys(self, count: int) -> None:
+        for _ in range(count):
+            await self.world.sleep(self.world.random.random() * 6)
+            if self._secrets:
+                await self._use(self.world.random.choice(list(self._secrets)))
+
+    async def _use(self, name: str) -> None:
+        key_id, secret = self._secrets[name]
+        sent_at, was_attempted = self.world.scheduler.now, key_id in self._attempted
+        headers = {"authorization": f"Bearer {secret}"}
+        try:
+            reply = await self.world.send("", "GET", f"{_PATH}/whoami", headers=headers)
+        except ConnectionLostError:
+            return
+        if reply.status == 200:
+            in_force = self._revoked.get(key_id, sent_at) + _IN_FORCE_SECONDS * MICROSECONDS
+            self.world.require(sent_at <= in_force, f"{name} works although it was revoked")
+        elif reply.status == 401:
+            is_new = sent_at < self._made_at[name] + _IN_FORCE_SECONDS * MICROSECONDS
+            may_fail = is_new or was_attempted or key_id in self._attempted
+            self.world.require(may_fail, f"{name} is rejected, but was not revoked")
+
+    async def _revoke_keys(self, count: int) -> None:
+        for _ in range(count):
+            await self.world.sleep(self.world.random.random() * 10)
+            if self._secrets:
+                await self._revoke(self.world.random.choice(list(self._secrets)))
+
+    async def _revoke(self, name: str) -> None:
+        key_id, _ = self._secrets[name]
+        self._attempted.add(key_id)
+        reply = await send_until_final(self.world, "ann@t", "DELETE", f"{_PATH}/{key_id}")
+        if reply is not None:
+            self.world.require(reply.status == 204, f"the revocation of {name} was answered by {reply.status}")
+            self._revoked.setdefault(key_id, self.world.scheduler.now)
+
+    async def settle(self) -> None:
+        """Use every key once more, after all delays."""
+        await self.world.sleep(_IN_FORCE_SECONDS + 1)
+        listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
+        known = {each["keyId"]: each for each in listed}
+        names = Counter(each["name"] for each in listed if each["name"].startswith("key "))
+        self.world.require(all(count == 1 for count in names.values()), f"a request created several keys: {names}")
+        for name, (key_id, _) in self._secrets.items():
+            self.world.require(key_id in known, f"{name} is missing in the list")
+            if key_id in self._revoked:
+                self.world.require(known[key_id]["revokedAt"] is not None, f"{name} is not listed as revoked")
+            await self._use(name)
+
+    def judge(self, folder: Path) -> None:
+        """Check the events and the number of keys."""
+        events = Counter(
+            (record["ActionType"], record["EntityID"])
+            for record in read_chains(self.world, folder)
+            if record["Chain"] == "AccessControl/" and record.get("EntityType") == "ApiKey"
+        )
+        for name, (key_id, _) in self._secrets.items():
+            self.world.require(
+                events["ApiKey.Created", key_id] == 1, f"{name} has no event of its creation, or several"
+            )
+        for key_id in self._revoked:
+            count = events["ApiKey.Revoked", key_id]
+            self.world.require(count == 1, f"key {key_id} has {count} events of its revocation")

@@ -1,0 +1,32 @@
+"""Tests of the conditional headers of requests."""
+
+import pytest
+
+from functions.conditions import parse_condition, parse_read_condition
+from shared.errors import WorkspaceError
+from shared.http.messages import Request
+
+
+def build(**headers: str) -> Request:
+    """Return a request with conditional headers."""
+    return Request("GET", "/", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
+
+
+def test_a_request_without_conditions_is_unconditional() -> None:
+    """Clients that do not know versions overwrite each other."""
+    assert parse_condition(build()).is_empty
+
+
+def test_a_read_ignores_if_match() -> None:
+    """A list has no stored version with which If-Match could be compared."""
+    request = build(if_match='"1"', if_none_match='"2"')
+    assert not parse_condition(request).is_satisfied_by('"3"')
+    assert parse_read_condition(request).is_satisfied_by('"3"')
+
+
+@pytest.mark.parametrize("header", ["if_match", "if_none_match"])
+def test_a_malformed_header_is_named(header: str) -> None:
+    """The caller learns which header is wrong."""
+    with pytest.raises(WorkspaceError) as raised:
+        parse_condition(build(**{header: "1"}))
+    assert header.replace("_", "-") in raised.value.detail.lower()

@@ -1,0 +1,32 @@
+"""Tests of the descriptions of tools' arguments."""
+
+import pytest
+
+from functions.mcp_arguments import DESCRIPTIONS, build_parameter_argument, describe_arguments
+from shared.catalog.models import ParameterType, QueryParameter
+
+
+def test_each_argument_gets_its_description() -> None:
+    """A tool may replace the general description; the rest of the schema stays."""
+    schema = {"type": "object", "properties": {"limit": {"type": "integer"}, "lookup": {"type": "string"}}}
+    described = describe_arguments(schema, limit="Maximum number of rows.")
+    assert described["properties"] == {
+        "limit": {"type": "integer", "description": "Maximum number of rows."},
+        "lookup": {"type": "string", "description": DESCRIPTIONS["lookup"]},
+    }
+    assert schema["properties"] == {"limit": {"type": "integer"}, "lookup": {"type": "string"}}
+
+
+def test_an_argument_without_a_description_is_a_mistake() -> None:
+    """An assistant cannot guess the meaning and unit of an argument."""
+    with pytest.raises(KeyError):
+        describe_arguments({"properties": {"speed": {}}})
+
+
+@pytest.mark.parametrize("kind", ParameterType)
+def test_each_type_of_parameter_has_an_example(kind: ParameterType) -> None:
+    """The description names the type of Kusto."""
+    parameter = QueryParameter.model_validate({"name": "p", "type": kind.value})
+    description = build_parameter_argument(parameter)["description"]
+    assert f"(Kusto {kind})" in description
+    assert ", for example " in description

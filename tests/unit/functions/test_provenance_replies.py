@@ -1,0 +1,54 @@
+"""Tests of replies with records of the audit log."""
+
+import csv
+import io
+
+from functions.provenance_replies import (
+    CSV_COLUMNS,
+    MAX_LINK,
+    _to_csv,
+    build_created_reply,
+    build_export_file_name,
+    estimate_csv_size,
+)
+from shared.provenance.hash_rule import compute_genesis_hash
+from shared.provenance.ports import ChainKey, ChainRecord, Target
+from shared.provenance.records import draft_event, seal_record
+
+CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ä")
+
+
+def build_record(entity: str = "B-1") -> ChainRecord:
+    """Return the first record of a chain."""
+    draft = draft_event("=ann", {"ActionType": "Update", "EntityType": "Batch", "EntityID": entity})
+    genesis = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
+    return seal_record(draft, 1, "2026-01-05T08:00:00.000000Z", genesis, "append-1")
+
+
+def test_a_created_record_links_to_its_checkpoint() -> None:
+    """The scope is percent-encoded; a link that proxies would reject is left out."""
+    reply = build_created_reply(CHAIN, build_record())
+    assert (reply.status, reply.headers["Content-Type"]) == (201, "application/json")
+    assert reply.headers["Link"] == (
+        '</oi-api/provenance/checkpoint?target=DomainEvents&scopeKey=line+1%2F%C3%A4>; rel="checkpoint"'
+    )
+    long_scope = ChainKey(Target.DOMAIN_EVENTS, "x" * MAX_LINK)
+    assert "Link" not in build_created_reply(long_scope, build_record()).headers
+
+
+def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
+    """A spreadsheet must not run what a user wrote, and cells may contain any character."""
+    record = build_record('a,"b"\r\nc')
+    content = _to_csv([record])
+    header, row = csv.reader(io.StringIO(content.decode(), newline=""))
+    assert tuple(header) == CSV_COLUMNS
+    values = dict(zip(header, row, strict=True))
+    assert (values["RecordID"], values["UserID"], values["EntityID"]) == ("000000000001", "'=ann", 'a,"b"\r\nc')
+    assert values["Hash"] == record.hash
+    assert len(content) <= estimate_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
+
+
+def test_a_file_name_is_safe_on_each_system() -> None:
+    """Other characters of a scope become underscores; a chain of the workspace has the name of its target."""
+    assert build_export_file_name(CHAIN) == "provenance-line_1__.csv"
+    assert build_export_file_name(ChainKey(Target.PLATFORM_CONFIG)) == "provenance-PlatformConfig.csv"

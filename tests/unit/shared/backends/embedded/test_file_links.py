@@ -1,0 +1,73 @@
+"""Tests of signed links to files."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+
+from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
+
+LINK = FileLink("downloads", "a1/00 ä.csv", 'rig "1".csv', datetime(2026, 1, 5, tzinfo=UTC))
+
+
+def split(url: str) -> tuple[str, str, dict[str, str]]:
+    """Return container, blob and query of a URL, as a server decodes them."""
+    parts = urlsplit(url)
+    container, _, name = parts.path.removeprefix("/files/").partition("/")
+    return unquote(container), unquote(name), dict(parse_qsl(parts.query))
+
+
+@pytest.fixture
+def links(tmp_path: Path) -> FileLinks:
+    """Return links with a key in a folder."""
+    return FileLinks("http://127.0.0.1:7071/", tmp_path / "key")
+
+
+@pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
+def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
+    """The URL contains all that the server must know; names may have any characters."""
+    url = links.create(link)
+    assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
+    assert links.read(*split(url)) == link
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"container": "cold"},
+        {"name": "a1/01.csv"},
+        {"exp": "1900000000"},
+        {"exp": "x"},
+        {"exp": "9" * 30},
+        {"exp": "١"},
+        {"file": "other.csv"},
+        {"perm": "w"},
+        {"perm": "x"},
+        {"sig": ""},
+        {"sig": "ü"},
+    ],
+)
+def test_a_changed_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
+    """Neither the file nor the expiry nor the permission can be changed."""
+    container, name, query = split(links.create(LINK))
+    place = {"container": container, "name": name} | {
+        key: change[key] for key in change if key in {"container", "name"}
+    }
+    sent = query | {key: value for key, value in change.items() if key not in place}
+    assert links.read(place["container"], place["name"], sent) is None
+
+
+def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
+    """The signature covers the length of each part."""
+    container, name, query = split(links.create(replace(LINK, container="ab", name="c")))
+    assert links.read("a", "bc", query) is None
+    assert links.read(container, name, query) is not None
+
+
+def test_the_key_survives_a_restart(tmp_path: Path) -> None:
+    """Links of the process before stay valid; another folder has another key."""
+    url = FileLinks("http://a", tmp_path / "key").create(LINK)
+    assert FileLinks("http://b", tmp_path / "key").read(*split(url)) == LINK
+    assert FileLinks("http://a", tmp_path / "other").read(*split(url)) is None

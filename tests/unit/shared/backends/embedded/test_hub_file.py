@@ -1,0 +1,51 @@
+"""Tests of the file of the embedded event hub."""
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.hub_file import (
+    PARTITIONS,
+    find_partition_for_key,
+    instant_from_microseconds,
+    open_hub,
+    sequence_from_event_id,
+    to_event_id,
+    to_microseconds,
+)
+
+
+@pytest.mark.parametrize(("key", "partition"), [("rig", "1"), ("sim", "0"), ("", "0")])
+def test_the_partition_of_a_key_never_changes(key: str, partition: str) -> None:
+    """A release that moved a key would change the order of its events."""
+    assert find_partition_for_key(key) == partition
+
+
+def test_all_partitions_are_used() -> None:
+    """Keys are distributed over the partitions."""
+    assert {find_partition_for_key(f"key-{number}") for number in range(50)} == {str(n) for n in range(PARTITIONS)}
+
+
+def test_events_of_a_partition_are_adjacent() -> None:
+    """The largest sequence number of a partition sorts before the first of the next one."""
+    largest = 2**48 - 1
+    assert sequence_from_event_id(to_event_id(7, largest)) == largest
+    assert to_event_id(7, largest) < to_event_id(8, 0)
+
+
+def test_times_keep_their_microseconds() -> None:
+    """A redelivered event has the same time."""
+    instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
+    assert instant_from_microseconds(to_microseconds(instant)) == instant
+
+
+def test_a_hub_is_opened_again(tmp_path: Path) -> None:
+    """The first open creates the folders and tables, and a later one keeps the events."""
+    path = tmp_path / "a" / "b" / "hub.sqlite"
+    with closing(open_hub(path)) as hub:
+        hub.execute("INSERT INTO partitions (hub, partition) VALUES ('telemetry', '0')")
+        hub.commit()
+    with closing(open_hub(path)) as hub:
+        assert hub.execute("SELECT last_sequence FROM partitions").fetchall() == [(0,)]

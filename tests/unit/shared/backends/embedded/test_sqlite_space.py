@@ -1,0 +1,75 @@
+"""Tests of the return of free space of SQLite files."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.sqlite_space import (
+    STEP_PAGES,
+    convert_to_incremental_vacuum,
+    release_free_pages,
+    use_incremental_vacuum,
+)
+
+ROWS = 3_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the place of a file."""
+    return tmp_path / "a.sqlite"
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    """Store rows of about a page each, and delete all of them."""
+    connection.execute("CREATE TABLE t (b BLOB)")
+    connection.executemany("INSERT INTO t VALUES (?)", [(b"x" * 3_500,)] * ROWS)
+    connection.commit()
+    connection.execute("DELETE FROM t")
+    connection.commit()
+
+
+def count_pages(connection: sqlite3.Connection) -> int:
+    """Return the number of pages of a file."""
+    (count,) = connection.execute("PRAGMA page_count").fetchone()
+    return int(count)
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """Return a connection to a new file that can return space."""
+    with closing(sqlite3.connect(path)) as opened:
+        use_incremental_vacuum(opened)
+        fill(opened)
+        yield opened
+
+
+def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
+    """Other writers run between the steps; a quarter of the file stays free for new rows."""
+    steps: list[int] = []
+
+    def run(step: object) -> None:
+        step()  # type: ignore[operator]
+        connection.commit()
+        steps.append(count_pages(connection))
+
+    assert count_pages(connection) >= ROWS
+    release_free_pages(connection, run)
+    assert len(steps) >= ROWS // STEP_PAGES
+    assert all(earlier - later <= STEP_PAGES + 8 for earlier, later in pairwise(steps))
+    assert count_pages(connection) < 10
+
+
+def test_a_file_of_an_earlier_version_is_converted(path: Path) -> None:
+    """Without the conversion its free pages cannot be returned."""
+    with closing(sqlite3.connect(path)) as opened:
+        fill(opened)
+        release_free_pages(opened, lambda step: step())
+        assert count_pages(opened) >= ROWS
+        convert_to_incremental_vacuum(opened)
+        assert count_pages(opened) < ROWS
+        assert opened.execute("PRAGMA auto_vacuum").fetchone() == (2,)

@@ -1,0 +1,73 @@
+"""Tests of the rules of Cosmos DB for documents."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from shared.data_stores.document_rules import (
+    LARGEST_WHOLE,
+    MAX_DOCUMENT_BYTES,
+    build_document,
+    check_document_id,
+    serialise_draft,
+)
+from shared.data_stores.models import MISSING
+from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME
+
+
+@pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
+def test_a_text_is_an_id(document_id: str) -> None:
+    """Bytes count, not characters."""
+    assert check_document_id(document_id, "id") == document_id
+
+
+@pytest.mark.parametrize("document_id", ["", 7, None, "a/b", "a\\b", "a?", "a#", "a\n", ".", "..", "a ", "ü" * 512])
+def test_other_ids_are_rejected(document_id: Any) -> None:
+    """Clients could not address such a document by its URL."""
+    with pytest.raises(WorkspaceError) as raised:
+        check_document_id(document_id, "documentId")
+    assert "documentId" in raised.value.detail
+
+
+def test_a_document_gets_an_id_and_loses_system_properties() -> None:
+    """A client may send back what it read."""
+    sent = {"line": 1, "_etag": "x", "_ts": 7, "_oiWrite": "w", "_own": True}
+    document = build_document(sent, SYSTEM_RUNTIME)
+    assert str(UUID(document.pop("id")))
+    assert document == {"line": 1, "_own": True}
+    assert build_document({"id": "a"}, SYSTEM_RUNTIME) == {"id": "a"}
+
+
+@pytest.mark.parametrize("value", [LARGEST_WHOLE, -LARGEST_WHOLE, 1.5e300, True, [{"a": [LARGEST_WHOLE]}]])
+def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
+    """Cosmos DB stores numbers as doubles."""
+    assert build_document({"id": "a", "n": value}, SYSTEM_RUNTIME)["n"] == value
+
+
+@pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
+def test_a_number_that_would_change_is_an_error(value: Any) -> None:
+    """The error names the property and the wrong id together."""
+    with pytest.raises(WorkspaceError) as raised:
+        build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
+    errors: Any = raised.value.members["errors"]
+    assert [each["field"] for each in errors] == ["id", "n"]
+
+
+def test_a_numeric_id_is_reported_once() -> None:
+    """Its size is irrelevant, because an id is a text."""
+    with pytest.raises(WorkspaceError) as raised:
+        build_document({"id": 2**60}, SYSTEM_RUNTIME)
+    errors: Any = raised.value.members["errors"]
+    assert len(errors) == 1
+
+
+def test_the_size_of_the_text_is_limited() -> None:
+    """The limit is that of the JSON text without white space."""
+    frame = len(b'{"id":"a","t":""}')
+    fitting = {"id": "a", "t": "x" * (MAX_DOCUMENT_BYTES - frame)}
+    assert len(serialise_draft(fitting, MISSING).text) == MAX_DOCUMENT_BYTES
+    with pytest.raises(WorkspaceError) as raised:
+        serialise_draft({**fitting, "t": fitting["t"] + "x"}, MISSING)
+    assert raised.value.code == "DOCUMENT_TOO_LARGE"

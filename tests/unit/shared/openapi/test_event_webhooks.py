@@ -1,0 +1,26 @@
+"""Tests of the description of webhook events."""
+
+from jsonschema import Draft202012Validator
+
+from shared.openapi.event_webhooks import build_event_webhooks
+from shared.openapi.schemas import SchemaRegistry
+from shared.webhooks.events import WebhookEventType
+
+
+def test_each_event_type_is_described() -> None:
+    """A receiver finds the request of every event that it may subscribe to."""
+    built = build_event_webhooks(SchemaRegistry())
+    assert set(built) == {kind.value for kind in WebhookEventType}
+    names = [item["post"]["operationId"] for item in built.values()]
+    assert len(set(names)) == len(names)
+    assert built["warm-query.pending-approval"]["post"]["operationId"] == "receiveWarmQueryPendingApproval"
+
+
+def test_each_example_fits_its_schema() -> None:
+    """The examples are what the service sends."""
+    schemas = SchemaRegistry()
+    for kind, item in build_event_webhooks(schemas).items():
+        form = item["post"]["requestBody"]["content"]["application/json"]
+        document = {**form["schema"], "components": {"schemas": schemas.named}}
+        Draft202012Validator(document).validate(form["example"])
+        assert form["example"]["type"] == kind

@@ -1,0 +1,95 @@
+"""Tests of the Operation Objects of OpenAPI."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from shared.auth.rights import AccessRight
+from shared.http.messages import Reply
+from shared.http.operation_docs import OperationDocs
+from shared.http.operations import Access, Call, Group, Operation, RawBody
+from shared.http.unknown_names import UnknownNames
+from shared.openapi.operations import build_operation, describe_access
+from shared.openapi.schemas import SchemaRegistry
+
+READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
+
+
+class Query(BaseModel):
+    """Query of the operation."""
+
+    limit: int = Field(5, description="Maximum number.")
+
+
+class Body(BaseModel):
+    """Body of the operation."""
+
+    name: str
+
+
+class OptionalBody(BaseModel):
+    """Body without required members."""
+
+    name: str = ""
+
+
+async def do_something(_: Call[Any, Any]) -> Reply:
+    """Do something."""
+    return Reply()
+
+
+def declare(**options: Any) -> Operation:
+    """Return an operation."""
+    group = Group("test")
+    group.endpoint("POST", "oi-api/test", **options)(do_something)
+    return group.operations[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"access": Access.PUBLIC}, "Requires no credential."),
+        ({"access": Access.KEY_OR_TOKEN}, "Accepts an API key or a token."),
+        ({}, "Accepts any valid token."),
+        ({"right": READ}, f"Requires the access right `{READ}`."),
+        ({"right": READ, "further_rights": (MANAGE,)}, f"Requires the access rights `{READ}` and `{MANAGE}`."),
+    ],
+)
+def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    """A reader of the document learns which right to ask for."""
+    assert describe_access(declare(**options)) == sentence
+
+
+def test_an_operation_has_the_parameters_of_its_model() -> None:
+    """The version header belongs to each operation of a versioned group."""
+    built = build_operation(declare(query=Query), SchemaRegistry())
+    assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
+    assert [(each["name"], each["in"]) for each in built["parameters"]] == [
+        ("limit", "query"),
+        ("Oi-Version", "header"),
+    ]
+    assert "requestBody" not in built
+    assert (built["security"], "deprecated" in built) == ([{"bearer": []}], False)
+
+
+@pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
+def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
+    """A body without required members may be empty."""
+    schemas = SchemaRegistry()
+    built = build_operation(declare(body=body), schemas)
+    assert built["requestBody"]["required"] is required
+    [schema] = [each for name, each in schemas.named.items() if name.startswith(body.__name__)]
+    assert schema["additionalProperties"] is False
+
+
+def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
+    """The handler parses the body, so only the documentation describes it."""
+    docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
+    built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
+    assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def test_a_public_operation_needs_no_credential() -> None:
+    """Tools send no credential to it."""
+    assert build_operation(declare(access=Access.PUBLIC), SchemaRegistry())["security"] == []

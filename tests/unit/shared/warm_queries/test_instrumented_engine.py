@@ -1,0 +1,76 @@
+"""Tests of the query engine that measures another one."""
+
+from typing import Any
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries import instrumented_engine
+from shared.warm_queries.instrumented_engine import InstrumentedEngine
+from shared.warm_queries.ports import EngineQuery, EngineResult
+from tests.virtual_time import VirtualTime
+
+QUERY = EngineQuery("Telemetry", {}, 10, 5)
+
+
+class Engine:
+    """Engine whose queries take two seconds, and fail if an error is set."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        self.time = time
+        self.error: Exception | None = None
+        self.calls: list[str] = []
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Return an empty result, or fail."""
+        assert query is QUERY
+        self.time.advance(2)
+        if self.error is not None:
+            raise self.error
+        return EngineResult((), [], 0.0)
+
+    async def ping(self) -> None:
+        """Record the call."""
+        self.calls.append("ping")
+
+    async def close(self) -> None:
+        """Record the call."""
+        self.calls.append("close")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (None, "answered"),
+        (WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "slow"), "QUERY_TIMEOUT"),
+        (ConnectionError("down"), "failed"),
+    ],
+)
+async def test_each_query_is_measured_by_its_outcome(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, outcome: str
+) -> None:
+    """A failed query has a duration, too, and its error reaches the caller."""
+    time, measured = VirtualTime(), list[tuple[Any, ...]]()
+
+    def record(name: str, value: float, **attributes: str) -> None:
+        measured.append((name, value, attributes))
+
+    monkeypatch.setattr(instrumented_engine, "measure", record)
+    engine = Engine(time)
+    engine.error = error
+    instrumented = InstrumentedEngine(engine, "Telemetry", runtime=time.runtime)
+    if error is None:
+        await instrumented.execute(QUERY)
+    else:
+        with pytest.raises(type(error)):
+            await instrumented.execute(QUERY)
+    assert measured == [("workspace.query.duration", 2.0, {"outcome": outcome})]
+
+
+async def test_other_calls_pass_through() -> None:
+    """Readiness and shutdown reach the engine."""
+    engine = Engine(VirtualTime())
+    instrumented = InstrumentedEngine(engine, "Telemetry")
+    await instrumented.ping()
+    await instrumented.close()
+    assert engine.calls == ["ping", "close"]

@@ -1,7 +1,6 @@
 """The deployment package is complete, minimal and reproducible."""
 
 import fnmatch
-import json
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts import package, package_size
+from scripts import package
 from tests.service.local_service import ROOT
 
 SECRETS = (
@@ -194,40 +193,3 @@ def test_every_dependency_is_pinned() -> None:
         name.lower(): version for name, version in pinned.items()
     }.items()
     assert "azure-functions-runtime" in dict(named), "the platform would choose the version of the worker library"
-
-
-def _package_of(folder: Path, size: int) -> Path:
-    record = f"{package.SITE_PACKAGES}/one-1.0.dist-info/RECORD"
-    content = {"function_app.py": b"app", f"{package.SITE_PACKAGES}/one.py": b"1" * size, record: b"one.py,,\n"}
-    package.write_archive(content, folder / "app.zip")
-    return folder / "app.zip"
-
-
-def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The unpacked size and the largest dependencies are printed."""
-    sizes = package_size.measure_dependencies(_package_of(tmp_path, 1000))
-    assert sizes["one 1.0"] == 1000
-    assert sizes["the app"] == 3
-    assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
-    assert "        1,000  one 1.0" in capsys.readouterr().out
-
-
-def test_growth_over_five_percent_fails_until_it_is_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A package that has grown fails with the way to accept it; a smaller one passes."""
-    record = tmp_path / "record.json"
-    arguments = [str(_package_of(tmp_path, 10_000))]
-    total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())
-    record.write_text(json.dumps({"unpackedBytes": total}))
-    assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10_400)
-    assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10_600)
-    assert package_size.main(arguments, record) == 1
-    assert "has grown by 6.0%" in (told := capsys.readouterr().err)
-    assert "--record" in told
-    assert package_size.main([*arguments, "--record"], record) == 0
-    assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10)
-    assert package_size.main(arguments, record) == 0

@@ -1,0 +1,23 @@
+"""Tests of the clock of the Durable Task engine."""
+
+import asyncio
+from datetime import timedelta
+
+from emulators.durable.clock import SystemClock
+
+
+async def test_an_event_ends_the_wait() -> None:
+    """A new message is processed at once, also if no time is due."""
+    clock, wake = SystemClock(), asyncio.Event()
+    waiting = asyncio.create_task(clock.wait(None, wake))
+    await asyncio.sleep(0)
+    wake.set()
+    await waiting
+
+
+async def test_a_past_time_ends_the_wait() -> None:
+    """A timer that is already due fires at once."""
+    clock = SystemClock()
+    before = clock.now()
+    await clock.wait(before - timedelta(days=1), asyncio.Event())
+    assert clock.now() >= before

@@ -1,0 +1,36 @@
+"""Tests of the URLs of the Durable Task API."""
+
+import json
+import stat
+from pathlib import Path
+
+from emulators.durable.management_urls import ManagementUrls, load_system_key
+
+URLS = ManagementUrls("http://127.0.0.1:7071", "Hub", "secret")
+
+
+def test_each_url_names_instance_hub_and_key() -> None:
+    """Characters of an instance id cannot change the path or the query."""
+    urls = URLS.build_management_urls("a/b?c", "Other")
+    assert urls.pop("id") == "a/b?c"
+    for url in urls.values():
+        assert url.startswith("http://127.0.0.1:7071/runtime/webhooks/durabletask/instances/a%2Fb%3Fc")
+        assert url.endswith("taskHub=Other&connection=Storage&code=secret")
+
+
+def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
+    """The SDK replaces the placeholder by the id of an instance."""
+    binding = json.loads(URLS.build_client_binding())
+    assert binding["taskHubName"] == "Hub"
+    assert binding["managementUrls"]["id"] == "INSTANCEID"
+    assert binding["rpcBaseUrl"] == "http://127.0.0.1:7071/runtime/webhooks/durabletask/rpc/secret/"
+
+
+def test_the_key_survives_a_restart(tmp_path: Path) -> None:
+    """Only the owner can read its file; a file that an interrupted start left empty gets a key."""
+    path = tmp_path / "key"
+    key = load_system_key(path)
+    assert load_system_key(path) == key
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text("", encoding="ascii")
+    assert load_system_key(path) not in {"", key}

@@ -1,0 +1,18 @@
+"""Tests of the stored progress of orchestrations."""
+
+from emulators.durable.records import OrchestrationProgress, ScheduledAction, load_progress
+
+
+def test_progress_is_read_back() -> None:
+    """Task ids continue after a restart."""
+    progress = OrchestrationProgress(waits={"go": 1}, cancelled=[4])
+    progress.asked.append(ScheduledAction("activity a", progress.assign_task_id()))
+    progress.asked.append(ScheduledAction("custom status", None))
+    restored = load_progress(progress.to_json())
+    assert restored == progress
+    assert restored.assign_task_id() == 1
+
+
+def test_a_new_orchestration_has_no_progress() -> None:
+    """The first turn starts with an empty object."""
+    assert load_progress("{}") == OrchestrationProgress()

@@ -1,0 +1,53 @@
+"""Tests of the emulator's error replies."""
+
+import json
+
+import pytest
+
+from emulators.web_pubsub.error_replies import (
+    EmulatorReply,
+    build_error_reply,
+    build_json_reply,
+    choose_request_id,
+    serialize_reply,
+)
+from shared.errors import Kind, WorkspaceError
+
+
+@pytest.mark.parametrize(
+    ("values", "is_kept"),
+    [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
+)
+def test_the_id_of_the_caller_is_kept_if_it_is_valid(values: list[bytes], *, is_kept: bool) -> None:
+    """Another id could forge lines of the log."""
+    chosen = choose_request_id([(b"x-request-id", value) for value in values])
+    assert (chosen.encode() in values) is is_kept
+    assert chosen
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "header"),
+    [
+        (Kind.UNAUTHENTICATED, 401, ("WWW-Authenticate", "Bearer")),
+        (Kind.UPGRADE_REQUIRED, 426, ("Upgrade", "websocket")),
+        (Kind.METHOD_NOT_ALLOWED, 405, ("Allow", "GET, PUT")),
+        (Kind.UNAVAILABLE, 503, ("Retry-After", "5")),
+        (Kind.CONFLICT, 500, ("Connection", "close")),
+    ],
+)
+def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
+    """The status has its header, and an unexpected kind is an error of the emulator."""
+    error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
+    reply = build_error_reply(error, "id-1", close=True)
+    document = json.loads(reply.body)
+    assert (reply.status, document["status"], document["type"]) == (status, status, "urn:oi:problem:some-error")
+    assert (reply.headers[header[0]], reply.headers["x-request-id"], document["traceId"]) == (header[1], "id-1", "id-1")
+
+
+def test_a_reply_is_written_as_http() -> None:
+    """A handshake that fails is answered before the application runs."""
+    reply = EmulatorReply(404, b"{}", {"X": "1"})
+    assert serialize_reply(reply, [(b"server", b"e")]) == (
+        b"HTTP/1.1 404 Not Found\r\nserver: e\r\nX: 1\r\ncontent-length: 2\r\n\r\n{}"
+    )
+    assert build_json_reply({"a": 1}).body == b'{"a":1}'

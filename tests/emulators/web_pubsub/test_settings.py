@@ -1,0 +1,15 @@
+"""Tests of the settings of the emulator."""
+
+from emulators.web_pubsub.settings import AnyEvent, HubSettings, ServiceSettings
+
+
+def test_a_hub_may_have_its_own_settings() -> None:
+    """All other hubs share one set of settings."""
+    own, other = HubSettings(anonymous=True), HubSettings(close_code=4_000)
+    settings = ServiceSettings("k" * 32, {"live": own}, other)
+    assert (settings.find_hub_settings("live"), settings.find_hub_settings("x")) == (own, other)
+
+
+def test_any_event_contains_each_name() -> None:
+    """It stands for the asterisk in the settings of the Azure service."""
+    assert all(name in AnyEvent() for name in ("message", "", "a" * 100))

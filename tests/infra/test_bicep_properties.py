@@ -1,0 +1,30 @@
+"""The comparison of the templates' properties sees every type and branch."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts import bicep_properties, bicep_versions
+from tests.infra.bicep_syntax import parse
+from tests.infra.templates import Template, Templates
+
+
+def test_every_type_has_its_definition() -> None:
+    """An unknown type is an error; the comparisons never skip it."""
+    targets = [each.target for template in Templates().all for each in template.file.of_kind("resource").values()]
+    assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
+    assert {each.partition("/")[0] for each in targets} == set(bicep_properties.FOLDERS)
+    with pytest.raises(KeyError, match=r"Microsoft\.Quantum"):
+        bicep_properties._read_property_names(Path(), "Microsoft.Quantum")
+
+
+def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:
+    """A ternary, a loop, a function and a variable hide no property from the comparison."""
+    path = tmp_path / "main.bicep"
+    path.write_text(
+        "var inner = {\n  a: 1\n}\nvar all = b ? union(inner, { c: [for i in x: { d: 1 }] }) : {}\n", encoding="utf-8"
+    )
+    source = Template(path)
+    value = parse(path).of_kind("var")["all"].value
+    assert value is not None
+    assert sorted(source.member_names(value)) == ["a", "c", "d"]

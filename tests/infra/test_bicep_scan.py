@@ -1,0 +1,24 @@
+"""The scan of the templates sees every resource."""
+
+import json
+
+from scripts import bicep_scan
+
+
+def test_scan_sees_every_resource() -> None:
+    """The scanned deployments together create every resource that a template declares."""
+    assert bicep_scan.find_missing_resources(bicep_scan.evaluate_deployments()) == set()
+
+
+def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
+    """A resource that only another situation creates is named."""
+    created = {name: each for name, each in bicep_scan.evaluate_deployments().items() if name != "failed-over"}
+    assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}
+
+
+def test_scanned_values_are_plain() -> None:
+    """The scanner reads JSON: a value of run time is a text, and names are distinct."""
+    arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
+    assert "known at run time" in json.dumps(arm)
+    names = [(each["type"], each["name"]) for each in arm["resources"]]
+    assert len(names) == len(set(names))

@@ -1,0 +1,31 @@
+"""Versions of resource types in the templates."""
+
+from tests.infra.templates import Templates
+
+OLDEST = {"Microsoft.Insights/diagnosticSettings": "2021-05-01-preview", "Microsoft.Authorization/locks": "2020-05-01"}
+
+
+UNCHANGED = {
+    "Microsoft.Authorization/roleAssignments": "2022-04-01",
+    "Microsoft.Devices/IotHubs": "2023-06-30",
+    "Microsoft.Insights/actionGroups": "2023-01-01",
+    "Microsoft.Insights/components": "2020-02-02",
+    "Microsoft.SignalRService/webPubSub": "2024-03-01",
+    "Microsoft.SignalRService/webPubSub/hubs": "2024-03-01",
+} | OLDEST
+"""The newest versions of types that have no version of the last two years."""
+
+
+def test_versions_are_recent() -> None:
+    """Each type has a version of the two years before it was chosen, or the newest one that there is."""
+    for template in Templates().all:
+        for each in template.file.of_kind("resource").values():
+            kind, _, version = each.target.partition("@")
+            assert version == UNCHANGED[kind] if kind in UNCHANGED else version >= "2024-06-01", each.target
+
+
+def test_outbound_is_explicit_before_networks_lose_it() -> None:
+    """Networks of API version 2026-03-31 or later have no default outbound access; subnets say so already."""
+    network = Templates().named("network")
+    assert network.text.count("defaultOutboundAccess: false") == 2
+    assert "natGateways@" in network.text

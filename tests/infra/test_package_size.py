@@ -1,0 +1,45 @@
+"""The check of the package's size."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts import package, package_size
+
+
+def _package_of(folder: Path, size: int) -> Path:
+    record = f"{package.SITE_PACKAGES}/one-1.0.dist-info/RECORD"
+    content = {"function_app.py": b"app", f"{package.SITE_PACKAGES}/one.py": b"1" * size, record: b"one.py,,\n"}
+    package.write_archive(content, folder / "app.zip")
+    return folder / "app.zip"
+
+
+def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The unpacked size and the largest dependencies are printed."""
+    sizes = package_size.measure_dependencies(_package_of(tmp_path, 1000))
+    assert sizes["one 1.0"] == 1000
+    assert sizes["the app"] == 3
+    assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
+    assert "        1,000  one 1.0" in capsys.readouterr().out
+
+
+def test_growth_over_five_percent_fails_until_it_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A package that has grown fails with the way to accept it; a smaller one passes."""
+    record = tmp_path / "record.json"
+    arguments = [str(_package_of(tmp_path, 10_000))]
+    total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())
+    record.write_text(json.dumps({"unpackedBytes": total}))
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10_400)
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10_600)
+    assert package_size.main(arguments, record) == 1
+    assert "has grown by 6.0%" in (told := capsys.readouterr().err)
+    assert "--record" in told
+    assert package_size.main([*arguments, "--record"], record) == 0
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10)
+    assert package_size.main(arguments, record) == 0

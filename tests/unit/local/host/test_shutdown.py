@@ -1,0 +1,24 @@
+"""Tests of the shutdown signal."""
+
+import asyncio
+
+from local.host.shutdown import ShutdownSignal
+
+
+async def test_all_waiting_tasks_end() -> None:
+    """Tasks that wait, with and without a limit, end when the host stops."""
+    signal = ShutdownSignal()
+    waiting = [asyncio.create_task(signal.wait()), asyncio.create_task(signal.wait_for(3_600))]
+    await asyncio.sleep(0)
+    assert not signal.is_set()
+    signal.set()
+    assert await asyncio.gather(*waiting) == [None, True]
+    assert signal.is_set()
+
+
+async def test_a_limited_wait_tells_whether_the_host_stops() -> None:
+    """After its time a task goes on with its work."""
+    signal = ShutdownSignal()
+    assert not await signal.wait_for(0)
+    signal.set()
+    assert await signal.wait_for(3_600)

@@ -1,0 +1,48 @@
+"""Tests of the sign-in codes of the web console."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
+
+
+async def test_a_code_works_once(tmp_path: Path) -> None:
+    """Another process with the same folder can redeem it; the member of the code is returned."""
+    code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
+    other = open_sign_in_codes(tmp_path)
+    assert await other.redeem(code) == "ann@plant-a"
+    assert await other.redeem(code) is None
+
+
+async def test_the_files_do_not_contain_the_code(tmp_path: Path) -> None:
+    """Whoever reads the folder cannot sign in; only its owner can read it."""
+    code = await open_sign_in_codes(tmp_path).create()
+    folder = tmp_path / "sign-in"
+    [file] = folder.iterdir()
+    assert code not in file.name + file.read_text(encoding="utf-8")
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+@pytest.mark.parametrize("content", [json.dumps({"member": "a", "expiresAt": 1.0}), "{", "{}", "[]"])
+async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: str) -> None:
+    """The next new code removes it."""
+    codes = open_sign_in_codes(tmp_path)
+    code = await codes.create()
+    [file] = (tmp_path / "sign-in").iterdir()
+    file.write_text(content, encoding="utf-8")
+    await codes.create()
+    assert not file.exists()
+    assert await codes.redeem(code) is None
+
+
+@pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
+async def test_any_other_text_is_unknown(tmp_path: Path, code: str) -> None:
+    """A text from a request never names a file."""
+    assert await open_sign_in_codes(tmp_path).redeem(code) is None
+
+
+def test_a_link_has_the_code_in_its_fragment() -> None:
+    """Browsers do not send the fragment to the server, so the code is in no log."""
+    assert build_sign_in_link("http://127.0.0.1:7071", "c") == "http://127.0.0.1:7071/console/#sign-in=c"

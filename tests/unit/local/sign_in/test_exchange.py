@@ -1,0 +1,28 @@
+"""Tests of the exchange of a sign-in code for a token."""
+
+from pathlib import Path
+
+import pytest
+
+from local.sign_in.codes import open_sign_in_codes
+from local.sign_in.exchange import SignInExchange
+from shared.errors import WorkspaceError
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "code"),
+    [
+        ("GET", b"", "METHOD_NOT_ALLOWED"),
+        ("POST", b"", "INVALID_REQUEST"),
+        ("POST", b"[]", "INVALID_REQUEST"),
+        ("POST", b'{"code": 7}', "INVALID_REQUEST"),
+        ("POST", b'{"code": "unknown"}', "SIGN_IN_CODE_INVALID"),
+    ],
+)
+async def test_a_request_without_a_valid_code_gets_no_token(
+    tmp_path: Path, method: str, body: bytes, code: str
+) -> None:
+    """The errors differ, so that a person learns to ask for a new code."""
+    with pytest.raises(WorkspaceError) as raised:
+        await SignInExchange(open_sign_in_codes(tmp_path)).handle(method, body)
+    assert raised.value.code == code

@@ -1,0 +1,36 @@
+"""Tests of the command that replaces the checkpoint key."""
+
+from pathlib import Path
+
+import pytest
+
+from local.checkpoint_key import main
+from shared.backends.embedded.key_files import FileNoteSigner
+
+
+async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints where the public part of the new key is."""
+    path = tmp_path / "checkpoint-key.pem"
+    signer = FileNoteSigner(path, tmp_path / "checkpoints")
+    old = await signer.load_public_key()
+    assert main(["rotate", "--data-dir", str(tmp_path)]) == 0
+    assert await FileNoteSigner(path, tmp_path / "checkpoints").load_public_key() != old
+    assert str(path) in capsys.readouterr().out
+    assert old in await FileNoteSigner(path, tmp_path / "checkpoints").load_trusted_keys()
+
+
+def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command creates no data directory by mistake."""
+    missing = tmp_path / "none"
+    assert main(["rotate", "--data-dir", str(missing)]) == 1
+    assert str(missing) in capsys.readouterr().err
+    assert not missing.exists()
+
+
+def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its signatures could no longer be verified."""
+    path = tmp_path / "checkpoint-key.pem"
+    path.write_text("not a key", encoding="utf-8")
+    assert main(["rotate", "--data-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "not a key"

@@ -1,0 +1,115 @@
+"""The formulas of the sizing model."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts.sizing import facts
+from scripts.sizing.load import MAX_VALUE, Load
+from scripts.sizing.model import Sizes, calculate_quantities, size_deployment
+from scripts.sizing.prices import METERS
+from scripts.sizing.services import compute_partition_rate
+
+LOADS = st.builds(
+    Load,
+    deployments=st.integers(1, 60),
+    connections=st.integers(1, 20_000),
+    messages_per_second=st.floats(0, 1e6),
+    message_bytes=st.integers(0, 250_000),
+    listeners=st.integers(0, 10_000),
+    connections_per_listener=st.integers(1, 100),
+    http_requests_per_second=st.floats(0, 10_000),
+    audit_events_per_second=st.floats(0, 1_000),
+    audit_scopes=st.integers(1, 1_000),
+    audit_record_bytes=st.integers(0, 1_500_000),
+    hot_days=st.integers(0, 400),
+    retention_days=st.integers(0, 400),
+    archive_days=st.integers(0, 4_000),
+    instance_memory_mb=st.sampled_from((512, 2048, 4096)),
+    production=st.booleans(),
+)
+
+
+GROWING = (
+    "messages_per_second",
+    "message_bytes",
+    "listeners",
+    "connections_per_listener",
+    "http_requests_per_second",
+    "audit_events_per_second",
+    "audit_record_bytes",
+    "audit_days",
+    "hot_days",
+    "retention_days",
+    "archive_days",
+)
+
+
+def _capacities(sizes: Sizes) -> dict[str, float]:
+    """Return the sizes that must not shrink when the load grows."""
+    return {
+        "throughput units": sizes.event_hubs.throughput_units,
+        "processing units": sizes.event_hubs.processing_units,
+        "partitions": sizes.event_hubs.partitions,
+        "instances": sum(group.instances for group in sizes.functions.values()),
+        "billed seconds": sum(group.billed_seconds_per_second for group in sizes.functions.values()),
+        "request units": sizes.cosmos.total_ru_per_second,
+        "verification": sizes.cosmos.verify_seconds,
+        "chains": sizes.cosmos.stored_gb,
+        "cores": sizes.data_explorer.cores,
+        "stored": sizes.data_explorer.stored_gb,
+        "archive": sizes.archive.gb,
+        "Web PubSub units": sizes.live_stream.units,
+    }
+
+
+@given(LOADS, st.sampled_from(GROWING), st.floats(1, 10))
+def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
+    """Growth of one part of the load shrinks no size, except request units of connection states."""
+    grown = getattr(load, field) * factor
+    larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
+    before, after = size_deployment(load), size_deployment(larger)
+    for name, capacity in _capacities(before).items():
+        allowance = before.cosmos.ru_per_second["connection states"] if name == "request units" else 0
+        assert _capacities(after)[name] >= capacity * (1 - 1e-9) - allowance, name
+
+
+@given(LOADS)
+def test_partitions_suffice(load: Load) -> None:
+    """The readers of all partitions process the load with headroom, and one partition less would not suffice."""
+    hubs = size_deployment(load).event_hubs
+    needed = facts.HEADROOM * load.messages_each
+    assert hubs.partitions * compute_partition_rate(load.connections_each, hubs.partitions) >= needed * (1 - 1e-9)
+
+
+@given(LOADS)
+def test_every_quantity_has_a_meter(load: Load) -> None:
+    """Each quantity is positive, finite and belongs to a known meter."""
+    for meter, quantity in calculate_quantities(size_deployment(load)).items():
+        assert meter in METERS
+        assert 0 < quantity < float("inf")
+
+
+@given(st.integers(1, 100))
+def test_equal_deployments_have_equal_sizes(count: int) -> None:
+    """Twice the load on twice the deployments has the same sizes and twice the quantities."""
+    one = Load(listeners=10, messages_per_second=100.0, audit_events_per_second=1.0)
+    shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
+    totals = (*shared, "audit_scopes", "log_gb_per_day")
+    many = replace(one, deployments=count, **{name: getattr(one, name) * count for name in totals})
+    assert _capacities(size_deployment(many)) == pytest.approx(_capacities(size_deployment(one)))
+    quantities = calculate_quantities(size_deployment(one))
+    assert calculate_quantities(size_deployment(many)) == pytest.approx(
+        {name: count * each for name, each in quantities.items()}
+    )
+
+
+def test_the_timer_ticks_less_often_without_simulators() -> None:
+    """Without simulators the timer ticks every five seconds, and costs a fifth of the executions."""
+    without, with_simulators = (size_deployment(Load(simulators=each, listeners=1)) for each in (False, True))
+    assert (without.background.tick_seconds, with_simulators.background.tick_seconds) == (5, 1)
+    assert "simulators" not in without.background.runs_per_month
+    ticks = [sizes.functions["background"].executions_per_second for sizes in (without, with_simulators)]
+    assert ticks == [0.2, 1]

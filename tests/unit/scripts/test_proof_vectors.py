@@ -1,0 +1,34 @@
+"""The proof vectors are current and valid."""
+
+import json
+from base64 import b64decode
+
+from oi.verification.export import verify_export
+from oi.verification.merkle import is_consistent, is_included
+from oi.verification.notes import VerifierKey, build_origin, open_checkpoint
+
+from scripts.proof_vectors import TARGET, build_vectors
+from shared.provenance.hash_rule import parse_json_integer
+
+
+def test_the_proof_vectors_are_current() -> None:
+    """tests/vectors/proofs.json is the current output of scripts/proof_vectors.py."""
+    assert TARGET.read_text(encoding="utf-8") == build_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
+
+
+def test_the_proof_vectors_are_valid() -> None:
+    """Each checkpoint is valid, and all inclusion and consistency proofs verify."""
+    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_json_integer)
+    place = (whole["workspace"], whole["target"], whole["scopeKey"])
+    key = VerifierKey.parse(whole["verifierKey"])
+    notes = (one["signedNote"].encode() for one in whole["checkpoints"])
+    opened = {made.size: made for made in (open_checkpoint(note, key, build_origin(*place)) for note in notes)}
+    for checkpoint in opened.values():
+        assert verify_export(whole["records"], *place, checkpoint) == len(whole["records"])
+    for proof in whole["inclusion"]:
+        leaf = bytes.fromhex(whole["records"][proof["sequence"] - 1]["Hash"])
+        path, size = [b64decode(one) for one in proof["hashes"]], proof["size"]
+        assert is_included(leaf, proof["sequence"] - 1, size, path, opened[size].root)
+    for growth in whole["growth"]:
+        path, size = [b64decode(one) for one in growth["hashes"]], growth["size"]
+        assert is_consistent(growth["from"], size, b64decode(growth["fromRoot"]), opened[size].root, path)

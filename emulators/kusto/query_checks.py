@@ -208,7 +208,7 @@ def _check_decimals(table: ir.DataTable) -> None:
 def check_tokens(tokens: Sequence[Token]) -> None:
     """Reject tokens of a KQL text that the translator library would treat incorrectly.
 
-    These are decimal literals, which the library reads as reals, ambiguous string literals, timespans that would lose
+    These are ambiguous string literals, timespans that would lose
     precision, and ``set`` statements, which the library ignores.
 
     Args:
@@ -232,10 +232,6 @@ def _check_set_statements(tokens: Sequence[Token]) -> None:
         begins = token.text == ";"
 
 
-def _reject_decimal(_text: str, position: tuple[int, int]) -> None:
-    raise unsupported_error("decimal literals", position=position)
-
-
 def _check_string(text: str, position: tuple[int, int]) -> None:
     try:
         parse_string_literal(text)
@@ -251,7 +247,6 @@ def _check_timespan(text: str, position: tuple[int, int]) -> None:
 
 
 _LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
-    KqlLexer.DECIMALLITERAL: _reject_decimal,
     KqlLexer.STRINGLITERAL: _check_string,
     KqlLexer.TIMESPANLITERAL: _check_timespan,
 }

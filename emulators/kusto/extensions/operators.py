@@ -251,15 +251,12 @@ def _render_join_key_guard(key: Any) -> str:
 
 _WHOLE_TYPES = ("BIGINT", "HUGEINT")
 _DECIMAL = "DECIMAL(38, 9)"
-_DECIMAL_DIVISION_ERROR = render_error(
-    "EMB0001", "'dividing a decimal' is not supported by the embedded query engine (convert it with toreal())"
-)
 _QUOTIENTS = (
     # A division by 0 is null for integers, and infinite or NaN for reals.
     *(f"(a {left}, b {right}) AS a // nullif(b, 0)" for left in _WHOLE_TYPES for right in _WHOLE_TYPES),
     "(a DOUBLE, b DOUBLE) AS a / b",
-    *(f"(a {_DECIMAL}, b {right}) AS {_DECIMAL_DIVISION_ERROR}" for right in (*_WHOLE_TYPES, _DECIMAL)),
-    *(f"(a {left}, b {_DECIMAL}) AS {_DECIMAL_DIVISION_ERROR}" for left in _WHOLE_TYPES),
+    *(f"(a {_DECIMAL}, b {right}) AS kql_decimal_quotient(a, b)" for right in (*_WHOLE_TYPES, _DECIMAL)),
+    *(f"(a {left}, b {_DECIMAL}) AS kql_decimal_quotient(a, b)" for left in _WHOLE_TYPES),
     *(f"(a INTERVAL, b {right}) AS kql_span_divided(a, b)" for right in ("INTERVAL", "BIGINT", "DOUBLE")),
 )
 

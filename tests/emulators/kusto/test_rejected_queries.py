@@ -50,7 +50,6 @@ CONTROL = [
 ]
 INEXACT = [
     "print x = strrep('a', 5000)",
-    "print x = decimal(0.1)",
     "print x = 1tick",
     "print x = time(00:00:00.0000001)",
     "print x = 10675200d",

@@ -1,0 +1,63 @@
+"""Literals of type decimal and arithmetic with them."""
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("decimal(1.5)", "1.5"),
+        ("decimal(0.1)", "0.1"),
+        ("decimal(1e5)", "100000"),
+        ("decimal(-2.50)", "-2.5"),
+        ("decimal(null)", None),
+        ("decimal(0.1) + decimal(0.2)", "0.3"),
+        ("decimal(1.5) * 2.25", "3.375"),
+        ("7 - decimal(0.5)", "6.5"),
+        ("decimal(7.5) % 2", "1.5"),
+        ("decimal(1) / 4", "0.25"),
+        ("decimal(2) / 3", "0.666666667"),
+        ("decimal(1) / 0", None),
+        ("5 / decimal(2)", "2.5"),
+        ("decimal(123456789012345) * decimal(1000.5)", "123518517406851172.5"),
+    ],
+)
+def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> None:
+    """The result is exact to nine digits after the point, and has the type decimal."""
+    table = endpoint.table(f"print x = {expression}")
+    assert table.columns[0].column_type == "decimal"
+    assert table.raw_rows == [[expected]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("tostring(decimal(1.50))", "1.5"),
+        ("strcat(decimal(2.0), 'x')", "2x"),
+        ("decimal(0.1) + decimal(0.2) == decimal(0.3)", True),
+        ("decimal(5) > 3", True),
+        ("isnull(decimal(null))", True),
+        ("gettype(decimal(1))", "decimal"),
+        ("toint(decimal(1.9))", 1),
+    ],
+)
+def test_conversions_of_decimals(endpoint: Endpoint, expression: str, expected: object) -> None:
+    """Decimals are compared and converted by their value; their text has no zeros at the end."""
+    assert endpoint.rows(f"print {expression}") == [[expected]]
+
+
+def test_decimals_in_tables(endpoint: Endpoint) -> None:
+    """A table contains decimals, also null; `let` names one."""
+    query = (
+        "let most = decimal(2); datatable(a:decimal)[decimal(1.5), 2.25, decimal(null)] | where a < most or isnull(a)"
+        " | summarize sum(a), count()"
+    )
+    assert endpoint.rows(query) == [["1.5", 2]]
+
+
+@pytest.mark.parametrize("literal", ["decimal(0.1234567891)", "decimal(1e30)", "decimal(x)", "decimal(1e999999)"])
+def test_rejected_literals(endpoint: Endpoint, literal: str) -> None:
+    """A literal with more digits than the engine stores, or without a number, is rejected."""
+    assert endpoint.code(f"print {literal}").startswith("BadRequest")

@@ -23,9 +23,13 @@ PREFIX = "series_python_"
 EXECUTION = "getvariable('series_execution')"
 """SQL for the first argument of every function, the number of the execution (see `track_execution`)."""
 
-_SQL_TYPES = {"series": "DOUBLE[]", "integers": "BIGINT[]", "real": "DOUBLE", "long": "BIGINT"}
-_ARROW_TYPES = {"series": pa.float64(), "integers": pa.int64(), "real": pa.float64(), "long": pa.int64()}
-_LISTS = ("series", "integers")
+_SQL_TYPES = {
+    "series": "DOUBLE[]", "integers": "BIGINT[]", "texts": "VARCHAR[]", "real": "DOUBLE", "long": "BIGINT",
+}  # fmt: skip
+_ARROW_TYPES = {
+    "series": pa.float64(), "integers": pa.int64(), "texts": pa.string(), "real": pa.float64(), "long": pa.int64(),
+}  # fmt: skip
+_LISTS = ("series", "integers", "texts")
 _NUMBERS = itertools.count(1)
 _STOPPED: dict[int, threading.Event] = {}
 
@@ -45,8 +49,8 @@ class SeriesFunction:
         name: name of the function; its SQL name has the prefix ``series_python_``.
         parameters: SQL type of each parameter. A list of numbers arrives as a NumPy array of doubles, in which NaN
             represents null; null arrives as None.
-        outputs: kind of each output (``series``, ``integers``, ``real`` or ``long``), by name. In a series NaN becomes
-            null.
+        outputs: kind of each output (``series``, ``integers``, ``texts``, ``real`` or ``long``), by name. In a series
+            NaN becomes null.
         compute: ``module:function``; the module is imported at the first call.
     """
 

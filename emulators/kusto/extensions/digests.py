@@ -110,7 +110,8 @@ def _fill_registers(hashes: Iterable[int], registers: list[int]) -> list[int]:
     return registers
 
 
-def _merge_hash_sets(sets: list[str | None] | None) -> str:
+def merge_hash_sets(sets: Sequence[str | None] | None) -> str:
+    """Return the union of sets of hashes, which are JSON texts."""
     found = [orjson.loads(each) for each in sets or () if each is not None]
     hashes = {int(each) for one in found if isinstance(one, list) for each in one[1]}
     dense = [one[2] for one in found if isinstance(one, list) and one[2]]
@@ -120,7 +121,8 @@ def _merge_hash_sets(sets: list[str | None] | None) -> str:
     return orjson.dumps([_SET_VERSION, [], _fill_registers(hashes, merged)]).decode()
 
 
-def _count_distinct(one: Any) -> int:
+def count_distinct(one: Any) -> int:
+    """Return the number of different values in a set of hashes."""
     _, hashes, registers = one
     if not registers:
         return len(hashes)
@@ -177,14 +179,14 @@ CALLS = (
     ScalarCall("percentiles_array_tdigest", _find_percentiles, "dynamic *", "dynamic"),
     ScalarCall("percentrank_tdigest", _find_percent_rank, "dynamic real", "real"),
     ScalarCall("rank_tdigest", _find_rank, "dynamic real", "real"),
-    ScalarCall("dcount_hll", _count_distinct, "dynamic", "long"),
+    ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = (
     *build_functions(CALLS),
     PythonFunction("kql_digest", _summarize_values, ("DOUBLE[]", "DOUBLE[]"), "VARCHAR"),
     PythonFunction("kql_merged_digest", _merge_digests, ("VARCHAR[]",), "VARCHAR"),
     PythonFunction("kql_hash_set", _build_hash_set, ("BIGINT[]",), "VARCHAR"),
-    PythonFunction("kql_merged_hash_set", _merge_hash_sets, ("VARCHAR[]",), "VARCHAR"),
+    PythonFunction("kql_merged_hash_set", merge_hash_sets, ("VARCHAR[]",), "VARCHAR"),
     PythonFunction("kql_schema", _build_schema, ("VARCHAR[]",), "VARCHAR"),
 )
 SUPPORTED: tuple[str, ...] = (

@@ -1,0 +1,178 @@
+"""Plugins ``funnel_sequence_completion`` and ``funnel_sequence``: ids that pass through a sequence of states."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from duckdb_kql import ir, translate
+
+from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.library import reader
+from emulators.kusto.extensions.pipeline import Substitute
+from emulators.kusto.extensions.plugins import add_plugin, check_column
+from emulators.kusto.extensions.several_results import choose_result
+from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
+from emulators.kusto.extensions.timeline_plugins import TimelinePlugin
+from emulators.kusto.extensions.tree import get_source_position
+from emulators.kusto.extensions.window_plan import find_free_prefix
+
+SUPPORTED: tuple[str, ...] = ("evaluate funnel_sequence_completion", "evaluate funnel_sequence")
+
+macros: tuple[str, ...] = (
+    # An element of a dynamic array of timespans: a number of 100 ns, or a text.
+    (
+        "CREATE OR REPLACE MACRO kql_period(e) AS CASE WHEN TRY_CAST(e AS BIGINT) IS NOT NULL "
+        "THEN to_microseconds(CAST(e AS BIGINT) // 10) ELSE CAST(e AS INTERVAL) END"
+    ),
+)
+_ARGUMENTS = 8
+_MOST_SAMPLES = 128
+_NO_STATES = ir.Literal("[]", "dynamic")
+
+
+@dataclasses.dataclass(frozen=True)
+class Funnel(TimelinePlugin):
+    """Plugin that follows each id through a sequence of states.
+
+    Attributes:
+        state: column of the states.
+        sequence: array of the states in their order.
+        periods: maximum time between the first and the last state, or between two states.
+        result: columns before and after the sequence that the result has (``prev``, ``next``); empty for the
+            completion of the sequence.
+    """
+
+    state: str = ""
+    sequence: ir.Expr = _NO_STATES
+    periods: ir.Expr = _NO_STATES
+    result: tuple[str, ...] = ()
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the plugin as SQL that yields a row for each window, state and period."""
+        self.check_columns(cols)
+        check_column(self.state, cols)
+        states, p = _read_states(self.sequence), find_free_prefix([*cols, *self.infer_columns(cols)])
+        begin, end, size = self.render_constants()
+        name, time = map(quote_name, self.columns)
+        state = translate.render_kql_tostring(ir.ColumnRef(self.state))
+        events = (
+            f"(SELECT {name} AS {p}i, {time} AS {p}t, {state} AS {p}s, "  # noqa: S608
+            f"{self.render_window(begin, size)} AS {p}w FROM {prev} WHERE {time} >= {begin} AND {time} < {end})"
+        )
+        if self.result:
+            return self._render_neighbours(p, events, states)
+        return self._render_completion(p, events, states)
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the timeline column and the results."""
+        del cols
+        if self.result:
+            return [self.columns[1], *self.result, "dcount", "samples"]
+        return [self.columns[1], self.state, "Period", "dcount"]
+
+    def replace_expressions(self, substitute: Substitute) -> "Funnel":
+        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        return dataclasses.replace(
+            self,
+            constants=tuple(map(substitute, self.constants)),
+            sequence=substitute(self.sequence),
+            periods=substitute(self.periods),
+        )
+
+    def _render_chain(self, p: str, events: str, states: Sequence[str], limit: str) -> list[str]:
+        """Return SQL for the ids that reached each state: id, window, start, and time of the state."""
+        chain = [
+            f"(SELECT DISTINCT {p}i, {p}w, {p}t AS {p}b, {p}t FROM {events} WHERE {p}s = {quote_text(states[0])})"  # noqa: S608
+        ]
+        for before, state in pairwise(states):
+            later = "<" if before == state else "<="
+            chain.append(
+                f"(SELECT c.{p}i, c.{p}w, c.{p}b, min(e.{p}t) AS {p}t FROM {chain[-1]} AS c JOIN {events} AS e "  # noqa: S608
+                f"ON e.{p}i = c.{p}i AND c.{p}t {later} e.{p}t AND e.{p}s = {quote_text(state)} AND {limit} "
+                "GROUP BY ALL)"
+            )
+        return chain
+
+    def _render_completion(self, p: str, events: str, states: Sequence[str]) -> str:
+        begin, _, size = self.render_constants()
+        time, state, period, count = map(quote_name, self.infer_columns([]))
+        periods = f"(SELECT unnest({_render_periods(self.periods)}) AS {p}p)"
+        parts = [
+            f"SELECT {p}w, {index} AS {p}k, {quote_text(name)} AS {p}n, {p}p, count(DISTINCT {p}i) FILTER "  # noqa: S608
+            f"(WHERE {p}t - {p}b <= {p}p) AS {p}c FROM {reached}, {periods} GROUP BY ALL"
+            for index, (name, reached) in enumerate(
+                zip(states, self._render_chain(p, events, states, "true"), strict=True)
+            )
+        ]
+        return (
+            f"SELECT {begin} + {size} * {p}w AS {time}, {p}n AS {state}, {p}p AS {period}, {p}c AS {count} "  # noqa: S608
+            f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {p}w, {p}p, {p}k"
+        )
+
+    def _render_neighbours(self, p: str, events: str, states: Sequence[str]) -> str:
+        begin, _, size = self.render_constants()
+        limit = f"e.{p}t - c.{p}t <= {render_expression(self.periods)}"
+        whole = self._render_chain(p, events, states, limit)[-1]
+        before = (
+            f"(SELECT arg_max(x.{p}s, x.{p}t) FROM {events} AS x WHERE x.{p}i = m.{p}i AND x.{p}t < m.{p}b "  # noqa: S608
+            f"AND m.{p}b - x.{p}t <= {render_expression(self.periods)})"
+        )
+        after = (
+            f"(SELECT arg_min(x.{p}s, x.{p}t) FROM {events} AS x WHERE x.{p}i = m.{p}i AND x.{p}t > m.{p}t "  # noqa: S608
+            f"AND x.{p}t - m.{p}t <= {render_expression(self.periods)})"
+        )
+        sides = {"prev": before, "next": after}
+        chosen = "".join(f", coalesce({sides[name]}, '') AS {quote_name(name)}" for name in self.result)
+        grouped = "".join(f", {quote_name(name)}" for name in self.result)
+        samples = f"to_json(list_slice(list(DISTINCT {p}i), 1, {_MOST_SAMPLES}))"
+        return (
+            f"SELECT {begin} + {size} * {p}w AS {quote_name(self.columns[1])}{grouped}, "  # noqa: S608
+            f'count(DISTINCT {p}i) AS "dcount", {samples} AS "samples" '
+            f"FROM (SELECT m.{p}i, m.{p}w{chosen} FROM {whole} AS m) GROUP BY {p}w{grouped} ORDER BY {p}w, 2 DESC"
+        )
+
+
+def _read_states(expr: ir.Expr) -> list[str]:
+    """Return the texts of an array that is a literal, also by the name of a ``let`` statement."""
+    if isinstance(expr, ir.LetRef):
+        return _read_states(expr.value)
+    if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":
+        return [str(each.value) for each in expr.args if isinstance(each, ir.Literal)]
+    found = json.loads(expr.value) if isinstance(expr, ir.Literal) and isinstance(expr.value, str) else None
+    if not isinstance(found, list) or not found:
+        raise semantic_error("the sequence of a funnel must be a constant array of states", inner="SEM0219")
+    return [each if isinstance(each, str) else json.dumps(each) for each in found]
+
+
+def _render_periods(expr: ir.Expr) -> str:
+    return f"list_transform(CAST({render_expression(expr)} AS VARCHAR[]), lambda _e: kql_period(_e))"
+
+
+def _parse_funnel(node: Any, arguments: Sequence[Any], clause: Any, *, name: str) -> list[ir.Operator]:
+    position = get_source_position(node)
+    if clause is not None:
+        raise unsupported_error(f"evaluate {name} with an output schema", position=position)
+    lowered = [reader.lower_expr(each) for each in arguments]
+    state = {"funnel_sequence": 6, "funnel_sequence_completion": 5}[name]
+    columns = [lowered[index] for index in (0, 1, state)] if len(lowered) == _ARGUMENTS else []
+    if not columns or not all(isinstance(each, ir.ColumnRef) for each in columns):
+        fault = f"evaluate {name}() requires 3 columns and 5 constants"
+        raise semantic_error(fault, inner="SEM0219", position=position)
+    named = tuple(each.name for each in columns)
+    begin, end = lowered[2:4]
+    if name == "funnel_sequence_completion":
+        constants = (begin, end, lowered[4])
+        return [Funnel(name, named[:2], constants, (), named[2], lowered[6], lowered[7])]
+    constants = (begin, end, lowered[5])
+    results = [("prev", "next"), ("prev",), ("next",)]
+    funnels = [Funnel(name, named[:2], constants, (), named[2], lowered[7], lowered[4], each) for each in results]
+    return choose_result(node, [("", functools.partial(list, [each])) for each in funnels])
+
+
+def install() -> None:
+    """Add the plugins to the operator ``evaluate``."""
+    for name in ("funnel_sequence", "funnel_sequence_completion"):
+        add_plugin(name, functools.partial(_parse_funnel, name=name))

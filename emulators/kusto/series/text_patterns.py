@@ -1,0 +1,73 @@
+"""Patterns of similar texts for the KQL operator ``reduce``.
+
+The method is SLCT: words that are frequent at their position are constant, and the other words are variable. Texts with
+the same constant words have one pattern.
+"""
+
+import collections
+import re
+from collections.abc import Sequence
+from typing import Any
+
+OTHERS = "others"
+"""Pattern of the texts that are similar to too few others."""
+_WILDCARD = "*"
+_LEAST_COUNT = 2
+_DEFAULT_THRESHOLD = 0.1
+_NOT_IN_WORDS = re.compile(r"([^0-9A-Za-z]+)")
+
+type Key = tuple[str, ...]
+
+
+def compute_text_patterns(
+    texts: Sequence[str] | None, counts: Sequence[float] | None, threshold: float | None, characters: str | None
+) -> Any:
+    """Return the pattern of each text.
+
+    Args:
+        texts: different texts.
+        counts: number of occurrences of each text.
+        threshold: minimum share of the occurrences that have a pattern, and a constant word.
+        characters: characters between the words; None for all except ASCII letters and digits.
+    """
+    if texts is None or counts is None:
+        return None
+    separators = _NOT_IN_WORDS if not characters else re.compile(f"([{re.escape(characters)}]+)")
+    parts = [separators.split(text) for text in texts]
+    least = max(_LEAST_COUNT, (_DEFAULT_THRESHOLD if threshold is None else threshold) * sum(counts))
+    frequent = _find_frequent_words(parts, counts, least)
+    keys = [_build_key(each, frequent) for each in parts]
+    totals: dict[Key, float] = collections.defaultdict(float)
+    for key, count in zip(keys, counts, strict=True):
+        totals[key] += count
+    return {
+        "patterns": [
+            _format_pattern(each, key, keeps_separators=not characters)
+            if totals[key] >= least and any(word != _WILDCARD for word in key)
+            else OTHERS
+            for each, key in zip(parts, keys, strict=True)
+        ]
+    }
+
+
+def _find_frequent_words(parts: Sequence[Sequence[str]], counts: Sequence[float], least: float) -> set[tuple[int, str]]:
+    totals: dict[tuple[int, str], float] = collections.defaultdict(float)
+    for each, count in zip(parts, counts, strict=True):
+        for index, word in enumerate(each[::2]):
+            totals[index, word] += count
+    return {place for place, total in totals.items() if total >= least and not place[1].isdigit()}
+
+
+def _build_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
+    return tuple(word if (index, word) in frequent else _WILDCARD for index, word in enumerate(parts[::2]))
+
+
+def _format_pattern(parts: Sequence[str], key: Key, *, keeps_separators: bool) -> str:
+    """Return the words with the separators between them; separators that the query names vanish next to a wildcard."""
+    pattern = key[0]
+    for before, word, separator in zip(key[:-1], key[1:], parts[1::2], strict=True):
+        if keeps_separators or _WILDCARD not in (before, word):
+            pattern += separator + word
+        elif not (before == _WILDCARD and word == _WILDCARD):
+            pattern += word
+    return pattern

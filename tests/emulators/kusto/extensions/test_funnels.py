@@ -1,0 +1,133 @@
+"""Plugins ``new_activity_metrics``, ``funnel_sequence``, ``funnel_sequence_completion`` and ``dcount_intersect``."""
+
+from typing import Any
+
+import pytest
+from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+USERS = """let Users = datatable(Timestamp:datetime, ids:dynamic)[
+datetime(2019-11-01), dynamic([0,2,3,4]), datetime(2019-11-02), dynamic([0,1,3,4,5]),
+datetime(2019-11-03), dynamic([0,2,4,5]), datetime(2019-11-04), dynamic([0,1,2,3]),
+datetime(2019-11-05), dynamic([0,1,2,3,4])] | mv-expand user = ids to typeof(long)
+| extend side = iff(user < 3, 'low', 'high');
+let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | where user in (2, 5);
+"""
+STEPS = """let Steps = datatable(id:long, t:datetime, s:string)[
+1, datetime(2024-01-01 00:00), 'A', 1, datetime(2024-01-01 00:30), 'B', 1, datetime(2024-01-01 03:00), 'C',
+2, datetime(2024-01-01 00:00), 'A', 2, datetime(2024-01-01 02:00), 'B', 3, datetime(2024-01-01 05:00), 'B'];
+let begin = datetime(2024-01-01); let end_ = datetime(2024-01-02);
+"""
+
+
+def by_day(rows: list[list[Any]]) -> list[list[Any]]:
+    """Return rows whose first two values are days of November 2019 with instants instead."""
+    return [
+        [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
+    ]
+
+
+def test_new_activity(endpoint: Endpoint) -> None:
+    """The metrics of each cohort in each later window have the printed values."""
+    table = endpoint.table(
+        f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
+        " | where from_Timestamp < datetime(2019-11-03)"
+    )
+    assert [column.column_name for column in table.columns] == [
+        "from_Timestamp", "to_Timestamp", "dcount_new_values", "dcount_retained_values", "dcount_churn_values",
+        "retention_rate", "churn_rate",
+    ]  # fmt: skip
+    assert table.raw_rows == by_day(
+        [
+            [1, 1, 4, 4, 0, 1.0, 0.0], [1, 2, 2, 3, 1, 0.75, 0.25], [1, 3, 1, 3, 1, 0.75, 0.25],
+            [1, 4, 1, 3, 1, 0.75, 0.25], [1, 5, 1, 4, 0, 1.0, 0.0], [1, 6, 0, 0, 4, 0.0, 1.0],
+            [2, 2, 2, 2, 0, 1.0, 0.0], [2, 3, 0, 1, 1, 0.5, 0.5], [2, 4, 0, 1, 1, 0.5, 0.5],
+            [2, 5, 0, 1, 1, 0.5, 0.5], [2, 6, 0, 0, 2, 0.0, 1.0],
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
+def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
+    """A cohort selects one window, a dimension splits it, and ids of earlier periods are not new."""
+    query = (
+        f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
+    )
+    rows = endpoint.rows(query)
+    assert rows == by_day(
+        [
+            [1, 1, "high", 2, 2, 0, 1.0, 0.0], [1, 1, "low", 1, 1, 0, 1.0, 0.0],
+            [1, 2, "high", 0, 2, 0, 1.0, 0.0], [1, 2, "low", 1, 1, 0, 1.0, 0.0],
+        ]
+    )  # fmt: skip
+
+
+def test_funnel_completion(endpoint: Endpoint) -> None:
+    """Each state has the number of ids that reached it within each period."""
+    query = (
+        f"{STEPS} let p = dynamic([1h, 4h]); Steps | evaluate funnel_sequence_completion(id, t, begin, end_, 1d, s, "
+        "dynamic(['A', 'B', 'C']), p) | project s, Period, dcount"
+    )
+    assert endpoint.rows(query) == [
+        ["A", "01:00:00", 2], ["B", "01:00:00", 1], ["C", "01:00:00", 0],
+        ["A", "04:00:00", 2], ["B", "04:00:00", 2], ["C", "04:00:00", 1],
+    ]  # fmt: skip
+
+
+def test_funnel_sequence(endpoint: Endpoint) -> None:
+    """The three results count the ids by the states before and after the sequence."""
+    query = f"{STEPS} Steps | evaluate funnel_sequence(id, t, begin, end_, 4h, 1d, s, dynamic(['B']))"
+    with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
+        tables = client.execute_query("Telemetry", query).primary_results
+    columns = [[column.column_name for column in table.columns[1:-1]] for table in tables]
+    assert columns == [["prev", "next", "dcount"], ["prev", "dcount"], ["next", "dcount"]]
+    found = [sorted(row[1:-1] for row in table.raw_rows) for table in tables]
+    assert found == [
+        [["", "", 1], ["A", "", 1], ["A", "C", 1]],
+        [["", 1], ["A", 2]],
+        [["", 2], ["C", 1]],
+    ]
+
+
+def test_intersections_of_sets(endpoint: Endpoint) -> None:
+    """The numbers of common values have the printed values."""
+    query = (
+        "range x from 1 to 100 step 1"
+        " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"
+        " | evaluate dcount_intersect(a, b, c) | project s0 - 1, s1 - 1, s2 - 1"
+    )
+    assert endpoint.rows(query) == [[50, 16, 3]]
+
+
+def test_intersections_of_large_sets(endpoint: Endpoint) -> None:
+    """The numbers of common values of large sets are estimates."""
+    query = (
+        "range x from 1 to 10000 step 1 | summarize a = hll(x), b = hll(iff(x <= 5000, x, 1))"
+        " | evaluate dcount_intersect(a, b) | project s0, s1"
+    )
+    ((first, both),) = endpoint.rows(query)
+    assert first == pytest.approx(10_000, rel=0.03)
+    assert both == pytest.approx(5_000, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "new_activity_metrics(user, Timestamp, s, e)",
+        "new_activity_metrics(user, 1, s, e, 1d)",
+        "new_activity_metrics(user, Timestamp, s, e, 1d, nothing)",
+        "new_activity_metrics(user, Timestamp, s, e, 'week')",
+        "new_activity_metrics(nothing, Timestamp, s, e, 1d)",
+        "new_activity_metrics(user, Timestamp, s, e, 0d)",
+        "funnel_sequence_completion(user, Timestamp, s, e, 1d, side, 'A', dynamic([1h]))",
+        "funnel_sequence_completion(user, Timestamp, s, e, 1d, side, dynamic([]), dynamic([1h]))",
+        "funnel_sequence_completion(user, Timestamp, s, e, 1d, nothing, dynamic(['a']), dynamic([1h]))",
+        "funnel_sequence(user, Timestamp, s, e, 1h, 1d, side)",
+        "dcount_intersect(user)",
+        "dcount_intersect(user, nothing)",
+    ],
+)
+def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
+    """Calls with a wrong number or type of arguments are errors."""
+    assert endpoint.error(f"{USERS} Users | evaluate {call}") is not None

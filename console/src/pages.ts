@@ -130,6 +130,15 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import("@/pages/amendments/Amendments.tsx"),
   },
   {
+    path: "signatures",
+    title: "Signatures",
+    group: "Proof",
+    icon: "pen",
+    rights: ["Workspace.Provenance.Read"],
+    zoneArea: "audit",
+    load: () => import("@/pages/signatures/Signatures.tsx"),
+  },
+  {
     path: "team",
     title: "Team",
     group: "Administration",

@@ -36,7 +36,7 @@ describe("the zone of a page", () => {
 
   test("the pages of the audit log belong to its area", () => {
     const inUtc = PAGES.filter((page) => page.zoneArea === "audit").map(({ path }) => path);
-    expect(inUtc).toEqual(["audit", "scopes"]);
+    expect(inUtc).toEqual(["audit", "scopes", "signatures"]);
   });
 
   test("a switch calls the listeners until they unsubscribe", () => {

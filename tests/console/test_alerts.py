@@ -11,6 +11,7 @@ from tests.service.local_service import Service, wait_until
 
 EDITOR, VIEWER = "editor@plant-a.example", "viewer@plant-a.example"
 RULES = "/oi-api/alert-rules"
+FROM, TO = re.compile(r"^From \("), re.compile(r"^To \(")
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,13 @@ def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, 
         page.get_by_role("button", name="Preview on past data").click()
         expect(page.get_by_text(re.compile(r"Would have fired (once|\d+ times)"))).to_be_visible(timeout=30_000)
         console.check_appearance("alerts-preview")
+        page.get_by_label("Past data of").select_option("between")
+        page.get_by_label(FROM).fill("2026-01-05T09:00")
+        page.get_by_label(TO).fill("2026-01-05T10:00")
+        with page.expect_request(re.compile("to=2026-01-05T09%3A00%3A00")):
+            page.get_by_role("button", name="Preview on past data").click()
+        page.get_by_label(TO).fill("2026-01-05T08:00")
+        expect(page.get_by_text("From must be before To.")).to_be_visible()
         page.get_by_role("main").get_by_role("button", name="Add rule").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Devices are active")
         page.get_by_role("button", name="Evaluate", exact=True).click()
@@ -53,7 +61,14 @@ def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, 
         assert editor.delete(f"{RULES}/activity").status_code == 204
         wait_until(lambda: editor.get("/oi-api/alerts?state=firing").json()["alerts"], lambda found: not found)
         page.get_by_role("tab", name="History").click()
-        expect(page.get_by_role("grid", name="History of alerts")).to_contain_text("resolved")
+        history = page.get_by_role("grid", name="History of alerts")
+        expect(history).to_contain_text("resolved")
+        page.get_by_label("Started").select_option("between")
+        page.get_by_label(TO).fill("2026-01-05T10:00")
+        page.get_by_label(FROM).fill("2026-01-05T09:00")
+        expect(page.get_by_role("heading", name="No alert in this time")).to_be_visible()
+        page.get_by_label("Started").select_option("86400")
+        expect(history).to_contain_text("resolved")
         console.check_no_errors()
 
 

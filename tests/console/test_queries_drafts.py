@@ -232,3 +232,27 @@ def approve(page: Page) -> None:
     """Approve the query and confirm the dialog."""
     page.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+
+
+def test_a_text_runs_inside_its_form(console: Console) -> None:
+    """The form runs the typed text as an ad-hoc query, under a banner, with its parameters; nothing is saved."""
+    page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
+    expect(page.get_by_role("heading", name="Choose a surface first")).to_be_visible()
+    page.get_by_label("Surface", exact=True).select_option("cooling")
+    page.get_by_role("button", name="Add a parameter").click()
+    page.get_by_label("Parameter 1, name").fill("wanted")
+    page.get_by_label("Parameter 1, type").select_option("long")
+    page.get_by_label("Parameter 1, default").fill("3")
+    page.get_by_label("KQL", exact=True).fill("print doubled = 2 * wanted")
+    trial = page.get_by_role("region", name="Try the text")
+    expect(trial).to_contain_text("This text is not approved.")
+    trial.get_by_label("wanted").fill("21")
+    trial.get_by_role("button", name="Run", exact=True).click()
+    expect(trial.get_by_role("region", name="Rows of the result")).to_contain_text("42")
+    expect(trial).to_contain_text("Ad-hoc: this query has no approval")
+    console.check_appearance("query-form-run")
+    page.get_by_label("KQL", exact=True).fill("print tripled = 3 * wanted")
+    page.get_by_label("KQL", exact=True).press("Control+Enter")
+    expect(trial.get_by_role("region", name="Rows of the result")).to_contain_text("63")
+    console.page.on("dialog", lambda dialog: dialog.accept())
+    console.open("queries", "Queries")

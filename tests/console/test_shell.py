@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 
 TITLES = [
     *("Inbox", "Overview", "Alerts", "Queries", "Downloads", "Imports", "Data"),
-    *("Audit log", "Audit scopes", "Amendments"),
+    *("Audit log", "Audit scopes", "Amendments", "Signatures"),
     *("Team", "Connections", "Surfaces", "Tables", "Webhooks", "Policies", "Workspace document"),
     *("Keys and tokens", "Developers"),
 ]

@@ -103,8 +103,9 @@ def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_pat
     dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
     sign.click()
     expect(dialog.get_by_role("alert").filter(has_text="Nothing was signed")).to_contain_text("Bob Approver")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
-    sign.click()
+    field = dialog.get_by_label(re.compile("your API key", re.IGNORECASE))
+    field.fill(visit.service.key(ANN))
+    field.press("Enter")
     page = visit.page
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
     decision = open_entity(page)
@@ -197,3 +198,27 @@ def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEnt
     dialog.get_by_role("button", name="Sign in again with Entra ID").click()
     expect(page.get_by_text("did not say when you signed in")).to_be_visible()
     expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")
+
+
+def test_signatures_are_listed_and_filtered(visit: Console) -> None:
+    """The page lists all signatures; it filters them by member and time, and a row opens the record."""
+    create_amendment(visit.service.caller(EDITOR), "listed", ReasonText="Misread.")
+    approver = visit.service.caller(ANN)
+    body = {"signature": {"meaning": "review", "statement": "Read twice."}}
+    decided = approver.post(f"{AMENDMENTS}/000000000001/approve", params={"scopeKey": "listed"}, json=body)
+    assert decided.status_code == 200, decided.text
+    page = visit.sign_in(BOB).open("signatures", "Signatures").page
+    row = page.get_by_role("grid", name="Signatures, newest first").get_by_role("row").filter(has_text="listed")
+    for part in ("Ann Approver", ANN, "review", "Read twice.", "amendment of listed", "000000000002"):
+        expect(row).to_contain_text(part)
+    visit.check_appearance("signatures")
+    page.get_by_label("Who").fill(CAROL)
+    page.get_by_label("From").fill("2200-01-01T00:00")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("heading", name="No signature matches")).to_be_visible()
+    assert "who=carol" in page.url
+    page.reload()
+    expect(page.get_by_label("Who")).to_have_value(CAROL)
+    page.get_by_role("button", name="Clear").click()
+    row.click()
+    expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("Ann Approver")

@@ -10,10 +10,12 @@ interface Props {
   signing: Signing;
   /** Whether the decision is being sent. */
   busy: boolean;
+  /** Called on Enter in the field of the key: signs, as the button of the dialog does. */
+  onSign: () => void;
 }
 
 /** The fields of a signature: meaning, statement, and the sign-in; nothing if no signature is required. */
-export function SigningFields({ signing, busy }: Props) {
+export function SigningFields({ signing, busy, onSign }: Props) {
   if (!signing.required) {
     return null;
   }
@@ -47,12 +49,12 @@ export function SigningFields({ signing, busy }: Props) {
         hint="Not required; stored with the signature"
         disabled={busy}
       />
-      <SignInFields signing={signing} busy={busy} />
+      <SignInFields signing={signing} busy={busy} onSign={onSign} />
     </section>
   );
 }
 
-function SignInFields({ signing, busy }: Props) {
+function SignInFields({ signing, busy, onSign }: Props) {
   const { recent, mustSignIn, key, setKey, keyError, entra } = signing;
   const leaving = useWork();
   if (recent) {
@@ -72,16 +74,24 @@ function SignInFields({ signing, busy }: Props) {
         </div>
       )}
       {leaving.error !== undefined && <ErrorNotice error={leaving.error} />}
-      <Field
-        label={entra ? "Or your API key" : "Your API key"}
-        type="password"
-        value={key}
-        onInput={setKey}
-        error={keyError}
-        hint="Used for this sign-in only, and not stored"
-        disabled={busy}
-        mono
-      />
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSign();
+        }}
+      >
+        <Field
+          label={entra ? "Or your API key" : "Your API key"}
+          type="password"
+          value={key}
+          onInput={setKey}
+          error={keyError}
+          hint="Used for this sign-in only, and not stored"
+          disabled={busy}
+          mono
+        />
+      </form>
     </>
   );
 }

@@ -2,8 +2,9 @@ import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Chart } from "@/components/Chart.tsx";
-import { Select } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { PastRangeFields } from "@/components/PastRangeFields.tsx";
+import { checkRange, createRange, resolveRange } from "@/components/pastRanges.ts";
 import { useWork } from "@/components/useWork.ts";
 import { formatCount } from "@/format.ts";
 import { useHasRights } from "@/session/hooks.ts";
@@ -21,7 +22,7 @@ const RANGES = [
 /** The condition of a threshold rule over past data, and how often the rule would have fired. */
 export function RulePreview({ draft }: { draft: RuleDraft }) {
   const executes = useHasRights("Workspace.WarmQuery.Execute");
-  const [range, setRange] = useState("86400");
+  const [range, setRange] = useState(() => createRange("86400"));
   const [preview, setPreview] = useState<Preview>();
   const { busy, error, run } = useWork();
   if (draft.kind === "absence" || !executes) {
@@ -33,21 +34,26 @@ export function RulePreview({ draft }: { draft: RuleDraft }) {
     if (fault) {
       throw new Error(`Complete the rule first: ${fault[0]}: ${fault[1]}`);
     }
-    setPreview(await fetchPreview(api, draft, Number(range), new AbortController().signal));
+    const wrong = checkRange(range);
+    if (wrong !== undefined) {
+      throw new Error(wrong);
+    }
+    const { from, to } = resolveRange(range);
+    setPreview(await fetchPreview(api, draft, to - from, new AbortController().signal, to));
   };
   const limit = draft.conditionKind === "column" ? Number(draft.value) : undefined;
   return (
     <Panel
       title="Preview"
       actions={
-        <>
-          <Select label="Past data of" hideLabel value={range} options={RANGES} onChange={setRange} />
-          <Button icon="refresh" busy={busy} onClick={() => void run(show)}>
-            Preview on past data
-          </Button>
-        </>
+        <Button icon="refresh" busy={busy} onClick={() => void run(show)}>
+          Preview on past data
+        </Button>
       }
     >
+      <div class={css.range}>
+        <PastRangeFields label="Past data of" range={range} presets={RANGES} onChange={setRange} />
+      </div>
       {error !== undefined && <ErrorNotice error={error} />}
       {preview ? (
         <div class={css.result}>

@@ -146,7 +146,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
       {kind === "reject" && (
         <TextArea label="Reason" value={reason} onInput={setReason} error={missing} rows={3} disabled={busy} />
       )}
-      <SigningFields signing={signing} busy={busy} />
+      <SigningFields signing={signing} busy={busy} onSign={() => void decide()} />
       {meanwhile && (
         <Notice
           kind="warn"

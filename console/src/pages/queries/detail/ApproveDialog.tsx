@@ -88,7 +88,7 @@ export function ApproveDialog({ query, pending, onClose, onChanged }: Props) {
             </div>
           </details>
         )}
-        <SigningFields signing={signing} busy={busy} />
+        <SigningFields signing={signing} busy={busy} onSign={() => void approve()} />
         {error !== undefined && <Refusal error={error} undone="approved" onLook={close} />}
         {error instanceof ApiError && error.code === "MAKER_CHECKER_VIOLATION" && <TwoPeople />}
       </div>

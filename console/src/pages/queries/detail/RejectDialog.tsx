@@ -84,7 +84,7 @@ export function RejectDialog({ query, pending, onClose, onChanged }: Props) {
       {signing.required && <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />}
       {signing.required && proves && <Changes query={query} />}
       <TextArea label="Comment" value={comment} onInput={setComment} error={wrong} rows={4} disabled={busy} />
-      <SigningFields signing={signing} busy={busy} />
+      <SigningFields signing={signing} busy={busy} onSign={() => void reject()} />
       {error !== undefined && <Refusal error={error} undone="rejected" onLook={close} />}
     </Dialog>
   );

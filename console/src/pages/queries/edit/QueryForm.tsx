@@ -11,9 +11,11 @@ import { buildHref, navigate } from "@/router/route.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
+import { useTrial } from "../detail/DraftTrial.tsx";
 import { KqlEditor } from "../KqlEditor.tsx";
 import { summarizeError, toKqlError } from "../kqlErrors.ts";
-import { type QueryDraft, toDraft } from "./draft.ts";
+import { type QueryDraft, toDraft, toTrialQuery } from "./draft.ts";
+import { FormTrial } from "./FormTrial.tsx";
 import { Overwrite } from "./Overwrite.tsx";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
@@ -44,6 +46,8 @@ export function QueryForm({ begin, stands }: Props) {
   const failing = (field: string) =>
     missing[field as keyof QueryDraft] ?? (error instanceof ApiError ? error.fieldMessage(field) : undefined);
   const reads = useHasRights("Workspace.Catalog.Read");
+  const trial = useTrial(toTrialQuery(draft));
+  const tries = useHasRights("Workspace.WarmQuery.AdHoc", "Workspace.Catalog.Read");
   const kqlError = missing.kql ? { message: missing.kql, place: undefined } : toKqlError(error);
   const back = isNew ? buildHref("queries") : buildHref("queries", [draft.lookup]);
   useEffect(() => {
@@ -89,80 +93,94 @@ export function QueryForm({ begin, stands }: Props) {
     setDraft(toDraft(theirs));
   };
   return (
-    <form ref={element} class={css.form} onSubmit={submit} noValidate>
-      <Panel title="Details">
-        <div class={css.inputs}>
-          <Field
-            label="ID"
-            mono
-            hint={
-              isNew ? "Its lookup: letters, digits, - and _. It cannot change later" : "Its lookup, which cannot change"
-            }
-            disabled={!isNew}
-            value={draft.lookup}
-            onInput={(lookup) => change({ lookup })}
-            error={failing("lookup")}
+    <>
+      <form ref={element} class={css.form} onSubmit={submit} noValidate>
+        <Panel title="Details">
+          <div class={css.inputs}>
+            <Field
+              label="ID"
+              mono
+              hint={
+                isNew
+                  ? "Its lookup: letters, digits, - and _. It cannot change later"
+                  : "Its lookup, which cannot change"
+              }
+              disabled={!isNew}
+              value={draft.lookup}
+              onInput={(lookup) => change({ lookup })}
+              error={failing("lookup")}
+            />
+            <Field
+              label="Name"
+              value={draft.name}
+              onInput={(name) => change({ name })}
+              error={failing("name") ?? toLookupError(error, "WARM_QUERY_NAME_TAKEN")}
+            />
+            <SurfaceInput
+              value={draft.surface}
+              onChange={(surface) => change({ surface })}
+              error={failing("surface")}
+            />
+            <Field
+              label="API path"
+              mono
+              hint="optional second address, such as cooling/pressure"
+              value={draft.apiPath}
+              onInput={(apiPath) => change({ apiPath })}
+              error={failing("apiPath") ?? toLookupError(error, "WARM_QUERY_PATH_TAKEN")}
+            />
+            <Field
+              label="Cache results for (seconds)"
+              mono
+              hint="0 to 86400; empty disables caching"
+              value={draft.cacheSeconds}
+              onInput={(cacheSeconds) => change({ cacheSeconds })}
+              error={failing("cacheSeconds")}
+            />
+            <Field
+              label="Description"
+              value={draft.description}
+              onInput={(description) => change({ description })}
+              error={failing("description")}
+            />
+          </div>
+        </Panel>
+        <Panel title="Parameters">
+          <Parameters
+            parameters={draft.parameters}
+            onChange={(parameters) => change({ parameters })}
+            failing={failing}
           />
-          <Field
-            label="Name"
-            value={draft.name}
-            onInput={(name) => change({ name })}
-            error={failing("name") ?? toLookupError(error, "WARM_QUERY_NAME_TAKEN")}
+        </Panel>
+        <Panel title="Query text">
+          <KqlEditor
+            rows={14}
+            value={draft.kql}
+            onInput={(kql) => change({ kql })}
+            error={kqlError}
+            parameters={draft.parameters}
+            {...(tries && draft.surface !== "" ? { onRun: trial.start } : {})}
           />
-          <SurfaceInput value={draft.surface} onChange={(surface) => change({ surface })} error={failing("surface")} />
-          <Field
-            label="API path"
-            mono
-            hint="optional second address, such as cooling/pressure"
-            value={draft.apiPath}
-            onInput={(apiPath) => change({ apiPath })}
-            error={failing("apiPath") ?? toLookupError(error, "WARM_QUERY_PATH_TAKEN")}
+        </Panel>
+        {overtaken && (
+          <Overwrite
+            draft={draft}
+            overtaken={overtaken}
+            onClose={() => setOvertaken(undefined)}
+            onOverwrite={() => void save(overtaken.now)}
+            onTake={take}
           />
-          <Field
-            label="Cache results for (seconds)"
-            mono
-            hint="0 to 86400; empty disables caching"
-            value={draft.cacheSeconds}
-            onInput={(cacheSeconds) => change({ cacheSeconds })}
-            error={failing("cacheSeconds")}
-          />
-          <Field
-            label="Description"
-            value={draft.description}
-            onInput={(description) => change({ description })}
-            error={failing("description")}
-          />
+        )}
+        {error !== undefined && <ErrorNotice error={error} instead={summarizeError(error)} />}
+        <div class={css.actions}>
+          <Button kind="primary" type="submit" busy={busy}>
+            Save as a draft
+          </Button>
+          <Button onClick={() => navigate(back)}>Cancel</Button>
         </div>
-      </Panel>
-      <Panel title="Parameters">
-        <Parameters parameters={draft.parameters} onChange={(parameters) => change({ parameters })} failing={failing} />
-      </Panel>
-      <Panel title="Query text">
-        <KqlEditor
-          rows={14}
-          value={draft.kql}
-          onInput={(kql) => change({ kql })}
-          error={kqlError}
-          parameters={draft.parameters}
-        />
-      </Panel>
-      {overtaken && (
-        <Overwrite
-          draft={draft}
-          overtaken={overtaken}
-          onClose={() => setOvertaken(undefined)}
-          onOverwrite={() => void save(overtaken.now)}
-          onTake={take}
-        />
-      )}
-      {error !== undefined && <ErrorNotice error={error} instead={summarizeError(error)} />}
-      <div class={css.actions}>
-        <Button kind="primary" type="submit" busy={busy}>
-          Save as a draft
-        </Button>
-        <Button onClick={() => navigate(back)}>Cancel</Button>
-      </div>
-    </form>
+      </form>
+      {tries && <FormTrial trial={trial} />}
+    </>
   );
 }
 

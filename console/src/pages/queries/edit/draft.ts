@@ -95,6 +95,12 @@ export function toBody(draft: QueryDraft): Record<string, unknown> {
   };
 }
 
+/** Returns the typed query for a run: parameters without a name are omitted. */
+export function toTrialQuery(draft: QueryDraft): Pick<WarmQuery, "surface" | "kql" | "parameters"> {
+  const parameters = draft.parameters.map(toParameter).filter(({ name }) => name !== "");
+  return { surface: draft.surface, kql: draft.kql, parameters };
+}
+
 function toParameter(draft: ParameterDraft): QueryParameter {
   const parameter = { name: draft.name.trim(), type: draft.type };
   return draft.required ? parameter : { ...parameter, default: parseDefault(draft.type, draft.fallback) };

@@ -1,0 +1,39 @@
+// Ranges of the past: a preset up to now, or from one instant to another.
+
+/** A chosen range: the seconds of a preset up to now, "all", or "between" with two instants. */
+export interface PastRange {
+  preset: string;
+  /** Instant in UTC, RFC 3339; empty if none is entered. */
+  from: string;
+  /** Instant in UTC, RFC 3339; empty for now. */
+  to: string;
+}
+
+export const ALL = "all";
+export const BETWEEN = "between";
+const DAY_MS = 86_400_000;
+
+/** Returns a range of a preset. */
+export function createRange(preset: string, now: number = Date.now()): PastRange {
+  const day = { from: new Date(now - DAY_MS).toISOString(), to: new Date(now).toISOString() };
+  return { preset, ...(preset === BETWEEN ? day : { from: "", to: "" }) };
+}
+
+/** Returns both ends in seconds since 1970; for "all" the start is 0. */
+export function resolveRange(range: PastRange, now: number = Date.now()): { from: number; to: number } {
+  const end = Math.floor(now / 1000);
+  if (range.preset !== BETWEEN) {
+    return { from: range.preset === ALL ? 0 : end - Number(range.preset), to: end };
+  }
+  const to = range.to === "" ? end : Date.parse(range.to) / 1000;
+  return { from: range.from === "" ? 0 : Date.parse(range.from) / 1000, to };
+}
+
+/** Returns why a range is not usable; undefined if it is. */
+export function checkRange(range: PastRange, now: number = Date.now()): string | undefined {
+  const { from, to } = resolveRange(range, now);
+  if (range.preset === BETWEEN && from >= to) {
+    return "From must be before To.";
+  }
+  return undefined;
+}

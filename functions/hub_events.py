@@ -125,6 +125,18 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
     ]
 
 
+def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] | None:
+    """Return the partition keys of a batch without reading its events; None if the metadata does not state all keys.
+
+    The host omits empty keys from its metadata, so their number tells whether it stated all of them.
+    """
+    if not isinstance(events, TriggerBatch):
+        return None
+    datum = events.metadata.get("PartitionKeyArray")
+    keys = getattr(getattr(datum, "value", None), "string", None)
+    return frozenset(keys) if keys is not None and len(keys) == len(events) else None
+
+
 def _to_hub_event(body: bytes, partition: str, place: Mapping[str, Any], properties: Mapping[str, str]) -> HubEvent:
     sequence_number = place.get("SequenceNumber")
     enqueued_at = _parse_enqueued_time_to_utc(place.get("EnqueuedTimeUtc"))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import azure.functions as func
 
 from functions.batch_span import trace_batch
-from functions.hub_events import read_hub_events
+from functions.hub_events import read_hub_events, read_partition_keys
 from shared.observability.metrics import count, measure
 from shared.observability.tracing import span
 from shared.settings import settings
@@ -114,10 +114,11 @@ async def publish_live(
 ) -> None:
     """Publish the telemetry events (impulses) of a batch to the live stream."""
     if services().settings.web_pubsub_endpoint:
-        batch = read_hub_events(events)
-        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(batch), context), span("publish to the live stream"):
-            await services().live_stream.publisher.run(batch)
-        count("workspace.live.published", len(batch))
+        publisher, keys = services().live_stream.publisher, read_partition_keys(events)
+        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), span("publish to the live stream"):
+            if keys is None or not await publisher.skip_unheard(keys, len(events)):
+                await publisher.run(read_hub_events(events))
+        count("workspace.live.published", len(events))
 
 
 # All jobs share one timer: on Flex Consumption each timer function scales separately, so several timers could keep

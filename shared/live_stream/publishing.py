@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -164,6 +164,23 @@ class LivePublisher:
             self._record_failure(partition, len(events), failed[0])
             raise failed[0]
         done.clear()
+
+    async def skip_unheard(self, groups: Collection[str], count: int) -> bool:
+        """Return whether a batch needs no publishing, because certainly none of its groups has listeners.
+
+        The events of such a batch need not be read.
+
+        Args:
+            groups: groups of the batch's impulses.
+            count: number of impulses in the batch, which are counted as unheard.
+        """
+        if self._audience is None:
+            return False
+        for group in groups:
+            if group not in ("", UNROUTED) and await self._can_have_listeners(group):
+                return False
+        self.counters.unheard += count
+        return True
 
     def _group_unpublished(self, events: Sequence[HubEvent], done: set[int], at: datetime) -> dict[str, list[HubEvent]]:
         oldest = at - FRESH_FOR

@@ -1,7 +1,7 @@
 """Event Hub batches in the form in which the Functions host sends them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +34,17 @@ def decode_batch(**changes: object) -> Sequence[func.EventHubEvent]:
         "SystemPropertiesArray": SYSTEM_PROPERTIES,
     } | changes
     encoded = {name: meta.Datum(json.dumps(value), "json") for name, value in metadata.items() if value is not None}
+    return _decode_with_sdk(encoded)
+
+
+def decode_batch_with_keys(keys: Sequence[str]) -> Sequence[func.EventHubEvent]:
+    """Return a batch whose metadata states partition keys, but no positions from which events could be read."""
+    stated = meta.Datum(SimpleNamespace(string=keys), "collection_string")
+    return _decode_with_sdk({"PartitionKeyArray": stated, "SystemPropertiesArray": meta.Datum("[]", "json")})
+
+
+def _decode_with_sdk(metadata: Mapping[str, meta.Datum]) -> Sequence[func.EventHubEvent]:
     data = meta.Datum(SimpleNamespace(bytes=BODIES), "collection_bytes")
-    events = EventHubTriggerConverter.decode(data, trigger_metadata=encoded)
+    events = EventHubTriggerConverter.decode(data, trigger_metadata=metadata)
     assert isinstance(events, TriggerBatch)
     return events

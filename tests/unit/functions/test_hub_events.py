@@ -12,9 +12,15 @@ from azure.functions.meta import Datum, InConverter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.hub_events import parse_enqueued_time, read_hub_events
+from functions.hub_events import parse_enqueued_time, read_hub_events, read_partition_keys
 from shared.telemetry.models import HubEvent
-from tests.unit.functions.host_batches import BODIES, PROPERTIES, SYSTEM_PROPERTIES, decode_batch
+from tests.unit.functions.host_batches import (
+    BODIES,
+    PROPERTIES,
+    SYSTEM_PROPERTIES,
+    decode_batch,
+    decode_batch_with_keys,
+)
 
 _FRACTIONS = st.from_regex(r"(\.[0-9]{1,7})?", fullmatch=True)
 _INSTANTS = st.datetimes(min_value=datetime(1000, 1, 1))  # noqa: DTZ001  the SDK requires four-digit years
@@ -65,6 +71,14 @@ def test_events_of_a_batch() -> None:
         HubEvent(BODIES[1], "5", 42, datetime(2026, 1, 5, 8, 0, 1, 500000, UTC), {"line": "3", "on": "true"}),
         HubEvent(BODIES[2], "5", 43, datetime(2026, 1, 5, 8, 0, 2, tzinfo=UTC), {}, "rig-7"),
     ]
+
+
+def test_partition_keys_are_read_without_the_events() -> None:
+    """The keys are known only if the host states one for each event; it omits empty keys."""
+    assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
+    assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
+    assert read_partition_keys(decode_batch()) is None
+    assert read_partition_keys([]) is None
 
 
 def test_metadata_as_json_text() -> None:

@@ -200,6 +200,19 @@ async def test_listener_admitted_during_the_check() -> None:
     assert await audience.can_have_listeners("a")
 
 
+async def test_batch_without_listeners_is_skipped() -> None:
+    """A batch is skipped and counted only if certainly none of its groups has listeners."""
+    service = Service()
+    service.readers_of = {"a"}
+    heard = LivePublisher(service, Audience(service))
+    assert await heard.skip_unheard({"b", UNROUTED}, 7)
+    assert not await heard.skip_unheard({"a", "b"}, 5)
+    assert heard.counters.unheard == 7
+    everybody = LivePublisher(service, None)
+    assert not await everybody.skip_unheard({"b"}, 3)
+    assert everybody.counters.unheard == 0
+
+
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
 async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
     """A publisher that is seconds behind pauses if events arrive fast, and catches up otherwise."""

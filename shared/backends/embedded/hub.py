@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
+
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     find_partition_for_key,
@@ -72,10 +74,7 @@ class HubWriter:
         """
         if not messages:
             return
-        rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
-        for message in messages:
-            row = (message.partition_key, json.dumps(dict(message.properties)), message.body)
-            rows.setdefault((hub, find_partition_for_key(message.partition_key)), []).append(row)
+        rows = _group_by_place(hub, messages)
         if self._closed:
             raise _unavailable_error()
         done = asyncio.get_running_loop().create_future()
@@ -253,6 +252,26 @@ class HubReader:
                 return None
             self._ids[place] = int(row[0])
         return self._ids[place]
+
+
+def _group_by_place(hub: str, messages: Sequence[HubMessage]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+    """Return the rows of messages by hub and partition; those of a partition keep their order."""
+    rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
+    by_key: dict[str, list[tuple[str, str, bytes]]] = {}
+    for body, key, properties in messages:
+        if key not in by_key:
+            by_key[key] = rows.setdefault((hub, find_partition_for_key(key)), [])
+        by_key[key].append((key, _serialise_properties(properties), body))
+    return rows
+
+
+def _serialise_properties(properties: Mapping[str, str]) -> str:
+    if not properties:
+        return "{}"
+    try:
+        return orjson.dumps(dict(properties)).decode()
+    except TypeError:  # an unpaired surrogate, which JSON can escape and UTF-8 cannot encode
+        return json.dumps(dict(properties))
 
 
 def _group_by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:

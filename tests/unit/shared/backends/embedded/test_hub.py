@@ -73,6 +73,23 @@ async def test_an_event_is_read_as_sent(log: HubWriter, reader: HubReader) -> No
     assert event.enqueued_at.utcoffset() == timedelta(0)
 
 
+@pytest.mark.parametrize("text", ["", 'a"b', "line\nbreak", "\ud800", "\x00", "ß\u2028"])
+async def test_properties_are_read_as_sent(log: HubWriter, reader: HubReader, text: str) -> None:
+    """Any text is preserved as the name and the value of a property, an unpaired surrogate too."""
+    await log.send(HUB, [HubMessage(b"{}", "key", {text: text, "other": text}), HubMessage(b"{}", "key", {})])
+    assert [event.properties for event in read_all(reader)] == [{text: text, "other": text}, {}]
+
+
+async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader: HubReader) -> None:
+    """The messages of one call are in the order of the call within each partition, whatever their keys are."""
+    keys = [f"key-{number % 7}" for number in range(50)]
+    await log.send(HUB, [message(str(number).encode(), key) for number, key in enumerate(keys)])
+    for partition in reader.list_partitions(HUB):
+        numbers = [int(event.body) for event in reader.read(HUB, partition, 0, 100)]
+        expected = [number for number, key in enumerate(keys) if find_partition_for_key(key) == partition]
+        assert numbers == expected
+
+
 async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader: HubReader) -> None:
     """Messages of one key are in one partition, in the order sent, with ascending sequence numbers."""
     for number in range(20):

@@ -1,0 +1,38 @@
+"""Tests of the zip file of an audit bundle."""
+
+import hashlib
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from shared.audit_bundles.bundle_file import BundleFile
+from shared.runtime import SYSTEM_RUNTIME
+
+
+async def yield_parts() -> AsyncIterator[bytes]:
+    """Yield the content of an entry in parts."""
+    for part in (b"first ", b"", b"second"):
+        yield part
+
+
+async def write(path: Path) -> dict[str, str]:
+    """Write two entries, and return their digests."""
+    with BundleFile(path, SYSTEM_RUNTIME) as file:
+        await file.write("a.txt", b"content")
+        await file.write_parts("chains/b.json", yield_parts())
+    return file.digests
+
+
+async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
+    """The digest is that of the content, which may arrive in parts."""
+    digests = await write(tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert archive.read("chains/b.json") == b"first second"
+        assert digests == {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+
+
+async def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
+    """Two people who build the same bundle can compare the files."""
+    for name in ("a.zip", "b.zip"):
+        await write(tmp_path / name)
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

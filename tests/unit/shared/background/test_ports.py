@@ -1,0 +1,22 @@
+"""Tests of the limit of stored times."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.background.ports import CLOCK_TOLERANCE, limit_stored_time
+from tests.virtual_time import START
+
+
+@pytest.mark.parametrize(
+    ("ahead", "expected"),
+    [
+        (timedelta(0), START),
+        (-CLOCK_TOLERANCE * 10, START - CLOCK_TOLERANCE * 10),
+        (CLOCK_TOLERANCE, START + CLOCK_TOLERANCE),
+        (CLOCK_TOLERANCE + timedelta(microseconds=1), START),
+    ],
+)
+def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
+    """Otherwise no job would run until the clocks reach the stored time again."""
+    assert limit_stored_time(START + ahead, START) == expected

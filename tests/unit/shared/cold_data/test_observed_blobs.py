@@ -1,0 +1,31 @@
+"""Tests of the blob store that traces another one."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.cold_data.observed_blobs import ObservedBlobs, open_blob_span
+from tests.unit.shared.cold_data.archived import folder_store
+
+
+async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
+    """Results and errors are those of the wrapped store."""
+    store = ObservedBlobs(folder_store(tmp_path), "cold")
+    assert await store.create("a/1", b"content")
+    assert not await store.create("a/1", b"other")
+    assert (await store.read("a/1"), await store.read_end("a/1", 3)) == (b"content", b"ent")
+    assert await store.read_range("a/1", 3, 2) == b"te"
+    await store.fetch("a/1", tmp_path / "fetched")
+    await store.upload("a/2", tmp_path / "fetched")
+    assert [blob.name async for blob in store.list("a/")] == ["a/1", "a/2"]
+    await store.delete(["a/1"])
+    with pytest.raises(FileNotFoundError):
+        await store.read("a/1")
+    await store.check()
+    await store.close()
+
+
+def test_an_error_leaves_the_span_unchanged() -> None:
+    """Tracing hides no error, also if it is off."""
+    with pytest.raises(FileNotFoundError), open_blob_span("read", "cold"):
+        raise FileNotFoundError

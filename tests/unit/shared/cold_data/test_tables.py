@@ -1,0 +1,90 @@
+"""Tests of the Parquet files of the archive."""
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shared.cold_data import tables
+from shared.cold_data.tables import (
+    COLUMNS,
+    BlobSummary,
+    build_archive_schema,
+    measure_longest_row,
+    open_writer,
+    parse_summary,
+    read_footer_size,
+    split_row_groups,
+    to_microseconds,
+)
+
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+SUMMARY = BlobSummary(2, 0, 5, 9, frozenset({"b@1", "a@2"}), longest=7)
+
+
+def build_rows(*payloads: str) -> pa.RecordBatch:
+    """Return archive rows with payloads."""
+    texts = dict.fromkeys(COLUMNS, "x") | {"headers": "{}", "surfaces": "[]"}
+    rows = [
+        {**texts, "timestamp": AT, "enqueued_at": AT, "sequence": number, "payload": payload}
+        for number, payload in enumerate(payloads)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=build_archive_schema())
+
+
+def write(rows: pa.RecordBatch) -> bytes:
+    """Return a Parquet file with rows and a summary."""
+    target = io.BytesIO()
+    with open_writer(target, SUMMARY) as file:
+        file.write_batch(rows)
+    return target.getvalue()
+
+
+def test_the_summary_is_in_the_footer() -> None:
+    """A reader needs only the end of the blob, whose length the last bytes say."""
+    content = write(build_rows("{}", "{}"))
+    size = read_footer_size(content[-8:])
+    assert size < len(content)
+    found = parse_summary(content[-size:], len(content))
+    assert replace(found, unpacked=0) == replace(SUMMARY, size=len(content))
+    assert found.unpacked > 0
+
+
+def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
+    """A foreign file in the container is not archived telemetry."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    content = (tmp_path / "a.parquet").read_bytes()
+    with pytest.raises(ValueError, match="no summary"):
+        parse_summary(content, len(content))
+
+
+def test_the_longest_row_is_measured_in_bytes() -> None:
+    """The texts of a row count together."""
+    assert measure_longest_row(build_rows("{}", "ü" * 10)) == 20 + len("{}") + len("[]")
+    assert measure_longest_row(build_rows()) == 0
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(10, [5]), (3, [2, 3]), (1, [1, 1, 1, 1, 1])])
+def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, sizes: list[int]) -> None:
+    """Readers load a row group completely; the order of the rows stays."""
+    monkeypatch.setattr(tables, "GROUP_ROWS", limit)
+    groups = list(split_row_groups(build_rows(*"abcde")))
+    assert [group.num_rows for group in groups] == sizes
+    assert "".join(text for group in groups for text in group.column("payload").to_pylist()) == "abcde"
+
+
+def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row cannot be divided."""
+    monkeypatch.setattr(tables, "GROUP_BYTES", 100)
+    assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]
+    assert list(split_row_groups(build_rows())) == []
+
+
+def test_times_before_1970_are_negative() -> None:
+    """Whole microseconds are exact."""
+    assert to_microseconds(AT + timedelta(microseconds=1)) - to_microseconds(AT) == 1
+    assert to_microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1

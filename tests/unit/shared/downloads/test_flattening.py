@@ -1,0 +1,84 @@
+"""Tests of the division of payloads into columns."""
+
+from collections.abc import Iterator, Sequence
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from shared.downloads import flattening
+from shared.downloads.flattening import Flattener, find_leaves_singly, find_parent_objects, read_values_singly
+from shared.errors import WorkspaceError
+
+PAYLOADS = [
+    {"a": 1, "b": {"c": "x", "d": {"e": None}}},
+    {"a": "text", "b": {"c": [1, {"k": 2}], "d": {}}},
+    {"b": {"c": True}},
+]
+PATHS = [("a",), ("b", "c"), ("b", "d"), ("b", "d", "e")]
+
+
+def to_array(payloads: Sequence[object]) -> pa.Array:
+    """Return payloads as JSON texts."""
+    return pa.array([orjson.dumps(each).decode() for each in payloads], pa.string())
+
+
+@pytest.fixture
+def flattener() -> Iterator[Flattener]:
+    """Return the service."""
+    with Flattener() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("payloads", [PAYLOADS, [{}], [{"": {"*": 1, '"': 2, "$.x": 3, "a.b": 4, "\\": 5}}]])
+def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, payloads: list[object]) -> None:
+    """Empty objects, arrays and null are leaves; keys may have any characters."""
+    texts = to_array(payloads)
+    assert flattener.find_leaves(texts) == find_leaves_singly(texts)
+    if payloads is PAYLOADS:
+        assert sorted(find_leaves_singly(texts)) == PATHS
+
+
+@pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
+def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
+    """Strings are unquoted, and other values are JSON text; missing and null values are null."""
+    texts = to_array(payloads)
+    paths = sorted(find_leaves_singly(texts))
+    values = flattener.extract_values(texts, paths)
+    expected = read_values_singly(texts, paths)
+    assert values is not None
+    assert expected is not None
+    assert values.to_pylist() == expected.to_pylist()
+
+
+def test_values_are_texts() -> None:
+    """The rule in an example."""
+    values = read_values_singly(to_array(PAYLOADS), PATHS)
+    assert values is not None
+    assert values.to_pylist() == [
+        ["1", "x", None, None],
+        ["text", '[1,{"k":2}]', "{}", None],
+        [None, "true", None, None],
+    ]
+
+
+@pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
+def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
+    """The part is then converted again with all its columns."""
+    texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
+    assert flattener.extract_values(texts, paths) is None
+    assert read_values_singly(texts, paths) is None
+
+
+def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CSV file with more columns cannot be opened by other programs."""
+    monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
+    for find in (flattener.find_leaves, find_leaves_singly):
+        with pytest.raises(WorkspaceError) as raised:
+            find(to_array(PAYLOADS))
+        assert raised.value.code == "DOWNLOAD_TOO_WIDE"
+
+
+def test_parents_are_all_objects_on_the_way() -> None:
+    """The root is the parent of every path."""
+    assert find_parent_objects([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}

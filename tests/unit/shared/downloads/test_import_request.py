@@ -1,0 +1,24 @@
+"""Tests of the progress of imports."""
+
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep, add_step_result
+from tests.virtual_time import START
+
+REQUEST = ImportRequest(
+    format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=START
+)
+STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
+
+
+def test_steps_add_up() -> None:
+    """The position is that of the newest step; the numbers of rows are sums."""
+    request = add_step_result(REQUEST, 0, STEP)
+    request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
+    assert (request.steps, request.position) == (2, 25)
+    assert (request.rows, request.accepted, request.duplicates, request.rejected) == (10, 6, 2, 2)
+
+
+def test_only_the_next_step_counts() -> None:
+    """A step that was stored before, or that is too early, changes nothing."""
+    once = add_step_result(REQUEST, 0, STEP)
+    assert add_step_result(once, 0, STEP) is once
+    assert add_step_result(once, 2, STEP) is once

@@ -1,4 +1,7 @@
-"""Reply with the printable HTML report of the amendments of one entity."""
+"""Reply with the printable HTML report of the amendments of one entity.
+
+Separate from ``amendments`` because it replies with HTML instead of JSON.
+"""
 
 import asyncio
 from collections.abc import Mapping

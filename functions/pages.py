@@ -1,6 +1,8 @@
 """Static browser pages: web console, API Explorer, GraphiQL. They are public; API calls need the user's credential.
 
 Files are cached in memory and sent with ETags and a strict Content-Security-Policy.
+
+Separate from ``oauth_consent`` because the pages are an endpoint group of their own.
 """
 
 import gzip

@@ -1,4 +1,7 @@
-"""HTTP operations on API keys and tokens (create, list, revoke, identity, public keys), and their documentation."""
+"""HTTP operations on API keys and tokens (create, list, revoke, identity, public keys), and their documentation.
+
+Separate from ``oauth`` because it is an endpoint group of its own.
+"""
 
 import re
 from datetime import datetime

@@ -1,4 +1,7 @@
-"""HTTP operations that run warm queries (saved, approved KQL queries) and ad-hoc queries."""
+"""HTTP operations that run warm queries (saved, approved KQL queries) and ad-hoc queries.
+
+Separate from ``mcp_queries`` because it is an endpoint group of its own.
+"""
 
 import re
 from datetime import datetime, timedelta

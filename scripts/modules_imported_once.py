@@ -1,16 +1,27 @@
 """List the modules that exactly one other module imports: ``python -m scripts.modules_imported_once [PACKAGE]``.
 
 A reader of such a module must open two files to understand one thing. Merge the module into its only importer, or say
-in its docstring why it is a separate file.
+in its docstring, with the word "separate", why it is a separate file.
+
+Three kinds of modules need no such sentence, because the layout of the code requires them. The wiring is the only
+importer of adapters and services: other code knows their ports. The documentation of an operation's replies is not in
+the operation's module, because requests do not need it. A package that is a register, such as the KQL functions of the
+Kusto emulator, imports all its modules in its ``__init__``.
 """
 
+import argparse
+import ast
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import grimp
 
+ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("functions", "shared", "local", "emulators")
+WIRING: Final = "shared.wiring"
+REPLIES: Final = "functions.replies."
 
 
 def find_modules_imported_once() -> Iterator[tuple[str, str]]:
@@ -23,14 +34,36 @@ def find_modules_imported_once() -> Iterator[tuple[str, str]]:
             yield module, next(iter(importers))
 
 
-def main() -> None:
-    """Print the modules that exactly one module imports, of one package or all packages, and their number."""
-    prefix = sys.argv[1] if len(sys.argv) > 1 else ""
-    found = [(module, importer) for module, importer in find_modules_imported_once() if module.startswith(prefix)]
+def is_required_by_layout(module: str, importer: str) -> bool:
+    """Return whether the layout of the code requires that a module is separate from its only importer."""
+    is_wired = importer == WIRING or importer.startswith(f"{WIRING}.")
+    return is_wired or module.startswith(REPLIES) or importer == module.rpartition(".")[0]
+
+
+def has_reason(module: str, root: Path = ROOT) -> bool:
+    """Return whether the docstring of a module says why the module is separate."""
+    path = root / f"{module.replace('.', '/')}.py"
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return "separate" in docstring.lower()
+
+
+def main() -> int:
+    """Print the modules that exactly one module imports; return 1 if more than --at-most have no reason."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.modules_imported_once")
+    parser.add_argument("package", nargs="?", default="", help="list the modules of this package only")
+    parser.add_argument("--at-most", type=int, metavar="NUMBER", help="highest number of modules without a reason")
+    options = parser.parse_args()
+    found = [pair for pair in find_modules_imported_once() if pair[0].startswith(options.package)]
+    unexplained = [pair for pair in found if not is_required_by_layout(*pair) and not has_reason(pair[0])]
     for module, importer in found:
-        print(f"{module}  <-  {importer}")  # noqa: T201  the report
-    print(f"{len(found)} modules are imported by exactly one other module")  # noqa: T201  the report
+        note = "  (no reason)" if (module, importer) in unexplained else ""
+        print(f"{module}  <-  {importer}{note}")  # noqa: T201  the report
+    print(f"{len(found)} modules are imported by exactly one other module; {len(unexplained)} without a reason")  # noqa: T201  the report
+    if options.at_most is not None and len(unexplained) > options.at_most:
+        print(f"At most {options.at_most} may have no reason.", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

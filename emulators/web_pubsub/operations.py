@@ -1,6 +1,8 @@
 """Operations of the REST API (data plane) that servers call, by method and path below ``/api/hubs/{hub}``.
 
 ``OPERATIONS`` lists the supported operations; the module ``service`` authenticates and routes requests.
+
+It is separate from ``service``, which also serves WebSocket clients.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping

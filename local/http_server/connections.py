@@ -1,6 +1,8 @@
 """Client connections of the local host's server, with limits on their number and on the time for a request.
 
 Only this module depends on the internals of uvicorn's HTTP protocol.
+
+Separate from ``server`` because it limits single connections; the server only starts and stops.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """HTTP server of the local host: uvicorn without signal handlers, and its listening socket.
 
 The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host.
+
+Separate from the life cycle of the host, which does not know uvicorn.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Checks of an alert rule against its warm query (saved KQL query): parameters, time range and columns."""
+"""Checks of an alert rule against its warm query (saved KQL query): parameters, time range and columns.
+
+Separate from the operation that checks a rule, because domains do not know HTTP.
+"""
 
 from collections.abc import Iterator
 

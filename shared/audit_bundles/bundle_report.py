@@ -1,4 +1,7 @@
-"""Texts for people in an audit bundle: the printable report and the README file."""
+"""Texts for people in an audit bundle: the printable report and the README file.
+
+Separate from ``work`` because it only writes texts; the work reads chains and stores the bundle.
+"""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from html import escape

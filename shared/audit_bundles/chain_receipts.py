@@ -1,4 +1,7 @@
-"""Receipts in an audit bundle: files that prove that the chain contains a record (RFC 9942)."""
+"""Receipts in an audit bundle: files that prove that the chain contains a record (RFC 9942).
+
+Separate from ``chain_section`` because a bundle contains receipts only on request.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final

@@ -1,4 +1,7 @@
-"""Record of the times at which API keys were last used."""
+"""Record of the times at which API keys were last used.
+
+Separate from ``authenticator`` because authentication itself only reads.
+"""
 
 import asyncio
 import contextvars

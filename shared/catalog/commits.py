@@ -1,4 +1,7 @@
-"""Conversion of catalog changes to the records of one transaction: items, deletions and audit events."""
+"""Conversion of catalog changes to the records of one transaction: items, deletions and audit events.
+
+Separate from ``service`` because it is pure computation; the service reads and stores.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -2,6 +2,8 @@
 
 The parser of the standard library holds the interpreter lock for a whole array, so a text of several megabytes would
 delay all other requests. This parser is written in Python; only strings are parsed by the library.
+
+Separate from ``document`` because it parses any JSON text, not only workspace documents.
 """
 
 import re

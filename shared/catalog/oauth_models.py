@@ -1,4 +1,7 @@
-"""Models of the OAuth clients that a workspace document declares."""
+"""Models of the OAuth clients that a workspace document declares.
+
+It is separate from ``models``, as the models of alert rules and signals are: one file for each subject.
+"""
 
 from typing import Annotated
 

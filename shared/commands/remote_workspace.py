@@ -1,4 +1,7 @@
-"""HTTPS client of a service's workspace document, for the command ``shared.commands.workspace`` with ``--url``."""
+"""HTTPS client of a service's workspace document, for the command ``shared.commands.workspace`` with ``--url``.
+
+Separate from ``workspace`` because the command also changes stores directly, without HTTPS.
+"""
 
 import json
 import os

@@ -2,6 +2,8 @@
 
 A row is converted here only if the result certainly equals that of ``RowMapper``. Other rows are returned by number,
 and the caller converts them one by one with ``RowMapper``. The text must be plain; see :func:`is_plain_csv`.
+
+Separate from ``csv_reader`` because it needs DuckDB, and converts only texts without special cases.
 """
 
 import json

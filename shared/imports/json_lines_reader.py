@@ -1,4 +1,7 @@
-"""Reader of uploaded NDJSON files (one JSON object for each line)."""
+"""Reader of uploaded NDJSON files (one JSON object for each line).
+
+Separate from ``uploaded_file`` because each format has its own reader.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,4 +1,7 @@
-"""Rules for the column mapping of an import (which column holds the time, the device id and so on)."""
+"""Rules for the column mapping of an import (which column holds the time, the device id and so on).
+
+Separate from the operation that creates an import, because domains do not know HTTP.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,7 @@
-"""Reader of uploaded Parquet files, which returns their rows as messages step by step."""
+"""Reader of uploaded Parquet files, which returns their rows as messages step by step.
+
+Separate from ``uploaded_file`` because each format has its own reader, and this one loads slowly.
+"""
 
 import io
 import json

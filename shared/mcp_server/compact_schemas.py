@@ -1,4 +1,7 @@
-"""Compact forms of JSON schemas for tool lists, which an assistant reads in full before each conversation."""
+"""Compact forms of JSON schemas for tool lists, which an assistant reads in full before each conversation.
+
+Separate from ``transport`` because it is pure computation that does not need the SDK.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -1,4 +1,7 @@
-"""Errors of tool calls with the call that an assistant should make next."""
+"""Errors of tool calls with the call that an assistant should make next.
+
+Separate from ``transport`` because it is pure computation that does not need the SDK.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final

@@ -135,7 +135,6 @@ def build_document(
         items.add(path, methods)
     sends_events = any(operation.group == EVENT_GROUP for operation in operations)
     webhooks = {"webhooks": build_event_webhooks(schemas)} if sends_events else {}
-    responses, examples = build_error_components(schemas)
     return {
         "openapi": VERSION,
         "info": {
@@ -148,15 +147,21 @@ def build_document(
         "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(items.tags)],
         "paths": dict(sorted(items.converted.items())),
         **webhooks,
-        "components": {
-            "securitySchemes": {
-                BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": _CREDENTIAL}
-            },
-            "headers": HEADERS,
-            "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
-            "responses": responses,
-            "examples": examples,
+        "components": _build_components(schemas),
+    }
+
+
+def _build_components(schemas: SchemaRegistry) -> dict[str, Any]:
+    """Build what the operations refer to; the error replies register their schemas first."""
+    responses, examples = build_error_components(schemas)
+    return {
+        "securitySchemes": {
+            BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": _CREDENTIAL}
         },
+        "headers": HEADERS,
+        "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
+        "responses": responses,
+        "examples": examples,
     }
 
 

@@ -1,4 +1,7 @@
-"""Section ``webhooks`` of the OpenAPI document: the requests that the service sends, one for each event type."""
+"""Section ``webhooks`` of the OpenAPI document: the requests that the service sends, one for each event type.
+
+Separate from ``document`` because it describes requests that the service sends, not those that it receives.
+"""
 
 from typing import Any, Final
 

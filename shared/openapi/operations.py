@@ -1,4 +1,7 @@
-"""Operation Objects of OpenAPI, built from declared operations."""
+"""Operation Objects of OpenAPI, built from declared operations.
+
+Separate from ``document`` because it describes one operation, without the catalog of the workspace.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,7 @@
-"""Check of a valid chain of amendments: each signature of a decision must contain the hash of the amendment."""
+"""Check of a valid chain of amendments: each signature of a decision must contain the hash of the amendment.
+
+Separate from ``verifier`` because only chains of amendments contain signatures.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple

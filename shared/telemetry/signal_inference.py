@@ -1,4 +1,7 @@
-"""Proposal of signals (typed payload fields) for a connection, from its messages."""
+"""Proposal of signals (typed payload fields) for a connection, from its messages.
+
+Separate from the operation that proposes signals, because domains do not know HTTP.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

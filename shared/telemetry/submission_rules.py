@@ -1,4 +1,7 @@
-"""Rules for telemetry that callers send: the connections of the credential, and the workspace's telemetry policy."""
+"""Rules for telemetry that callers send: the connections of the credential, and the workspace's telemetry policy.
+
+Separate from ``acceptance`` because it decides who may send what; acceptance parses the messages.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

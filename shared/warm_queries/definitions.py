@@ -198,12 +198,7 @@ class QueryDefinitions:
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            _check_decider_is_not_editor(item, (rejector, *creators))
-            query = _parse_entry(item).value
-            if query.approval is not None:
-                raise WorkspaceError(
-                    Kind.CONFLICT, "WARM_QUERY_APPROVED", "The query is approved; only a draft can be rejected."
-                )
+            query = _check_rejector(item, (rejector, *creators))
             is_repeated = _is_rejected_by(query, rejector, comment)
             if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
                 _check_condition(condition, item)
@@ -339,6 +334,16 @@ def _check_approver(item: CatalogItem, approvers: Collection[str]) -> StoredWarm
         # The query can be older than a rule; every run of it would then be rejected.
         with _rename_field_to_kql():
             check_query(query.kql)
+    return query
+
+
+def _check_rejector(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
+    """Check that the rejector may reject the query of a catalog item, and return the query."""
+    _check_decider_is_not_editor(item, rejectors)
+    query = _parse_entry(item).value
+    if query.approval is not None:
+        detail = "The query is approved; only a draft can be rejected."
+        raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_APPROVED", detail)
     return query
 
 

@@ -1,4 +1,7 @@
-"""Catalog changes that approve or reject a warm query (a saved KQL query), with or without a signature."""
+"""Catalog changes that approve or reject a warm query (a saved KQL query), with or without a signature.
+
+Separate from ``definitions`` because it is pure computation; definitions are read and stored there.
+"""
 
 import hashlib
 from collections.abc import Sequence

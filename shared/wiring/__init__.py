@@ -68,15 +68,8 @@ class Services:
             self.backends, self.catalog, self.cold_data, self.provenance, self.downloads
         )
         self.live_stream = LiveStreamServices(self.backends, self.catalog, self.access, self.queries)
-        self.webhook_endpoints = WebhookEndpointServices(
-            self.backends,
-            self.outbound,
-            self.webhooks,
-            self.catalog,
-            self.provenance,
-            self.telemetry,
-            self.signatures,
-        )
+        sources = (self.catalog, self.provenance, self.telemetry, self.signatures)
+        self.webhook_endpoints = WebhookEndpointServices(self.backends, self.outbound, self.webhooks, *sources)
         self.alerts = AlertServices(
             self.backends, self.catalog, self.provenance, self.telemetry, self.queries, self.webhooks
         )

@@ -1,11 +1,12 @@
 """Tests of the list of modules that one module imports."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from scripts import modules_imported_once
-from scripts.modules_imported_once import find_modules_imported_once, main
+from scripts.modules_imported_once import find_modules_imported_once, has_reason, is_required_by_layout, main
 
 
 def test_pairs_name_the_only_importer() -> None:
@@ -16,15 +17,51 @@ def test_pairs_name_the_only_importer() -> None:
     assert "shared.wiring" not in found
 
 
-def test_the_report_is_restricted_to_a_package(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("module", "importer", "expected"),
+    [
+        ("shared.backends.azure.disk", "shared.wiring.backends", True),
+        ("shared.wiring.oauth", "shared.wiring", True),
+        ("functions.replies.team", "functions.team", True),
+        ("emulators.kusto.extensions.geo", "emulators.kusto.extensions", True),
+        ("shared.a", "shared.b", False),
+        ("shared.a.b", "shared.a.c", False),
+        ("shared.a", "shared.wiring_diagram", False),
+    ],
+)
+def test_the_layout_explains_some_modules(module: str, importer: str, *, expected: bool) -> None:
+    """Adapters, documented replies and modules of a register need no sentence."""
+    assert is_required_by_layout(module, importer) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"""Rules.\n\nSeparate from ``x`` because y.\n"""', True),
+        ('"""Rules.\n\nIt is separate from x.\n"""', True),
+        ('"""Rules."""\nSEPARATE = 1', False),
+        ("", False),
+    ],
+)
+def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: bool) -> None:
+    """A reader finds the reason where the file begins."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.py").write_text(text, encoding="utf-8")
+    assert has_reason("a.b", tmp_path) is expected
+
+
+@pytest.mark.parametrize(("limit", "code"), [(0, 1), (1, 0)])
+def test_modules_without_a_reason_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int, code: int
 ) -> None:
-    """The number counts the listed modules."""
-    pairs = [("shared.a", "shared.b"), ("local.c", "local.d")]
+    """The report is restricted to a package; the numbers are those of the listed modules."""
+    pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
     monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
-    monkeypatch.setattr(sys, "argv", ["modules_imported_once", "shared"])
-    main()
+    monkeypatch.setattr(modules_imported_once, "has_reason", lambda _: False)
+    monkeypatch.setattr(sys, "argv", ["modules_imported_once", "shared", "--at-most", str(limit)])
+    assert main() == code
     assert capsys.readouterr().out.splitlines() == [
-        "shared.a  <-  shared.b",
-        "1 modules are imported by exactly one other module",
+        "shared.a  <-  shared.b  (no reason)",
+        "shared.c  <-  shared.wiring",
+        "2 modules are imported by exactly one other module; 1 without a reason",
     ]

@@ -90,7 +90,7 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     if len(text) > MIB:
         raise body_too_large_error(MIB)
     try:
-        body = await parse_body(text, services().runtime)
+        body = await parse_body(text, services().runtime, copies_long_integers=True)
     except ValueError as error:
         raise invalid("body", str(error), code="BODY_NOT_JSON") from None
     return json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)

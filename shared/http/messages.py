@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from shared.text_formats.long_integers import copy_long_integer, to_int
 from shared.timestamps import rfc3339
 
 if TYPE_CHECKING:
@@ -84,16 +85,14 @@ class Reply:
 def json_bytes(value: Any) -> bytes:
     """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
     try:
-        return orjson.dumps(value, option=_OPTIONS)
+        return orjson.dumps(value, option=_OPTIONS, default=copy_long_integer)
     except TypeError:
-        # orjson rejects integers beyond 64 bits, which telemetry can contain.
+        # orjson rejects an `int` beyond 64 bits, which telemetry can contain.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
 
 
-def _serialise_unknown_type(value: Any) -> str:
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    raise TypeError(f"{type(value).__name__} cannot be serialised as JSON")
+def _serialise_unknown_type(value: Any) -> str | int:
+    return rfc3339(value) if isinstance(value, datetime) else to_int(value)
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

@@ -72,7 +72,7 @@ class JsonLinesReader:
 
 def _parse_line(line: bytes) -> dict[str, object]:
     try:
-        value = parse_json(line)
+        value = parse_json(line, copies_long_integers=True)
     except ValueError as error:
         raise ValueError(f"The row is not JSON: {str(error).replace(' at line 1 column ', ' at column ')}.") from None
     if not isinstance(value, dict):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-import orjson
-
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.import_request import ImportMapping, ImportRequest
@@ -19,6 +17,7 @@ from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import require_upload
 from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
+from shared.telemetry.json_text import parse
 from shared.timestamps import rfc3339
 
 MAX_MESSAGES: Final = 100
@@ -132,5 +131,5 @@ def _message_to_json(message: dict[str, Any], connection: str) -> dict[str, Any]
         "connection": connection,
         "deviceId": message["device_id"],
         "messageId": message["message_id"],
-        "payload": orjson.loads(message["payload"]),
+        "payload": parse(message["payload"].encode()),
     }

@@ -19,6 +19,7 @@ from shared.telemetry.layout import validate_id
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.timestamp_formats import parse_timestamp
+from shared.text_formats.long_integers import LongInteger
 from shared.timestamps import rfc3339
 
 _TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
@@ -186,7 +187,7 @@ class RowMapper:
         value = row.get(column) if column else None
         if _is_blank(value):
             return ""
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int | LongInteger) and not isinstance(value, bool):
             value = str(value)
         try:
             return validate_id(value)

@@ -82,7 +82,9 @@ class TelemetryIngestor:
         if not events:
             return
         router = await self._get_router()
-        processed = [_process_event(router, source, event) for event in events]
+        # Parsing and serialising the messages of a large batch would block the event loop.
+        size = sum(len(event.body) for event in events)
+        processed = await self._runtime.run_in_worker(size, _process_events, router, source, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
         await self._states.record(list(_group_arrived_messages(source, events, processed)))
@@ -116,6 +118,10 @@ class TelemetryIngestor:
     def _is_status_check_due(self, connection: str, version: int, monotonic_now: float) -> bool:
         known_version, until = self._connected.get(connection, (-1, 0.0))
         return known_version != version or monotonic_now >= until
+
+
+def _process_events(router: ConnectionRouter, source: str, events: Sequence[HubEvent]) -> list[_ProcessedEvent]:
+    return [_process_event(router, source, event) for event in events]
 
 
 def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _ProcessedEvent:

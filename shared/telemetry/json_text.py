@@ -5,11 +5,17 @@ digits becomes the nearest double, and a number beyond the range of a double is 
 """
 
 import json
+import math
 from typing import Any, NoReturn
 
 import orjson
 
-from shared.text_formats.long_integers import may_have_long_integers
+from shared.text_formats.long_integers import (
+    copy_long_integer,
+    may_have_long_integers,
+    parse_integer,
+    to_int,
+)
 
 
 def parse(text: bytes) -> Any:
@@ -22,8 +28,10 @@ def parse(text: bytes) -> Any:
     if not may_have_long_integers(text):
         return orjson.loads(text)
     try:
-        value = json.loads(text, parse_constant=_reject_constant)
-        _serialise_exactly(value)
+        value = json.loads(
+            text, parse_int=parse_integer, parse_float=_parse_finite_number, parse_constant=_reject_constant
+        )
+        _serialise(value)
     except RecursionError:
         raise ValueError("the JSON text is nested too deeply") from None
     return value
@@ -36,19 +44,33 @@ def serialise(value: Any) -> bytes:
         ValueError: if the value cannot be represented in JSON, or is nested too deeply to be parsed again.
     """
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, default=copy_long_integer)
     except TypeError:
-        pass  # An integer beyond 64 bits, or more than 254 levels.
+        pass  # An `int` beyond 64 bits, or more than 254 levels.
     try:
-        text = _serialise_exactly(value)
+        text = _serialise_slowly(value)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the value cannot be represented in JSON: {error}") from None
     parse(text)
     return text
 
 
-def _serialise_exactly(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+def _serialise(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, default=copy_long_integer)
+    except TypeError:
+        return _serialise_slowly(value)
+
+
+def _serialise_slowly(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=to_int).encode()
+
+
+def _parse_finite_number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is outside the range of a double")
+    return number
 
 
 def _reject_constant(constant: str) -> NoReturn:

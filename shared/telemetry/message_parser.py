@@ -114,7 +114,7 @@ def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[Fi
     if len(line) > _MAX_LINE_BYTES:
         raise _build_too_large_error(prefix)
     try:
-        message = parse_json(line)
+        message = parse_json(line, copies_long_integers=True)
     except ValueError as error:
         errors.append(FieldError(prefix, _describe_json_error(error)))
         return None

@@ -12,6 +12,7 @@ from shared.telemetry.pointers import Pointer, remove_at_pointer, resolve_pointe
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select_impulse_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
+from shared.text_formats.long_integers import to_int
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _DERIVED_ID_CHARACTERS = 32
@@ -68,7 +69,11 @@ def derive_message_id(connection: str, device: str, timestamp: datetime, payload
         payload: JSON object; the order of its properties does not matter.
     """
     text = json.dumps(
-        [connection, device, rfc3339(timestamp), payload], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+        [connection, device, rfc3339(timestamp), payload],
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=to_int,
     )
     return hashlib.sha256(text.encode()).hexdigest()[:_DERIVED_ID_CHARACTERS]
 

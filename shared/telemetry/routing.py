@@ -104,11 +104,15 @@ class _DevicePatterns:
             return None
         device_id = event.device_id or event.properties.get(DEVICE_ID, "")
         devices = (device_id,) if device_id else tuple(_resolve_device(message, pointer) for pointer in self._pointers)
-        if devices not in self._cache:
-            if len(self._cache) >= MAX_CACHED:
-                self._cache.clear()
-            self._cache[devices] = self._match_patterns(devices)
-        return self._cache[devices]
+        # Batches are processed in several threads, each of which may clear the cache.
+        try:
+            return self._cache[devices]
+        except KeyError:
+            found = self._match_patterns(devices)
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        self._cache[devices] = found
+        return found
 
     def _match_patterns(self, devices: tuple[str, ...]) -> Route | None:
         for place, pattern, route in self._patterns:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from shared.catalog.signal_models import SignalDefinition, SignalType
 from shared.telemetry.pointers import Pointer, compile_pointer, resolve_pointer
+from shared.text_formats.long_integers import LongInteger
 from shared.timestamps import parse_rfc3339
 
 _MAX_LONG: Final = 2**63 - 1
@@ -41,7 +42,7 @@ def has_type_mismatch(checks: Sequence[SignalCheck], payload: Mapping[str, Any])
 
 def is_real(value: Any) -> bool:
     """Return whether a JSON value is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | LongInteger) and not isinstance(value, bool)
 
 
 def is_long(value: Any) -> bool:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from shared.catalog.models import TimestampFormat
+from shared.text_formats.long_integers import LongInteger
 from shared.timestamps import parse_rfc3339
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,6 +30,8 @@ def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
     if form is TimestampFormat.RFC3339:
         return parse_rfc3339(value if isinstance(value, str) else "")
     per_unit = _MICROSECONDS[form]
+    if isinstance(value, LongInteger):
+        raise ValueError(_describe_range(form))  # noqa: TRY004  a number of the right type
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
         return _to_instant(value * per_unit, form)
@@ -52,5 +55,9 @@ def _to_instant(microseconds: int, form: TimestampFormat) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
-        hint = "; is the format epochMilliseconds?" if form is TimestampFormat.EPOCH_SECONDS else ""
-        raise ValueError(f"the time is outside the years 1 to 9999{hint}") from None
+        raise ValueError(_describe_range(form)) from None
+
+
+def _describe_range(form: TimestampFormat) -> str:
+    hint = "; is the format epochMilliseconds?" if form is TimestampFormat.EPOCH_SECONDS else ""
+    return f"the time is outside the years 1 to 9999{hint}"

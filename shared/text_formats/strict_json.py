@@ -4,12 +4,13 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 
 from shared.runtime import Runtime
-from shared.text_formats.long_integers import may_have_long_integers
+from shared.text_formats.long_integers import may_have_long_integers, parse_integer
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
@@ -25,24 +26,28 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-async def parse_body(body: bytes, runtime: Runtime) -> Any:
+async def parse_body(body: bytes, runtime: Runtime, *, copies_long_integers: bool = False) -> Any:
     """Parse a JSON body, in a worker thread if the body is large.
 
     Raises:
         ValueError: the body is not valid; see :func:`parse_json`.
     """
-    return await runtime.run_in_worker(len(body), parse_json, body)
+    return await runtime.run_in_worker(len(body), parse_json, body, copies_long_integers=copies_long_integers)
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes, *, copies_long_integers: bool = False) -> Any:
     """Parse a JSON body.
+
+    Args:
+        body: text of the body.
+        copies_long_integers: True to return integers beyond 64 bits as ``LongInteger``, which takes linear time.
 
     Raises:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
             range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
     value = _parse_fast(body)
-    return _parse_slowly(body) if value is _UNDECIDED else value
+    return _parse_slowly(body, parse_integer if copies_long_integers else _parse_int) if value is _UNDECIDED else value
 
 
 def _parse_fast(body: bytes) -> Any:
@@ -78,7 +83,7 @@ def _is_shallow(value: Any) -> bool:
     return not level
 
 
-def _parse_slowly(body: bytes) -> Any:
+def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -86,7 +91,7 @@ def _parse_slowly(body: bytes) -> Any:
     if text.startswith("\ufeff"):
         raise ValueError("begins with a byte order mark; send UTF-8 without one")
     _limit_containers(text)
-    value = _load_json(text)
+    value = _load_json(text, parse_int)
     _check_depth(value)
     if _SURROGATE.search(text):
         _reject_lone_surrogates(value)
@@ -106,14 +111,14 @@ def _count_brackets(text: str) -> int:
     return text.count("[") + text.count("{")
 
 
-def _load_json(text: str) -> Any:
+def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
     try:
         # These hooks are written in Python, so the interpreter can switch to other threads at each number and object.
         return json.loads(
             text,
             object_pairs_hook=_object_from_pairs,
             parse_constant=_reject_constant,
-            parse_int=_parse_int,
+            parse_int=parse_int,
             parse_float=_parse_float,
         )
     except json.JSONDecodeError as error:
@@ -171,6 +176,6 @@ def _list_children(level: list[Any]) -> list[Any]:
 
 def _reject_lone_surrogates(value: Any) -> None:
     try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError("a string has an unpaired surrogate, which is not a character") from None

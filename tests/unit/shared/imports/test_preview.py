@@ -11,6 +11,7 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
+from shared.http.messages import json_bytes
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
 from shared.imports.uploads import build_upload_name
 from tests.unit.shared.telemetry.fakes import catalog, connection, current
@@ -20,13 +21,18 @@ GOOD, BAD = "2026-01-05T08:00:00Z,1", "yesterday,2"
 
 
 async def preview(
-    folder: Path, *rows: str, header: str = "time,x", lookup: str = "pump", mapping: ImportMapping | None = None
+    folder: Path,
+    *rows: str,
+    header: str = "time,x",
+    lookup: str = "pump",
+    mapping: ImportMapping | None = None,
+    form: ImportFormat = ImportFormat.CSV,
 ) -> dict[str, Any]:
-    """Return the preview of a CSV file."""
+    """Return the preview of a file with a header and rows."""
     blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
     await blobs.create(build_upload_name("a1"), "\n".join((header, *rows)).encode())
     request = ImportRequest(
-        format=ImportFormat.CSV, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
+        format=form, file_name="a.csv", mapping=ImportMapping(timestamp="time"), upload_expires_at=AT
     )
     job = Job(
         id="a1",
@@ -85,3 +91,11 @@ async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError) as raised:
         await preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"
+
+
+@pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 309, "-" + "9" * 500])
+async def test_long_integers_are_shown_as_they_are_stored(tmp_path: Path, digits: str) -> None:
+    """A number of an NDJSON row has the same digits in the preview as in storage."""
+    text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
+    shown = await preview(tmp_path, header=text, form=ImportFormat.NDJSON)
+    assert f'"n":{digits}}}'.encode() in json_bytes(shown)

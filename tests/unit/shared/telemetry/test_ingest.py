@@ -1,6 +1,7 @@
 """Tests of batch ingestion."""
 
 import base64
+import threading
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ from shared.telemetry.impulses import decode_impulse
 from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import HubEvent, Impulse
+from shared.text_formats.long_integers import LongInteger
 from tests.unit.shared.telemetry.fakes import Hub, States, catalog, connection, current, event
 from tests.unit.shared.telemetry.json_values import JSON
 
@@ -261,3 +263,27 @@ async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.M
     """The payload of a connection without signals is not compared with anything."""
     monkeypatch.setattr(module, "has_type_mismatch", None)
     assert len(await Plant().ingest(event(b'{"p":"high"}', device="rig-1"))) == 1
+
+
+async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of 16 KiB and more together are not processed on the event loop; the others are."""
+    threads: list[bool] = []
+    process = module._process_event
+
+    def note_thread(*arguments: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return process(*arguments)
+
+    monkeypatch.setattr(module, "_process_event", note_thread)
+    body = b'{"deviceId":"rig-1","text":"%b"}' % (b"x" * 9_000)
+    await Plant().ingest(event(body))
+    await Plant().ingest(event(body), event(body, 2))
+    assert threads == [True, False, False]
+
+
+async def test_long_integers_are_copied() -> None:
+    """A message with integers of many digits is ingested without a conversion to ``int`` and back."""
+    digits = "9" * 4_300
+    (impulse,) = await Plant().ingest(event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
+    assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
+    assert serialise(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()

@@ -1,10 +1,20 @@
 """Search for JSON integers beyond 64 bits."""
 
+import json
+from decimal import Decimal
+
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.text_formats.long_integers import may_have_long_integers
+from shared.text_formats.long_integers import (
+    LongInteger,
+    copy_long_integer,
+    may_have_long_integers,
+    parse_integer,
+    to_int,
+)
 
 
 @given(st.integers())
@@ -18,3 +28,26 @@ def test_integers_beyond_64_bits_are_found(number: int) -> None:
 def test_shorter_integers_are_not_reported(text: bytes) -> None:
     """A text without 19 digits after a minus, or 20 digits, keeps the fast parser."""
     assert not may_have_long_integers(text)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63, 2**64 - 1, -(2**63)])
+def test_integers_of_64_bits_are_parsed_as_int(number: int) -> None:
+    """An integer that orjson can write is an ``int``."""
+    assert type(parse_integer(str(number))) is int
+    assert parse_integer(str(number)) == number
+
+
+@pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "9" * 4_300, "-" + "9" * 4_300])
+def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
+    """An integer beyond 64 bits is a decimal number with the same digits; its conversion takes linear time."""
+    number = parse_integer(digits)
+    assert type(number) is LongInteger
+    assert orjson.dumps([number], default=copy_long_integer) == f"[{digits}]".encode()
+    assert json.dumps([number], default=to_int) == f"[{digits}]"
+
+
+def test_other_values_are_not_copied() -> None:
+    """A value of another type has no JSON form."""
+    for convert in (copy_long_integer, to_int):
+        with pytest.raises(TypeError, match="Decimal"):
+            convert(Decimal(1))

@@ -1,5 +1,6 @@
 """Attacks: the requests that cost the service most within its size limits, for benchmarks and load tests."""
 
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,7 +131,24 @@ def build_body_attacks() -> list[Attack]:
             Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_raw_tool_call(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
-    return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages))]
+    return [
+        *found,
+        Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages)),
+        *_build_line_attacks(),
+    ]
+
+
+def _build_line_attacks() -> list[Attack]:
+    """Build compressed NDJSON bodies of the maximum size whose messages are slow to parse and to write."""
+    values = {"integers": "9" * 4_300, "arrays": "[]", "deep": "[" * 90 + "]" * 90, "members": '{"a":0}'}
+    headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+    found = []
+    for name, unit in values.items():
+        for size in (250 * KIB, 25 * KIB):
+            line = f'{{"a":{_repeat_value(unit, size)}}}\n'.encode()
+            body = gzip.compress(line * (16 * MIB // len(line)))
+            found.append(Attack(f"lines-{name}-{size // KIB}", "POST", "/oi-api/telemetry/line", body, headers))
+    return found
 
 
 def _repeat_value(unit: str, size: int) -> str:

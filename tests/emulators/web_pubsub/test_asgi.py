@@ -1,0 +1,36 @@
+"""Tests of reading requests."""
+
+import pytest
+
+from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_origin, read_query
+
+
+def test_repeated_headers_and_parameters_are_lists() -> None:
+    """Nothing is lost, also empty values and bytes that are not ASCII."""
+    scope = {"headers": [(b"a", b"1"), (b"b", b"\xe4"), (b"a", b"2")], "query_string": b"x=1&x=&y=%20"}
+    assert read_headers(scope) == {"a": ["1", "2"], "b": ["\xe4"]}
+    assert read_query(scope) == {"x": ["1", ""], "y": [" "]}
+
+
+@pytest.mark.parametrize(
+    ("values", "token"),
+    [
+        ([], None),
+        (["Basic x"], None),
+        (["Bearer abc"], "abc"),
+        (["bearer  abc\t"], "abc"),
+        (["Basic x", "Bearer abc"], "abc"),
+        (["Bearer"], ""),
+    ],
+)
+def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -> None:
+    """The name of the scheme is written in any case."""
+    assert read_bearer_token({"authorization": values}) == token
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"), [([], "127.0.0.1:80"), ([""], "127.0.0.1:80"), (["EXAMPLE:1"], "example:1")]
+)
+def test_the_origin_is_the_host_of_the_request(host: list[str], origin: str) -> None:
+    """Without the header it is the address of the server."""
+    assert read_origin({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin

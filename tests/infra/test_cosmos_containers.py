@@ -1,0 +1,17 @@
+"""The containers of the templates are those of the code."""
+
+from scripts.cosmos_containers import TARGET, build_containers, build_file_text
+
+
+def test_the_file_is_current() -> None:
+    """A new container or index reaches the templates."""
+    command = ".venv/bin/python -m scripts.cosmos_containers"
+    assert TARGET.read_text(encoding="utf-8") == build_file_text(), f"run: {command}"
+
+
+def test_each_container_has_one_partition_key() -> None:
+    """Names are unique, and a property that is absent has the default of Azure."""
+    containers = build_containers()
+    assert len({each["id"] for each in containers}) == len(containers)
+    assert {len(each["partitionKey"]["paths"]) for each in containers} == {1}
+    assert all(each.get("defaultTtl", 1) != 0 for each in containers)

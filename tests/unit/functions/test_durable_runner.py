@@ -1,0 +1,57 @@
+"""Tests of the start and the end of orchestrations."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from functions.durable_runner import CLIENT, DurableRunner
+from shared.errors import WorkspaceError
+
+
+class Client:
+    """Durable Functions client that records calls, or fails."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.is_failing = False
+
+    async def start_new(self, name: str, *, instance_id: str, client_input: str) -> None:
+        """Record a start."""
+        self._fail()
+        self.calls.append((name, instance_id, client_input))
+
+    async def terminate(self, instance_id: str, reason: str) -> None:
+        """Record an end."""
+        self._fail()
+        self.calls.append((instance_id, reason))
+
+    def _fail(self) -> None:
+        if self.is_failing:
+            raise Exception("the host does not respond")  # noqa: TRY002  as the SDK does
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Return the client of the current request."""
+    made = Client()
+    token = CLIENT.set(made)
+    yield made
+    CLIENT.reset(token)
+
+
+async def test_the_id_of_the_job_is_that_of_the_orchestration(client: Client) -> None:
+    """A second start of the same job starts no second orchestration."""
+    runner = DurableRunner("cold_download")
+    await runner.start("j1")
+    await runner.stop("j1")
+    assert client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
+
+
+async def test_a_failed_start_is_an_error_and_a_failed_end_is_not(client: Client) -> None:
+    """A cancelled job ends by itself at its next step."""
+    client.is_failing = True
+    with pytest.raises(WorkspaceError) as raised:
+        await DurableRunner("x").start("j1")
+    assert raised.value.code == "DOWNLOADS_UNAVAILABLE"
+    await DurableRunner("x").stop("j1")

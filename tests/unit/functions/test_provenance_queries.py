@@ -1,0 +1,76 @@
+"""Tests of the query strings of the audit log."""
+
+import pytest
+from pydantic import ValidationError
+
+from functions.provenance_queries import (
+    EventsQuery,
+    LenientParser,
+    SequenceQuery,
+    WindowQuery,
+    build_equality_filters,
+)
+from shared.provenance.ports import Filters
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "is_ignored"),
+    [
+        (None, 100, False),
+        ("1", 1, False),
+        ("9" * 400, 2**62, False),
+        ("0", 100, True),
+        ("-1", 100, True),
+        ("+1", 100, True),
+        ("1.0", 100, True),
+        ("", 100, True),
+        ("9" * 401, 100, True),
+    ],
+)
+def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignored: bool) -> None:
+    """The contract requires the default instead of an error; a header names the parameter."""
+    parser = LenientParser()
+    assert parser.parse_number("limit", text, least=1, default=100) == number
+    assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        (None, ""),
+        ("2026-01-05", "2026-01-05T00:00:00.000000Z"),
+        ("2026-01-05T08:00:00", "2026-01-05T08:00:00.000000Z"),
+        ("2026-01-05t08:00:00.5z", "2026-01-05T08:00:00.500000Z"),
+        ("2026-01-05T09:00:00+01:00", "2026-01-05T08:00:00.000000Z"),
+        ("2026-01-05T09:00:00 01:00", "2026-01-05T08:00:00.000000Z"),
+        ("yesterday", ""),
+        ("0001-01-01T00:00:00+01:00", ""),
+        ("2026-02-30", ""),
+    ],
+)
+def test_a_time_is_that_of_records(text: str | None, instant: str) -> None:
+    """Without a zone it is UTC; a plus sign that became a space is restored."""
+    parser = LenientParser()
+    assert parser.parse_instant("startDate", text) == instant
+    assert parser.ignored == ([] if instant or text is None else ["startDate"])
+
+
+def test_a_window_has_dates_and_sequences() -> None:
+    """Only some queries have sequences."""
+    by_sequence = SequenceQuery.model_validate({"startDate": "2026-01-05", "fromSequence": "7", "toSequence": "+9"})
+    expected = Filters(start="2026-01-05T00:00:00.000000Z", from_sequence=7, to_sequence=9)
+    assert LenientParser().parse_window(by_sequence) == expected
+    assert LenientParser().parse_window(WindowQuery.model_validate({"endDate": "x"})) == Filters()
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
+def test_a_sequence_that_is_no_number_is_an_error(text: str) -> None:
+    """A wrong sequence would return other records than the caller expects."""
+    with pytest.raises(ValidationError):
+        SequenceQuery.model_validate({"fromSequence": text})
+
+
+def test_an_empty_filter_counts_as_missing() -> None:
+    """Forms send empty fields."""
+    query = EventsQuery.model_validate({"entityType": "", "userId": "ann"})
+    assert build_equality_filters(query) == {"UserID": "ann"}

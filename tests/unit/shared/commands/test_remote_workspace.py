@@ -1,0 +1,56 @@
+"""Tests of the client of a service's workspace document."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.commands.remote_workspace import RemoteWorkspace, plan_from_json, read_api_key
+from shared.errors import WorkspaceError
+
+
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [
+        ("https://plant.example", True),
+        ("http://127.0.0.1:7071", True),
+        ("http://[::1]:7071", True),
+        ("http://localhost", True),
+        ("http://plant.example", False),
+        ("http://127.0.0.1.plant.example", False),
+        ("https://user@plant.example", False),
+        ("ftp://plant.example", False),
+        ("plant.example", False),
+    ],
+)
+def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: bool) -> None:
+    """An API key must not cross a network as plain text."""
+    if is_allowed:
+        RemoteWorkspace(url, "key")
+        return
+    with pytest.raises(WorkspaceError, match="https"):
+        RemoteWorkspace(url, "key")
+
+
+def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option comes first, then the file that a variable names, then the key in a variable."""
+    for name in ("OI_KEY", "OI_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(WorkspaceError, match="OI_KEY"):
+        read_api_key(None)
+    monkeypatch.setenv("OI_KEY", " from-variable\n")
+    assert read_api_key(None) == "from-variable"
+    for name in ("option", "variable"):
+        (tmp_path / name).write_text(f"from-{name}-file\n", encoding="utf-8")
+    monkeypatch.setenv("OI_KEY_FILE", str(tmp_path / "variable"))
+    assert read_api_key(None) == "from-variable-file"
+    assert read_api_key(tmp_path / "option") == "from-option-file"
+
+
+def test_a_plan_is_read_from_its_reply() -> None:
+    """Only items that the API created are retained without a conflict."""
+    change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}
+    reasons = {"a": "created through the API", "b": "approved by a person"}
+    kept = [{"kind": "surface", "key": key, "reason": reason} for key, reason in reasons.items()]
+    plan = plan_from_json({"changes": [change], "kept": kept})
+    assert [(each.key, each.verb) for each in plan.changes] == [("s", "Created")]
+    assert [(each.key, each.conflict) for each in plan.retained] == [("a", False), ("b", True)]

@@ -1,0 +1,74 @@
+"""Tests of the validation of a document's queries by the engine."""
+
+import asyncio
+
+import pytest
+
+from shared.catalog.document import load_located_document
+from shared.catalog.models import WarmQuery
+from shared.catalog.problems import DocumentError
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.document_checks import check_document_queries
+from tests.unit.shared.catalog.documents import PLANT
+from tests.virtual_time import VirtualTime
+
+DOCUMENT = load_located_document(PLANT, "w.yaml")
+INVALID = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "no such table")
+DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
+
+
+class Columns:
+    """Columns of queries; some queries have an error, and each takes a second."""
+
+    def __init__(self, time: VirtualTime, **errors: WorkspaceError) -> None:
+        self.time = time
+        self.errors = errors
+        self.resolved: list[str] = []
+
+    def reserve(self, queries: int) -> None:
+        """Do nothing."""
+
+    async def resolve(self, query: WarmQuery) -> tuple[()]:
+        """Return no columns, or raise the error of a query."""
+        self.time.advance(1)
+        self.resolved.append(query.lookup)
+        await asyncio.sleep(0)
+        if query.lookup in self.errors:
+            raise self.errors[query.lookup]
+        return ()
+
+
+async def check(columns: Columns, **options: object) -> WorkspaceError | None:
+    """Validate the queries of the document."""
+    return await check_document_queries(DOCUMENT, columns, runtime=columns.time.runtime, **options)  # type: ignore[arg-type]
+
+
+async def test_valid_queries_have_no_error() -> None:
+    """All queries are validated, or only the given ones."""
+    columns = Columns(VirtualTime())
+    assert await check(columns) is None
+    assert sorted(columns.resolved) == ["q1", "q2"]
+    columns.resolved.clear()
+    assert await check(columns, lookups={"q2"}) is None
+    assert columns.resolved == ["q2"]
+
+
+async def test_a_rejected_query_is_reported_at_its_text() -> None:
+    """The problem has the line of the query in the document."""
+    with pytest.raises(DocumentError) as raised:
+        await check(Columns(VirtualTime(), q2=INVALID))
+    [problem] = raised.value.problems
+    assert (problem.field, problem.message) == ("warmQueries[1].kql", "no such table")
+    assert PLANT.splitlines()[problem.line - 1].startswith("  - {lookup: q2")
+
+
+async def test_an_engine_that_does_not_respond_is_no_fault_of_the_document() -> None:
+    """The caller decides whether the document is applied without the check."""
+    assert await check(Columns(VirtualTime(), q1=DOWN)) is DOWN
+
+
+async def test_a_slow_engine_stops_the_check() -> None:
+    """The error says how many queries were validated."""
+    error = await check(Columns(VirtualTime()), seconds=1)
+    assert error is not None
+    assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

@@ -88,7 +88,10 @@ def test_check_shows_messages_as_they_would_be_sent(tmp_path: Path) -> None:
         display.put(Delivery(address, payload))
     assert "→ press" in shown[0]
     assert '"deviceId":"d-1","messageId":"new-id"' in shown[0]
-    assert ["rejected: The message is not JSON" in shown[1], "rejected: No route" in shown[2]] == [True, True]
+    assert [
+        "rejected: The message is not valid JSON: a value is expected at column 1" in shown[1],
+        "rejected: No route" in shown[2],
+    ] == [True, True]
     assert (len(shown), display.rejected, display.finished.is_set()) == (3, 2, True)
 
 

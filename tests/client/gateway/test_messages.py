@@ -50,6 +50,7 @@ def test_numbers_are_not_changed() -> None:
         ("rfc3339", "2026-01-05T08:00:00Z", "2026-01-05T08:00:00Z"),
         ("epochSeconds", 1767600000, "2026-01-05T08:00:00.000000Z"),
         ("epochSeconds", 1767600000.25, "2026-01-05T08:00:00.250000Z"),
+        ("epochSeconds", "1767600000.25", "2026-01-05T08:00:00.250000Z"),
         ("epochMilliseconds", 1767600000001, "2026-01-05T08:00:00.001000Z"),
     ],
 )
@@ -61,6 +62,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
         "messageId": "7",
         "timestamp": expected,
         "deviceId": "d-1",
+        "h": {},
         "value": 1,
     }
 
@@ -94,7 +96,7 @@ def test_what_cannot_be_sent_is_rejected(payload: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("form", "value"),
-    [("rfc3339", 5), ("epochSeconds", "5"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
+    [("rfc3339", 5), ("epochSeconds", "5e"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
 )
 def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
     """A time that is not in the format of the route is not a time."""
@@ -120,4 +122,27 @@ def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
 def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
     """No message stops the gateway."""
     with suppress(RejectedError):
+        build(payload)
+
+
+def test_pointers_lead_through_arrays() -> None:
+    """A pointer selects an element of an array by its index; the array keeps its elements."""
+    target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
+    line = build(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
+    assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
+
+
+@pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
+def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
+    """A member that the route's pointers do not name is payload, and is never replaced by metadata."""
+    target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
+    with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
+        build(json.dumps({"h": {}, name: "payload"}).encode(), target)
+    assert raised.value.reason == "metadata"
+
+
+@pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
+def test_a_member_that_occurs_twice_is_rejected(payload: bytes) -> None:
+    """None of two members of the same name is dropped silently, on one line or on several."""
+    with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         build(payload)

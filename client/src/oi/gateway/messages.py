@@ -1,16 +1,17 @@
 """Conversion of a received message to an NDJSON line, the form in which the service accepts telemetry."""
 
-import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from oi.gateway.routes import Fields, Target
+from oi.json_text import JsonTextError, encode_json, parse_json, select_inner, split_pointer
 
 MAX_BYTES = 256 * 1024
 """Maximum size of a message, as the service accepts it."""
 
-_ESCAPED = (("~1", "/"), ("~0", "~"))
+_NUMBER = re.compile(r"-?[0-9]{1,32}+(?:\.[0-9]{1,32}+)?+", re.ASCII)
 _MILLISECONDS = 1000
 _MISSING: Any = object()
 _DEFAULT = Fields()
@@ -65,23 +66,14 @@ def format_time(seconds: float) -> str:
 
 def _parse(payload: bytes) -> dict[str, Any]:
     try:
-        message = _DECODER.decode(payload.decode("utf-8"))
-    except RecursionError:
-        raise RejectedError("not_json", "The message is nested too deeply.") from None
-    except ValueError as error:
-        raise RejectedError("not_json", f"The message is not JSON: {error}") from None
+        message = parse_json(payload.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RejectedError("not_json", f"The message is not UTF-8 at byte {error.start}.") from None
+    except JsonTextError as error:
+        raise RejectedError("not_json", f"The message is not valid JSON: {error}.") from None
     if not isinstance(message, dict):
         raise RejectedError("not_json", "The message is not a JSON object.")
     return message
-
-
-def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number; send null or a finite number")
-
-
-# Built once: the functions of the module `json` build them for each call with these options.
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
-_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def _splice(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
@@ -89,16 +81,15 @@ def _splice(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
     text = payload.strip()
     if not added:
         return text + b"\n"
-    head = _ENCODER.encode(added)[:-1].encode()
+    head = encode_json(added)[:-1]
     return head + (b"" if is_empty else b",") + text[1:] + b"\n"
 
 
 def _encode(message: dict[str, Any]) -> bytes:
     try:
-        return _ENCODER.encode(message).encode() + b"\n"
-    except ValueError as error:
-        # A number such as 1e999 is infinite after parsing; an unpaired surrogate has no UTF-8 form.
-        raise RejectedError("not_json", f"The message cannot be represented in JSON: {error}") from None
+        return encode_json(message) + b"\n"
+    except JsonTextError as error:
+        raise RejectedError("not_json", f"The message is not valid JSON: {error}.") from None
 
 
 def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
@@ -116,7 +107,16 @@ def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
     value = _MISSING if pointer is None else _remove(message, pointer)
     if value is not _MISSING:
         added["timestamp"] = _convert_time(value, fields.timestamp_format, str(pointer))
+    _check_names_are_free(message, fields)
     return added
+
+
+def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
+    """Check that no property of the payload has a name under which the gateway sends metadata."""
+    pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
+    for name, pointer in pointers.items():
+        if pointer not in {None, f"/{name}"} and name in payload:
+            raise RejectedError("metadata", f"The payload has a member {name}, but the route reads it at {pointer}.")
 
 
 def _convert_time(value: Any, form: str, pointer: str) -> str:
@@ -125,6 +125,8 @@ def _convert_time(value: Any, form: str, pointer: str) -> str:
         if isinstance(value, str):
             return value
         raise invalid
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise invalid
     try:
@@ -134,26 +136,15 @@ def _convert_time(value: Any, form: str, pointer: str) -> str:
 
 
 def _remove(message: dict[str, Any], pointer: str) -> Any:
-    """Remove the value that a JSON pointer selects, and objects that become empty; return the removed value."""
-    *parents, last = [_unescape(part) for part in pointer.split("/")[1:]]
-    passed: list[tuple[dict[str, Any], str]] = []
+    """Remove the property that a JSON pointer selects, and return its value.
+
+    An element of an array is not removed, because the other elements would move.
+    """
+    *parents, last = split_pointer(pointer)
     place: Any = message
     for part in parents:
-        if not isinstance(place, dict) or part not in place:
-            return _MISSING
-        passed.append((place, part))
-        place = place[part]
-    if not isinstance(place, dict) or last not in place:
-        return _MISSING
-    value = place.pop(last)
-    for parent, part in reversed(passed):
-        if parent[part]:
-            break
-        del parent[part]
+        place = select_inner(place, part, _MISSING)
+    value = select_inner(place, last, _MISSING)
+    if isinstance(place, dict):
+        place.pop(last, None)
     return value
-
-
-def _unescape(part: str) -> str:
-    for escaped, character in _ESCAPED:
-        part = part.replace(escaped, character)
-    return part

@@ -1,0 +1,107 @@
+"""Strict parsing and encoding of JSON: what the service would reject is rejected here, with the place of the fault."""
+
+import json
+from collections.abc import Mapping
+from math import isinf
+from typing import Any, NoReturn
+
+_LONGEST_SHOWN = 64
+_RULES = {
+    "Expecting value": "a value is expected",
+    "Expecting property name": "a name in double quotes is expected",
+    "Expecting ':'": "a colon is expected",
+    "Expecting ','": "a comma is expected",
+    "Extra data": "text follows the value",
+    "Unterminated string": "the string that begins here is not closed",
+    "Invalid control character": "a control character in a string must be escaped",
+    "Invalid \\": "an escape in a string is not valid",
+    "Illegal trailing comma": "no value follows the comma",
+}
+
+
+class JsonTextError(ValueError):
+    """A text is not JSON, or a value has no form in JSON; the message names the rule and, if known, the place."""
+
+
+def parse_json(text: str) -> Any:
+    """Parse a JSON value.
+
+    Raises:
+        JsonTextError: the text is not JSON, is nested too deeply, has a number outside the range of a double or with
+            too many digits, or an object has two members of the same name.
+    """
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonTextError(_describe(error)) from None
+    except JsonTextError:
+        raise
+    except ValueError:
+        raise JsonTextError("a number has too many digits") from None
+    except RecursionError:
+        raise JsonTextError("the value is nested too deeply") from None
+
+
+def encode_json(value: Any) -> bytes:
+    """Encode a value as JSON without spaces, in UTF-8.
+
+    Raises:
+        JsonTextError: a number is NaN or infinite, a text has an unpaired surrogate, or the value is nested too deeply.
+        TypeError: a value cannot be converted to JSON.
+    """
+    try:
+        return _ENCODER.encode(value).encode()
+    except UnicodeEncodeError:
+        raise JsonTextError("a text has an unpaired surrogate, which is not a character") from None
+    except ValueError:
+        raise JsonTextError("a number is NaN or infinite, which JSON cannot express") from None
+    except RecursionError:
+        raise JsonTextError("the value is nested too deeply") from None
+
+
+def split_pointer(pointer: str) -> list[str]:
+    """Return the names and indices of a JSON pointer (RFC 6901), unescaped."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def select_inner(place: Any, part: str, missing: Any = None) -> Any:
+    """Return what one part of a JSON pointer selects in an object or array; ``missing`` if it selects nothing."""
+    if isinstance(place, Mapping):
+        return place.get(part, missing)
+    is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0")
+    if isinstance(place, list) and is_index and len(part) <= len(str(len(place))) and int(part) < len(place):
+        return place[int(part)]
+    return missing
+
+
+def _describe(error: json.JSONDecodeError) -> str:
+    if not error.doc.strip():
+        return "the text is empty"
+    rule = next((rule for start, rule in _RULES.items() if error.msg.startswith(start)), error.msg)
+    place = f"column {error.colno}" if "\n" not in error.doc.strip() else f"line {error.lineno}, column {error.colno}"
+    return f"{rule} at {place}"
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise JsonTextError(f"{constant} is not a JSON number; send null or a finite number")
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if isinf(number):
+        raise JsonTextError(f"the number {text[:_LONGEST_SHOWN]} is outside the range of a double")
+    return number
+
+
+def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    built = dict(members)
+    if len(built) != len(members):
+        names = [name for name, _ in members]
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise JsonTextError(f"the member {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
+    return built
+
+
+# Built once: the functions of the module `json` build them for each call with these options.
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=_build_object)
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

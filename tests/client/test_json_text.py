@@ -1,0 +1,88 @@
+"""Strict JSON of the client."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oi.json_text import JsonTextError, encode_json, parse_json, select_inner, split_pointer
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+def test_encoded_values_are_parsed_again(value: object) -> None:
+    """A value that can be encoded comes back equal."""
+    try:
+        text = encode_json(value).decode()
+    except JsonTextError:
+        assert "\\ud" in json.dumps(value)
+        return
+    assert parse_json(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the text is empty"),
+        (" \n", "the text is empty"),
+        ('{"a": }', "a value is expected at column 7"),
+        ('{"a": 1,\n "b" 2}', "a colon is expected at line 2, column 6"),
+        ("{a: 1}", "a name in double quotes is expected at column 2"),
+        ("[1 2]", "a comma is expected at column 4"),
+        ("1 2", "text follows the value at column 3"),
+        ('"abc', "the string that begins here is not closed at column 1"),
+        ('"a\tb"', "a control character in a string must be escaped at column 3"),
+        ('"\\x"', "an escape in a string is not valid at column 2"),
+        ("[NaN]", "NaN is not a JSON number; send null or a finite number"),
+        ("[-Infinity]", "-Infinity is not a JSON number; send null or a finite number"),
+        ("1e400", "the number 1e400 is outside the range of a double"),
+        ("1" * 5000, "a number has too many digits"),
+        ("[" * 200_000, "the value is nested too deeply"),
+        ('{"a": 1, "b": {"c": 1, "c": 1}}', 'the member "c" occurs twice in one object'),
+    ],
+)
+def test_faults_are_described(text: str, message: str) -> None:
+    """The error names the rule and the place, in plain words."""
+    with pytest.raises(JsonTextError) as raised:
+        parse_json(text)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (float("nan"), "a number is NaN or infinite, which JSON cannot express"),
+        (float("-inf"), "a number is NaN or infinite, which JSON cannot express"),
+        ("\ud800", "a text has an unpaired surrogate, which is not a character"),
+    ],
+)
+def test_values_without_a_form_in_json(value: object, message: str) -> None:
+    """A value that JSON cannot express is an error that says why."""
+    with pytest.raises(JsonTextError) as raised:
+        encode_json([value])
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("pointer", "expected"),
+    [
+        ("/a/1/b~1c~0", 5),
+        ("/a/01", None),
+        ("/a/2", None),
+        ("/a/-", None),
+        ("/a/b", None),
+        ("/x", None),
+        ("/a/1/n", None),
+    ],
+)
+def test_pointers_select_values(pointer: str, expected: object) -> None:
+    """A pointer selects through objects and arrays as RFC 6901 says, and nothing that does not exist."""
+    value: object = {"a": [0, {"b/c~": 5, "n": None}]}
+    for part in split_pointer(pointer):
+        value = select_inner(value, part)
+    assert value == expected

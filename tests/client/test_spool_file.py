@@ -6,7 +6,7 @@ import httpx
 import pytest
 from oi._sync.telemetry import Spool, Telemetry
 from oi._sync.transport import Transport
-from oi.errors import UnreachableError
+from oi.errors import NotFoundError, UnreachableError
 from oi.spool_file import SpoolFile
 
 
@@ -16,10 +16,18 @@ class Wire:
     def __init__(self) -> None:
         self.lost = 0
         self.stored: dict[str, int] = {}
+        self.refused = set[int]()
+        self.unknown = set[str]()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         """Store each messageId once."""
+        if request.url.path.rpartition("/")[2] in self.unknown:
+            return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]
+        wrong = [number for number, line in enumerate(lines, 1) if line["value"] in self.refused]
+        if wrong:
+            errors = [{"field": f"line {number}", "message": "is wrong"} for number in wrong]
+            return httpx.Response(400, json={"code": "INVALID_REQUEST", "detail": "It is wrong.", "errors": errors})
         self.stored |= {line["messageId"]: line["value"] for line in lines}
         if self.lost:
             self.lost -= 1
@@ -52,8 +60,41 @@ def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     """A message without a JSON form stores nothing of its batch."""
     spool = _open(tmp_path / "spool", Wire())
-    with spool, pytest.raises(ValueError, match="not JSON compliant"):
+    with spool, pytest.raises(ValueError, match="NaN or infinite"):
         spool.put("press", [{"value": 1}, {"value": float("nan")}])
     file = SpoolFile(tmp_path / "spool")
     assert len(file) == 0
     file.close()
+
+
+def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
+    """A refused message does not delay the others; it stays on disk with the reason until it is removed."""
+    wire = Wire()
+    wire.refused = {1, 4}
+    with _open(tmp_path / "spool", wire) as spool:
+        spool.put("press", [{"value": n} for n in range(3)])
+        spool.put("lathe", [{"value": n} for n in range(3, 6)])
+        assert (spool.flush(), len(spool)) == (4, 0)
+    with _open(tmp_path / "spool", wire) as spool:
+        refused = spool.list_refused()
+        assert [(each.lookup, each.message["value"], each.reason) for each in refused] == [
+            ("press", 1, "is wrong"),
+            ("lathe", 4, "is wrong"),
+        ]
+        spool.remove_refused(refused[:1])
+        assert spool.list_refused() == refused[1:]
+    assert sorted(wire.stored.values()) == [0, 2, 3, 5]
+
+
+def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
+    """Messages of an unknown connection stay on disk, those of the others are sent, and the error is raised."""
+    wire = Wire()
+    wire.unknown = {"press"}
+    with _open(tmp_path / "spool", wire) as spool:
+        spool.put("press", {"value": 1})
+        spool.put("lathe", {"value": 2})
+        with pytest.raises(NotFoundError):
+            spool.flush()
+        assert (len(spool), list(wire.stored.values())) == (1, [2])
+        wire.unknown = set()
+        assert (spool.flush(), len(spool)) == (1, 0)

@@ -1,9 +1,10 @@
 """Encoding of telemetry messages, and their grouping into batches for requests."""
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from oi.json_text import encode_json, split_pointer
 
 MAX_MESSAGES = 5_000
 """Maximum number of messages in one request."""
@@ -11,19 +12,49 @@ MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of a batch; a single larger message is a batch of its own."""
 
 
-def add_message_id(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with a ``messageId``, by which the service recognises a message that is sent again."""
-    return {**message, "messageId": message.get("messageId") or str(uuid.uuid4())}
+MESSAGE_ID_POINTER = "/messageId"
+"""JSON pointer at which the service finds the id of a message, unless the connection states another one."""
+
+
+def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
+    """Return a message with an id, by which the service recognises a message that is sent again.
+
+    An object whose only member is an array of objects is returned unchanged, because it is not a message: the service
+    explains how to send its objects.
+
+    Args:
+        message: the message; an id that it has, also an invalid one, is not changed.
+        pointer: ``messageIdPointer`` of the connection, through objects; missing objects are created.
+    """
+    changed = dict(message)
+    if _is_wrapper(message):
+        return changed
+    *parents, name = split_pointer(pointer)
+    place = changed
+    for part in parents:
+        inner = place.get(part, {})
+        if not isinstance(inner, Mapping):
+            return dict(message)
+        place[part] = place = dict(inner)
+    if place.get(name) is None:
+        place[name] = str(uuid.uuid4())
+    return changed
+
+
+def _is_wrapper(message: Mapping[str, Any]) -> bool:
+    values = list(message.values())
+    is_array = len(values) == 1 and isinstance(values[0], list) and bool(values[0])
+    return is_array and all(isinstance(each, Mapping) for each in values[0])
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
     """Encode a message as one line of NDJSON.
 
     Raises:
-        ValueError: a number is NaN or infinite.
+        JsonTextError: a number is NaN or infinite, or a text has an unpaired surrogate.
         TypeError: a value cannot be converted to JSON.
     """
-    return json.dumps(message, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return encode_json(message) + b"\n"
 
 
 def split_lines(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

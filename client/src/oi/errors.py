@@ -19,7 +19,10 @@ class ApiError(Exception):
         trace_id: id under which the service logged the request; empty if unknown.
         problem: the whole body of the reply (RFC 9457).
         retry_after: seconds to wait before another attempt; None if the service named no time.
+        accepted: number of telemetry messages of the same call that the service has accepted before the error.
     """
+
+    accepted = 0
 
     def __init__(
         self,

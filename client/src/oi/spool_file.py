@@ -1,10 +1,36 @@
-"""Spool file: telemetry messages that still have to be sent, in SQLite."""
+"""Spool file: telemetry messages that still have to be sent, and messages that the service has refused, in SQLite."""
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL) STRICT"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS refused (
+    id INTEGER PRIMARY KEY, lookup TEXT NOT NULL, line BLOB NOT NULL, reason TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedMessage:
+    """Message that the service has refused.
+
+    Attributes:
+        id: number of the message in the spool file.
+        lookup: short name of the data connection.
+        message: the message, with the id that the client has added.
+        reason: the service's description of the fault.
+    """
+
+    id: int
+    lookup: str
+    message: dict[str, Any]
+    reason: str
 
 
 class SpoolFile:
@@ -19,7 +45,7 @@ class SpoolFile:
         self._database.execute("PRAGMA journal_mode = WAL")
         # A message is on disk when `add` returns, also after a power failure.
         self._database.execute("PRAGMA synchronous = FULL")
-        self._database.execute(_SCHEMA)
+        self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
@@ -27,22 +53,25 @@ class SpoolFile:
 
     def add(self, lookup: str, lines: Sequence[bytes]) -> None:
         """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns."""
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             self._database.executemany(
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
 
-    def read(self, limit: int) -> tuple[str, list[tuple[int, bytes]]]:
+    def read(self, limit: int, without: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
         """Return the connection of the oldest message, and this connection's oldest messages with their row ids.
 
         Both are empty if no message is stored.
+
+        Args:
+            limit: maximum number of messages.
+            without: connections whose messages are left out.
         """
-        first = self._database.execute("SELECT lookup FROM message ORDER BY id LIMIT 1").fetchone()
+        marks = ", ".join("?" * len(without))
+        first = self._database.execute(
+            f"SELECT lookup FROM message WHERE lookup NOT IN ({marks}) ORDER BY id LIMIT 1",  # noqa: S608  only marks
+            tuple(without),
+        ).fetchone()
         if first is None:
             return "", []
         rows = self._database.execute(
@@ -52,11 +81,41 @@ class SpoolFile:
 
     def remove(self, ids: Sequence[int]) -> None:
         """Remove the messages with these row ids, because the service has accepted them."""
-        self._database.execute("BEGIN IMMEDIATE")
-        self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
-        self._database.execute("COMMIT")
+        with self._transaction():
+            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
+
+    def refuse(self, reasons: Mapping[int, str]) -> None:
+        """Set messages aside, because the service has refused them.
+
+        Args:
+            reasons: the service's descriptions of the faults by row ids of the messages.
+        """
+        copy = "INSERT INTO refused (lookup, line, reason) SELECT lookup, line, ? FROM message WHERE id = ?"
+        with self._transaction():
+            self._database.executemany(copy, ((reason, each) for each, reason in reasons.items()))
+            self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in reasons))
+
+    def list_refused(self) -> list[RefusedMessage]:
+        """Return the messages that the service has refused, oldest first."""
+        rows = self._database.execute("SELECT id, lookup, line, reason FROM refused ORDER BY id").fetchall()
+        return [RefusedMessage(number, lookup, json.loads(line), reason) for number, lookup, line, reason in rows]
+
+    def remove_refused(self, ids: Sequence[int]) -> None:
+        """Remove refused messages by their ids."""
+        with self._transaction():
+            self._database.executemany("DELETE FROM refused WHERE id = ?", ((each,) for each in ids))
 
     def __len__(self) -> int:
         """Return the number of messages that still have to be sent."""
         (count,) = self._database.execute("SELECT count(*) FROM message").fetchone()
         return int(count)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")

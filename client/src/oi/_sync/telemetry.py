@@ -7,8 +7,10 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.batches import MAX_MESSAGES, add_message_id, encode_message, split_lines
-from oi.spool_file import SpoolFile
+from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_lines
+from oi.errors import ApiError
+from oi.refusals import Action, explain_refusal
+from oi.spool_file import RefusedMessage, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -19,24 +21,40 @@ class Telemetry:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def send(self, lookup: str, messages: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
+    def send(
+        self,
+        lookup: str,
+        messages: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        *,
+        message_id_pointer: str = MESSAGE_ID_POINTER,
+    ) -> int:
         """Send messages of a data connection in batches; return the number of messages.
 
-        A message without a ``messageId`` gets one, so that the service stores the message once even if a request is
-        repeated.
+        A message without an id gets one, so that the service stores the message once even if a request is repeated.
 
         Args:
             lookup: short name of the connection in URLs.
             messages: one message or several, as JSON objects; the properties ``timestamp`` and ``deviceId`` are
                 optional.
+            message_id_pointer: JSON pointer to the id of a message; pass the ``messageIdPointer`` of the connection if
+                it states one.
 
         Raises:
             ForbiddenError: the API key may only send telemetry of other connections or devices.
-            InvalidRequestError: a message is invalid; no message of the same batch was stored.
+            InvalidRequestError: a message is invalid; no message of the same batch was stored. ``accepted`` is the
+                number of messages in earlier batches, which were stored.
+            JsonTextError: a message has no form in JSON; earlier batches may have been stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
-        lines = (encode_message(add_message_id(each)) for each in several)
-        return sum([self.send_lines(lookup, batch) for batch in split_lines(lines)])
+        lines = (encode_message(add_message_id(each, message_id_pointer)) for each in several)
+        accepted = 0
+        for batch in split_lines(lines):
+            try:
+                accepted += self.send_lines(lookup, batch)
+            except ApiError as error:
+                error.accepted = accepted
+                raise
+        return accepted
 
     def send_lines(self, lookup: str, lines: Iterable[bytes]) -> int:
         """Send one batch of messages as NDJSON lines; return their number. Each message needs a ``messageId``."""
@@ -76,27 +94,71 @@ class Spool:
         """Return the number of messages that still have to be sent."""
         return len(self._file)
 
-    def put(self, lookup: str, messages: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+    def put(
+        self,
+        lookup: str,
+        messages: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        *,
+        message_id_pointer: str = MESSAGE_ID_POINTER,
+    ) -> None:
         """Store messages of a connection on disk; :meth:`flush` sends them.
 
+        Args:
+            lookup: short name of the connection in URLs.
+            messages: one message or several, as JSON objects.
+            message_id_pointer: as for :meth:`Telemetry.send`.
+
         Raises:
-            ValueError: a message cannot be converted to JSON; no message is stored.
+            JsonTextError: a message has no form in JSON; no message is stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
-        self._file.add(lookup, [encode_message(add_message_id(each)) for each in several])
+        self._file.add(lookup, [encode_message(add_message_id(each, message_id_pointer)) for each in several])
 
     def flush(self) -> int:
-        """Send all stored messages, oldest first; return the number of messages.
+        """Send all stored messages, oldest first; return the number of messages that the service has accepted.
+
+        Messages that the service refuses are set aside: :meth:`list_refused` returns them. If the service refuses all
+        messages of a connection, for instance of an unknown one, they stay on disk and those of the others are sent.
 
         Raises:
             ApiError: as :meth:`Telemetry.send`; messages that the service has not accepted stay on disk.
         """
         sent = 0
+        held: dict[str, ApiError] = {}
         while True:
-            lookup, rows = self._file.read(MAX_MESSAGES)
+            lookup, rows = self._file.read(MAX_MESSAGES, held)
             if not rows:
-                return sent
+                break
             batch = next(split_lines(line for _, line in rows))
-            self._telemetry.send_lines(lookup, batch)
+            try:
+                self._telemetry.send_lines(lookup, batch)
+            except ApiError as error:
+                if not self._set_aside(lookup, rows[: len(batch)], error):
+                    held[lookup] = error
+                continue
             self._file.remove([each for each, _ in rows[: len(batch)]])
             sent += len(batch)
+        if held:
+            raise next(iter(held.values()))
+        return sent
+
+    def list_refused(self) -> list[RefusedMessage]:
+        """Return the messages that the service has refused, with its reasons, oldest first."""
+        return self._file.list_refused()
+
+    def remove_refused(self, refused: Iterable[RefusedMessage]) -> None:
+        """Remove refused messages from the file, for instance after they were corrected and stored again."""
+        self._file.remove_refused([each.id for each in refused])
+
+    def _set_aside(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
+        """Set aside the messages of a batch that an error names; return False if it concerns the whole connection.
+
+        Raises:
+            ApiError: the error, if it concerns all connections or ends by itself.
+        """
+        refusal = explain_refusal(error, lookup)
+        if refusal.action in {Action.RETRY, Action.READ_KEY}:
+            raise error
+        reasons = refusal.extend_to_devices([line for _, line in rows])
+        self._file.refuse({rows[number - 1][0]: reason for number, reason in reasons.items()})
+        return bool(reasons)

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from oi.cli.output import format_cell
+from oi.cli.output import escape_controls, format_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,8 @@ class LiveChart:
         )
         table = _build_table(("connection", "device", "lowest", "highest", "newest", self._field), rows)
         if self._fields and not self._values:
-            table.caption = f"No message has a number in this field. Fields: {', '.join(sorted(self._fields))}."
+            names = ", ".join(sorted(self._fields))
+            table.caption = escape_controls(f"No message has a number in this field. Fields: {names}.")
         return table
 
 
@@ -88,7 +89,7 @@ def _build_table(names: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> "Ta
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name)
+        table.add_column(Text(escape_controls(name)))
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(escape_controls(cell)) for cell in row))
     return table

@@ -97,15 +97,16 @@ def execute(arguments: list[str]) -> int:
 
 def _report(error: Exception) -> int:
     """Print an error of the service for the user; return the exit code of the command."""
-    from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  only commands that ran need them
+    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
+    from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above
 
     if isinstance(error, UnreachableError):
         click.echo(f"error: {error}", err=True)
         return UNREACHABLE
     if isinstance(error, ApiError):
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escape_controls(str(error))}", err=True)
         for each in error.errors:
-            click.echo(f"  {each.get('field')}: {each.get('message')}", err=True)
+            click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
         if error.trace_id:
             click.echo(f"  trace id {error.trace_id}", err=True)
         return REFUSED

@@ -1,6 +1,7 @@
 """Output of commands: tables for people, JSON for programs."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from oi import AsyncWorkspace, Workspace
 
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """Function of a command, which decorators return with options."""
 
@@ -65,7 +67,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, emp
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(escape_controls(name)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(format_cell(row.get(name))) for name in columns))
     if not table.row_count:
@@ -83,9 +85,17 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, emp
 
 
 def format_cell(value: Any) -> str:
-    """Format a value as the text of a table cell."""
+    """Format a value as the text of a table cell, on one line and without control characters."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+    return escape_controls(json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value))
+
+
+def escape_controls(text: str) -> str:
+    r"""Replace control characters and invisible characters that change the direction of text by escapes such as \x1b.
+
+    A device chooses some of the texts that commands print; its characters must not control the user's terminal.
+    """
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -1,6 +1,7 @@
 """Commands for telemetry: send, tail, download."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -9,11 +10,24 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
-from oi.cli.output import format_cell, json_option, open_workspace, print_json
+from oi.cli.output import escape_controls, format_cell, json_option, open_workspace, print_json
+from oi.errors import ApiError, ForbiddenError, NotFoundError
+from oi.json_text import JsonTextError, encode_json, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from oi import Workspace
+
+
+_CHUNK = 5_000
+"""Number of messages that are read before they are sent."""
+_LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b")
+
+_Placed = tuple[str, dict[str, Any]]
+"""Message with its place in the input, such as ``line 7``."""
 
 
 @click.command()
@@ -27,44 +41,98 @@ def send(lookup: str, file: IO[str], as_json: bool) -> None:
     Example:
       echo '{"Temperature": 21.5}' | oi send pump-rig
     """
-    with open_workspace() as workspace:
-        accepted = workspace.telemetry.send(lookup, _read_messages(file))
-    print_json({"accepted": accepted}) if as_json else click.echo(f"{accepted} message{'s'[: accepted != 1]} accepted")
+    accepted = 0
+    messages = _read_messages(file)
+    try:
+        with open_workspace() as workspace:
+            pointer = _find_message_id_pointer(workspace, lookup)
+            while chunk := list(islice(messages, _CHUNK)):
+                accepted += _send_chunk(workspace, lookup, chunk, pointer)
+    except (click.UsageError, ApiError) as error:
+        accepted += getattr(error, "accepted", 0)
+        if accepted:
+            click.echo(f"{_count(accepted)} accepted before the error", err=True)
+        raise
+    print_json({"accepted": accepted}) if as_json else click.echo(f"{_count(accepted)} accepted")
 
 
-def _read_messages(file: IO[str]) -> Iterator[dict[str, Any]]:
+def _count(messages: int) -> str:
+    return f"{messages} message{'s'[: messages != 1]}"
+
+
+def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
+    """Return the JSON pointer of a connection to the id of its messages; the usual one if the key may not read it."""
+    try:
+        connection, _ = workspace.connections.get(lookup)
+    except (ForbiddenError, NotFoundError):
+        # Telemetry for an unknown connection is refused with a better error.
+        return MESSAGE_ID_POINTER
+    return (connection.get("source") or {}).get("messageIdPointer") or MESSAGE_ID_POINTER
+
+
+def _send_chunk(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
+    """Send messages; an error names their places in the input instead of their lines in the request."""
+    try:
+        return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
+    except ApiError as error:
+        places = [place for place, _ in chunk[error.accepted :]]
+
+        def locate(match: "re.Match[str]") -> str:
+            number = int(match[1])
+            return places[number - 1] if 0 < number <= len(places) else match[0]
+
+        error.args = (_LINE.sub(locate, str(error)),)
+        error.errors = [{**each, "field": _LINE.sub(locate, str(each.get("field")))} for each in error.errors]
+        raise
+
+
+def _read_messages(file: IO[str]) -> Iterator[_Placed]:
     """Yield the messages of a file; NDJSON is read line by line, other JSON as a whole.
 
     Raises:
         UsageError: a line is not a JSON object; the message contains the number of the first such line.
     """
-    first = file.readline()
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    start, first = next(lines, (1, ""))
     try:
-        value = json.loads(first)
-    except ValueError:
+        value = parse_json(first)
+    except JsonTextError as fault:
         # Indented JSON, or a first line that is wrong: the whole text decides.
+        rest = file.read()
         try:
-            value = json.loads(first + file.read())
-        except ValueError as error:
-            raise click.UsageError(f"the input is not JSON: {error}") from None
+            value = parse_json("\n" * (start - 1) + first + rest)
+        except JsonTextError as error:
+            is_line = _is_message(rest.partition("\n")[0])
+            described = f"line {start}: {fault}" if is_line else f"the input is not valid JSON: {error}"
+            raise click.UsageError(described) from None
     if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield _check_message(each, f"element {index}")
+        for number, each in enumerate(value, 1):
+            yield _check_message(each, f"element {number}")
         return
-    yield _check_message(value, "line 1")
-    for number, line in enumerate(file, 2):
-        if line.strip():
-            try:
-                parsed = json.loads(line)
-            except ValueError as error:
-                raise click.UsageError(f"line {number} is not JSON: {error}") from None
-            yield _check_message(parsed, f"line {number}")
+    yield _check_message(value, f"line {start}")
+    for number, line in lines:
+        try:
+            parsed = parse_json(line)
+        except JsonTextError as error:
+            raise click.UsageError(f"line {number}: {error}") from None
+        yield _check_message(parsed, f"line {number}")
 
 
-def _check_message(value: Any, place: str) -> dict[str, Any]:
+def _is_message(line: str) -> bool:
+    try:
+        return isinstance(parse_json(line), dict)
+    except JsonTextError:
+        return False
+
+
+def _check_message(value: Any, place: str) -> _Placed:
     if not isinstance(value, dict):
         raise click.UsageError(f"{place} is not a JSON object")
-    return value
+    try:
+        encode_json(value)
+    except JsonTextError as error:
+        raise click.UsageError(f"{place}: {error}") from None
+    return place, value
 
 
 @click.command()
@@ -110,8 +178,9 @@ def tail(
 
 def format_message(message: "Mapping[str, Any]") -> str:
     """Format a telemetry message as one line: time, connection, device, values."""
-    values = "  ".join(f"{name} {format_cell(value)}" for name, value in message["Payload"].items())
-    return f"{message['Timestamp']}  {message['Metadata']['ConnectionLookup']}  {message['Subject']}  {values}"
+    values = (f"{escape_controls(name)} {format_cell(value)}" for name, value in message["Payload"].items())
+    device = escape_controls(message["Subject"])
+    return "  ".join((message["Timestamp"], message["Metadata"]["ConnectionLookup"], device, *values))
 
 
 def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveChart) -> None:

@@ -8,10 +8,10 @@ from typing import Protocol
 from oi.batches import MAX_BYTES, MAX_MESSAGES
 from oi.errors import ApiError
 from oi.gateway.metrics import Metrics
-from oi.gateway.refusals import Action, Refusal, explain_refusal
 from oi.gateway.sections import SettingsError
 from oi.gateway.spool import Batch, Rejected
 from oi.gateway.spool_thread import SpoolThread
+from oi.refusals import Action, Refusal, explain_refusal
 
 CONCURRENT = 4
 _LINGER_SECONDS = 0.1
@@ -104,14 +104,21 @@ class Sender:
             return
         try:
             await self._upstream.send(lookup, b"".join(batch.blocks))
-        except (ApiError, SettingsError) as error:
-            code = getattr(error, "code", "") or "UNREACHABLE"
-            self._metrics.count("failed_requests_total", label=f'code="{code}"')
-            await self._handle(explain_refusal(error, lookup), batch, getattr(error, "retry_after", None))
+        except ApiError as error:
+            self._count_failure(error.code)
+            await self._handle(explain_refusal(error, lookup), batch, error.retry_after)
+            return
+        except SettingsError as error:
+            # The settings name the file of the API key, which an operator may correct.
+            self._count_failure("")
+            await self._handle(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
         # Only now: if the process ends before, the batch is sent again, and the service knows its message ids.
         await self._spool.run(self._spool.spool.remove, batch)
         self._report_sent(batch)
+
+    def _count_failure(self, code: str) -> None:
+        self._metrics.count("failed_requests_total", label=f'code="{code or "UNREACHABLE"}"')
 
     def _report_sent(self, batch: Batch) -> None:
         self._metrics.count("sent_messages_total", batch.messages)

@@ -1,4 +1,4 @@
-"""Interpretation of the errors with which the service rejects a batch of messages: what the gateway must do."""
+"""Interpretation of the errors with which the service rejects a batch of messages: what the sender must do."""
 
 import json
 import re
@@ -15,7 +15,6 @@ from oi.errors import (
     TooManyRequestsError,
     UnreachableError,
 )
-from oi.gateway.sections import SettingsError
 
 _LINE = re.compile(r"[Ll]ine (\d{1,6})\b")
 _STORAGE_FULL = 507
@@ -23,7 +22,7 @@ _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
 
 
 class Action(Enum):
-    """Action of the gateway's sender after the service has rejected a batch."""
+    """Action of a sender after the service has rejected a batch."""
 
     RETRY = "send everything again later"
     READ_KEY = "read the key again, then send everything again"
@@ -64,10 +63,8 @@ class Refusal:
         return found
 
 
-def explain_refusal(error: ApiError | SettingsError, lookup: str) -> Refusal:
+def explain_refusal(error: ApiError, lookup: str) -> Refusal:
     """Interpret the error with which the service rejected telemetry of a connection."""
-    if isinstance(error, SettingsError):
-        return Refusal(Action.READ_KEY, str(error))
     if isinstance(error, UnreachableError):
         return Refusal(Action.RETRY, f"The service cannot be reached: {error}")
     if isinstance(error, SignInError):

@@ -1,0 +1,140 @@
+"""Commands for telemetry, against a fake service at the wire."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from oi import Workspace
+from oi.cli import telemetry
+from oi.cli.main import execute
+from oi.cli.telemetry import format_message
+
+
+class FakeService:
+    """Fake service that accepts telemetry.
+
+    Attributes:
+        batches: accepted requests, each a list of messages.
+        fault: number of the line that each request refuses, and the value that makes it invalid.
+        source: `source` of the connection; None if the key may not read connections.
+    """
+
+    def __init__(self) -> None:
+        self.batches: list[list[dict[str, Any]]] = []
+        self.fault: object = object()
+        self.source: dict[str, Any] | None = {}
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        """Reply as the service does."""
+        if request.method == "GET":
+            if self.source is None:
+                return httpx.Response(403, json={"code": "ACCESS_RIGHT_MISSING", "detail": "Catalog.Read is missing."})
+            return httpx.Response(200, json={"lookup": "press", "source": self.source}, headers={"ETag": '"1"'})
+        messages = [json.loads(line) for line in request.content.splitlines()]
+        wrong = [number for number, each in enumerate(messages, 1) if each.get("value") == self.fault]
+        if wrong:
+            errors = [{"field": f"line {number}.value", "message": "is wrong"} for number in wrong]
+            return httpx.Response(400, json={"code": "INVALID_REQUEST", "detail": "It is wrong.", "errors": errors})
+        self.batches.append(messages)
+        return httpx.Response(202, json={"accepted": len(messages)})
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeService:
+    """Return the service that commands use."""
+    service = FakeService()
+
+    def open_workspace(*_scopes: str) -> Workspace:
+        workspace = Workspace("http://127.0.0.1:1", token="jwt")
+        client = httpx.Client(base_url="http://127.0.0.1:1", transport=httpx.MockTransport(service.handle))
+        workspace.telemetry._transport.client = client
+        return workspace
+
+    monkeypatch.setattr(telemetry, "open_workspace", open_workspace)
+    return service
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of an input file."""
+    return tmp_path / "messages.ndjson"
+
+
+def write_lines(path: Path, *values: Any) -> None:
+    """Write a message with each value on a line."""
+    path.write_text("".join(f'{{"value": {json.dumps(value)}}}\n' for value in values))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '{"messageId": "m", "a": 1, "a": 2}',
+            'the input is not valid JSON: the member "a" occurs twice in one object',
+        ),
+        ('{"a": 1}\n\n{"messageId": "m", "messageId": "n"}', 'line 3: the member "messageId" occurs twice'),
+        ('{"a": 1}\n{"a": 1e400}', "line 2: the number 1e400 is outside the range of a double"),
+        ('{"a": 1}\n{"a": NaN}', "line 2: NaN is not a JSON number"),
+        ('{"a": 1}\n{"a": "\\ud800"}', "line 2: a text has an unpaired surrogate"),
+        ('{"a": 1}\n{"a": ', "line 2: a value is expected at column 7"),
+        ("[" * 20_000, "the value is nested too deeply"),
+        ('\n{"a" 1}\n{"a": 2}\n', "line 2: a colon is expected at column 6"),
+        ('{\n "a": 1,\n "b" 2\n}', "the input is not valid JSON: a colon is expected at line 3, column 6"),
+        ('[{"a": 1}, 2]', "element 2 is not a JSON object"),
+        ("", "the text is empty"),
+    ],
+)
+def test_invalid_input_is_named(
+    fake: FakeService, path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Input that the service would refuse or change is refused with its line, and nothing is sent."""
+    path.write_text(text)
+    assert execute(["send", "press", str(path)]) == 2
+    assert told in capsys.readouterr().err
+    assert fake.batches == []
+
+
+def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The service numbers the lines of a request; the command names the line of the file and what was stored."""
+    fake.fault = "wrong"
+    write_lines(path, *range(5_500), "wrong")
+    path.write_text("\n" + path.read_text())
+    assert execute(["send", "press", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert "line 5502.value: is wrong" in error
+    assert "5000 messages accepted before the error" in error
+    path.write_text('[{"value": 1}, {"value": "wrong"}]')
+    assert execute(["send", "press", str(path)]) == 1
+    assert "element 2.value: is wrong" in capsys.readouterr().err
+
+
+def test_the_id_is_added_where_the_connection_reads_it(fake: FakeService, path: Path) -> None:
+    """A connection with `messageIdPointer` gets the id there, so that the payload is unchanged."""
+    fake.source = {"messageIdPointer": "/h/id"}
+    path.write_text('{"h": {"t": 1}, "value": 1}')
+    assert execute(["send", "press", str(path)]) == 0
+    [[sent]] = fake.batches
+    assert sent == {"h": {"t": 1, "id": sent["h"]["id"]}, "value": 1}
+
+
+def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
+    """A key that may not read the connection sends with the usual name of the id."""
+    fake.source = None
+    write_lines(path, 1)
+    assert execute(["send", "press", str(path)]) == 0
+    assert list(fake.batches[0][0]) == ["value", "messageId"]
+
+
+def test_texts_of_devices_do_not_control_the_terminal() -> None:
+    """Control characters in names and values are shown as escapes, on one line."""
+    message = {
+        "Timestamp": "2026-01-05T08:00:00.000000Z",
+        "Subject": "d\u0007\u202e",
+        "Metadata": {"ConnectionLookup": "press"},
+        "Payload": {"k\u001b]0;t\u0007": "a\r\nb", "n": {"\u009b": 1}},
+    }
+    assert format_message(message) == (
+        r"2026-01-05T08:00:00.000000Z  press  d\x07\u202e  k\x1b]0;t\x07 a\r\nb  n {\"\x9b\": 1}".replace(r"\"", '"')
+    )

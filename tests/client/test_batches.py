@@ -1,0 +1,52 @@
+"""Ids of telemetry messages, and batches of lines."""
+
+from typing import Any
+
+import pytest
+from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_message, split_lines
+from oi.json_text import JsonTextError
+
+
+def test_a_message_without_an_id_gets_one() -> None:
+    """Each message gets an id of its own; the caller's message is not changed."""
+    message: dict[str, Any] = {"value": 1, "messageId": None}
+    first, second = add_message_id(message), add_message_id(message)
+    assert first["messageId"] != second["messageId"]
+    assert message == {"value": 1, "messageId": None}
+
+
+@pytest.mark.parametrize("own", ["m-1", "", 0, 7])
+def test_an_id_is_not_changed(own: Any) -> None:
+    """An id of the message is sent as it is, also an invalid one, which the service refuses."""
+    assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
+
+
+def test_the_id_is_added_where_the_connection_reads_it() -> None:
+    """The payload gets no further member if the connection reads the id elsewhere."""
+    added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
+    assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}
+    assert add_message_id({"h": {"id": "m"}}, "/h/id") == {"h": {"id": "m"}}
+    assert list(add_message_id({}, "/h/id")["h"]) == ["id"]
+    assert add_message_id({"h": 5}, "/h/id") == {"h": 5}
+
+
+def test_an_array_in_an_object_gets_no_id() -> None:
+    """An object that only contains an array of objects is no message; with an id the service would store it as one."""
+    wrapped = {"metrics": [{"a": 1}]}
+    assert add_message_id(wrapped) == wrapped
+    assert "messageId" in add_message_id({"metrics": [1]})
+
+
+def test_batches_keep_the_limits_of_a_request() -> None:
+    """A batch ends at the largest number of messages or of bytes; a larger line is a batch of its own."""
+    assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
+    large = b"x" * (MAX_BYTES // 2)
+    assert [len(batch) for batch in split_lines([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]
+    assert list(split_lines([])) == []
+
+
+def test_a_message_is_one_line() -> None:
+    """Line breaks in texts are escaped; a value without a form in JSON is an error."""
+    assert encode_message({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
+    with pytest.raises(JsonTextError, match="NaN or infinite"):
+        encode_message({"a": float("nan")})

@@ -1,0 +1,268 @@
+"""Telemetry: acceptance, ingestion, the archive, its merges and its readers, with a hub that delivers repeatedly."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import pyarrow.parquet as pq
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.hub import HubReader
+from shared.cold_data.compaction import Compaction
+from shared.runtime import Runtime
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.wiring import Services
+from shared.wiring.cold_data import ColdDataServices
+from tests.simulation.client import send_until_done, send_until_final
+from tests.simulation.component import Component
+from tests.simulation.jobs import WorkFailedError, run_on_instance
+from tests.simulation.scheduler import MICROSECONDS, Scheduler
+from tests.simulation.world import World
+from tests.virtual_time import START
+
+_CONNECTIONS: Final = ("press", "lathe")
+_PARTITIONS: Final = ("0", "1")
+_FIRST_HOUR: Final = START - timedelta(hours=4)
+_END: Final = START - timedelta(hours=2)
+_QUIET: Final = timedelta(seconds=30)
+_ACCEPTED: Final = 202
+
+
+class _DatedBlobs(FolderBlobStore):
+    """Blobs in a folder whose files have virtual times, of a clock that is never set."""
+
+    def __init__(self, folder: Path, runtime: Runtime, scheduler: Scheduler) -> None:
+        links = FileLinks("https://files.example", folder / "files-key", runtime=runtime)
+        super().__init__(folder, links, runtime=runtime)
+        self._scheduler = scheduler
+
+    def _create_blob(self, path: Path, content: bytes) -> bool:
+        is_new = super()._create_blob(path, content)
+        if is_new:
+            self._set_time(path)
+        return is_new
+
+    def _copy_blob(self, path: Path, source: Path) -> None:
+        super()._copy_blob(path, source)
+        self._set_time(path)
+
+    def _set_time(self, path: Path) -> None:
+        at = START.timestamp() + self._scheduler.now / MICROSECONDS
+        os.utime(path, (at, at))
+
+
+class TelemetryComponent(Component):
+    """Clients send messages; a hub delivers them to the ingestion, and its results to the archive, at least once.
+
+    After a failure or a death, the hub delivers again, in batches with other boundaries; sometimes a process that lost
+    its partition works on. Meanwhile the archive is merged and read.
+
+    Invariants: each acknowledged message is in the archive, and readers return it exactly once, with its content; no
+    other message is there; an archived message is found by each later read; each event of the hub is counted once;
+    the blobs of an hour become one blob.
+    """
+
+    name: ClassVar[str] = "telemetry"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/telemetry/acceptance.py",
+        "shared/telemetry/ingest.py",
+        "shared/cold_data/archive.py",
+        "shared/cold_data/compaction.py",
+        "shared/cold_data/inventory.py",
+        "shared/cold_data/reading.py",
+        "shared/backends/embedded/hub.py",
+        "shared/backends/embedded/connection_states.py",
+        "shared/backends/embedded/blobs.py",
+        "shared/backends/embedded/sqlite.py",
+        "functions/telemetry.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._sent: dict[str, str] = {}
+        self._accepted: set[str] = set()
+        self._archived: set[str] = set()
+        self._sending = 0
+        self._offsets: Counter[tuple[str, str]] = Counter()
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start the clients, the hub's deliveries, merges and reads."""
+        for client in range(self.world.random.randint(1, 3)):
+            self._sending += 1
+            yield self._send_messages(client, self.world.random.randint(1, 5))
+        for partition in _PARTITIONS:
+            yield self._deliver_while_sending(TELEMETRY_HUB, partition)
+            yield self._deliver_while_sending(IMPULSES_HUB, partition)
+        for _ in range(self.world.random.randint(0, 2)):
+            yield self._merge_while_sending()
+        yield self._read_while_sending()
+
+    async def _send_messages(self, client: int, requests: int) -> None:
+        choices = self.world.random
+        for number in range(requests):
+            connection = choices.choice(_CONNECTIONS)
+            count = choices.randint(1, 4)
+            names = [f"{connection}-{client}-{number}-{each}" for each in range(count)]
+            self._sent |= dict.fromkeys(names, connection)
+            body = [{"messageId": name, "timestamp": self._draw_time(), "name": name} for name in names]
+            # A client that got no reply sends the same messages again.
+            reply = await send_until_final(self.world, "ann@t", "POST", f"oi-api/telemetry/{connection}", body)
+            if reply is not None:
+                self.world.require(reply.status == _ACCEPTED, f"{names} got {reply.status} {reply.reply.body!r}")
+                self._accepted.update(names)
+            await self.world.sleep(choices.random() * 30)
+        self._sending -= 1
+
+    def _prepare(self, services: Services) -> ColdDataServices:
+        """Let the archive of a process use files with virtual times, and wait seconds instead of minutes."""
+        archive = vars(services.cold_data)
+        if "blobs" not in archive:
+            runtime = services.runtime
+            blobs = _DatedBlobs(self.world.folder / "blobs" / "cold", runtime, self.world.scheduler)
+            compaction = Compaction(blobs, _QUIET, services.cold_data.scratch, runtime=runtime)
+            archive |= {"blobs": blobs, "compaction": compaction}
+        return services.cold_data
+
+    def _draw_time(self) -> str:
+        moment = _FIRST_HOUR + (_END - _FIRST_HOUR) * self.world.random.random()
+        return moment.isoformat().replace("+00:00", "Z")
+
+    async def _deliver_while_sending(self, hub: str, partition: str) -> None:
+        while self._sending:
+            await self._deliver(hub, partition)
+            await self.world.sleep(self.world.random.random() * 3)
+
+    async def _deliver(self, hub: str, partition: str) -> bool:
+        """Deliver the next batch of a partition; return False if there is none."""
+        batch = self._read_hub(hub, partition, self.world.random.randint(1, 12))
+        if not batch:
+            return False
+        try:
+            if self.world.random.random() < 0.1 and self.world.faults.delivered_twice:
+                # The former owner of the partition processes the batch at the same time.
+                await self._process_twice(hub, batch)
+            else:
+                await self._process(hub, batch)
+        except WorkFailedError:
+            return True
+        if self.world.random.random() >= self.world.faults.reply_lost:
+            self._offsets[hub, partition] = max(self._offsets[hub, partition], batch[-1].sequence_number)
+        return True
+
+    async def _process_twice(self, hub: str, batch: Sequence[HubEvent]) -> None:
+        try:
+            await self._process(hub, batch[: self.world.random.randint(1, len(batch))])
+        except WorkFailedError:
+            self.world.trace("the former owner failed")
+        await self._process(hub, batch)
+
+    async def _process(self, hub: str, batch: Sequence[HubEvent]) -> None:
+        async def run(services: Services) -> None:
+            if hub == TELEMETRY_HUB:
+                await services.telemetry.ingestor.run(TELEMETRY_HUB, batch)
+            else:
+                await self._prepare(services).archive.run(batch)
+
+        await run_on_instance(self.world, run)
+        if hub == IMPULSES_HUB:
+            self._archived.update(json.loads(event.body)["ID"] for event in batch)
+
+    def _read_hub(self, hub: str, partition: str, limit: int) -> list[HubEvent]:
+        path = self.world.folder / "hub.sqlite"
+        if not path.exists():
+            return []
+        with closing(HubReader(path)) as reader:
+            return reader.read(hub, partition, self._offsets[hub, partition], limit)
+
+    async def _merge_while_sending(self) -> None:
+        while self._sending:
+            await self.world.sleep(self.world.random.random() * 40)
+            await self._merge()
+
+    async def _merge(self) -> None:
+        async def merge(services: Services) -> int:
+            return await self._prepare(services).compaction.run(services.runtime.now())
+
+        try:
+            merged = await run_on_instance(self.world, merge)
+            self.world.trace(f"merged {merged} hours")
+        except WorkFailedError as error:
+            self.world.trace(f"merge failed: {error}")
+
+    async def _read_while_sending(self) -> None:
+        while self._sending:
+            await self.world.sleep(self.world.random.random() * 60)
+            for connection in _CONNECTIONS:
+                await self._read(connection)
+
+    async def _read(self, connection: str) -> bool:
+        """Read a connection's archive, and check what it returns; return False if it cannot be read."""
+        known = {name for name in self._archived if self._sent[name] == connection}
+
+        async def read(services: Services) -> list[tuple[str, str]]:
+            rows = self._prepare(services).reader.rows(connection, _FIRST_HOUR, _END)
+            return [
+                (row["messageId"], json.loads(row["payload"])["name"])
+                async for batch in rows
+                for row in batch.to_pylist()
+            ]
+
+        try:
+            found = await run_on_instance(self.world, read)
+        except WorkFailedError:
+            return False
+        twice = [name for name, count in Counter(name for name, _ in found).items() if count > 1]
+        self.world.require(not twice, f"a reader gets messages twice: {twice}")
+        missing = known - {name for name, _ in found}
+        self.world.require(not missing, f"archived messages are missing: {missing}")
+        self.world.require(all(name == content for name, content in found), "messages have the content of others")
+        self.world.require({name for name, _ in found} <= self._sent.keys(), "a reader gets messages that nobody sent")
+        return True
+
+    async def settle(self) -> None:
+        """Deliver what is left, merge all hours, and read everything."""
+        for hub in (TELEMETRY_HUB, IMPULSES_HUB):
+            for partition in _PARTITIONS:
+                while await self._deliver(hub, partition):
+                    await self.world.sleep(0.1)
+        self.world.require(self._archived >= self._accepted, f"not archived: {self._accepted - self._archived}")
+        while any(count > 1 for count in self._count_blobs().values()):
+            await self.world.sleep(_QUIET.total_seconds())
+            await self._merge()
+        for connection in _CONNECTIONS:
+            while not await self._read(connection):
+                await self.world.sleep(1)
+        await self._check_counts()
+
+    async def _check_counts(self) -> None:
+        expected: Counter[str] = Counter()
+        self._offsets.clear()
+        for partition in _PARTITIONS:
+            expected.update(event.partition_key for event in self._read_hub(TELEMETRY_HUB, partition, 100_000))
+        for connection in _CONNECTIONS:
+            reply = await send_until_done(self.world, "ann@t", "GET", f"oi-api/connections/{connection}")
+            counted = reply.json["stats"]["messagesReceived"]
+            self.world.require(
+                counted == expected[connection], f"{connection} counts {counted} of {expected[connection]} messages"
+            )
+
+    def _count_blobs(self) -> Counter[Path]:
+        return Counter(path.parent for path in (self.world.folder / "blobs" / "cold").glob("impulses/**/*.parquet"))
+
+    def judge(self, folder: Path) -> None:
+        """Check the rows of all blobs."""
+        stored: Counter[tuple[str, str, int]] = Counter()
+        names: set[str] = set()
+        for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):
+            for row in pq.read_table(path).to_pylist():
+                stored[path.parts[-6], row["partition"], row["sequence"]] += 1
+                names.add(row["message_id"])
+        self.world.require(all(count == 1 for count in stored.values()), "an event is in two rows after the last merge")
+        self.world.require(self._accepted <= names, f"not in the archive: {self._accepted - names}")
+        self.world.require(names <= self._sent.keys(), f"in the archive, but never sent: {names - self._sent.keys()}")

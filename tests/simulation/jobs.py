@@ -1,0 +1,59 @@
+"""Work that an instance does without a request, such as a trigger of the host; its caller notices when it dies."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from shared.errors import Kind, WorkspaceError
+from shared.wiring import Services
+from tests.simulation.instance import Instance
+from tests.simulation.world import World
+
+_POLL_SECONDS = 1.0
+
+
+class WorkFailedError(Exception):
+    """The work failed, or its process died; it may have had effects."""
+
+
+async def run_on_instance[T](world: World, work: Callable[[Services], Awaitable[T]]) -> T:
+    """Run a function with the services of some instance, in the process of this instance.
+
+    Args:
+        world: world of the instance.
+        work: function that receives the services of the instance.
+
+    Raises:
+        WorkFailedError: the function failed because a store is unavailable, or the process died.
+    """
+    instance = world.choose_instance()
+    caller = asyncio.get_running_loop()
+    ended: asyncio.Future[asyncio.Task[T]] = caller.create_future()
+    if not instance.is_alive:
+        raise WorkFailedError("the process is dead")
+    world.scheduler.after(0, lambda: _start(instance, work, caller, ended))
+    while not ended.done():
+        await asyncio.wait([ended], timeout=_POLL_SECONDS)
+        if not ended.done() and not instance.is_alive:
+            raise WorkFailedError("the process died")
+    try:
+        return ended.result().result()
+    except (WorkspaceError, OSError) as error:
+        if isinstance(error, WorkspaceError) and error.kind is not Kind.UNAVAILABLE:
+            raise
+        raise WorkFailedError(str(error)) from error
+
+
+def _start[T](
+    instance: Instance,
+    work: Callable[[Services], Awaitable[T]],
+    caller: asyncio.AbstractEventLoop,
+    ended: "asyncio.Future[asyncio.Task[T]]",
+) -> None:
+    if not instance.is_alive:
+        return
+
+    async def run() -> T:
+        return await work(instance.services)
+
+    task = instance.loop.create_task(run())
+    task.add_done_callback(lambda done: caller.call_soon(ended.set_result, done))

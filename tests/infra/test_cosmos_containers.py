@@ -1,12 +1,6 @@
 """The containers of the templates are those of the code."""
 
-from scripts.cosmos_containers import TARGET, build_containers, build_file_text
-
-
-def test_the_file_is_current() -> None:
-    """A new container or index reaches the templates."""
-    command = ".venv/bin/python -m scripts.cosmos_containers"
-    assert TARGET.read_text(encoding="utf-8") == build_file_text(), f"run: {command}"
+from scripts.cosmos_containers import build_containers
 
 
 def test_each_container_has_one_partition_key() -> None:

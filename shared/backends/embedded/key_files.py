@@ -156,8 +156,8 @@ def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
     """
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not contain a private key in PEM format: {error}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError(f"{path} does not contain a P-256 private key")  # noqa: TRY004  wrong content, not a wrong type
     return key

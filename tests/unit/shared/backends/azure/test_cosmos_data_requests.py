@@ -1,0 +1,113 @@
+"""Tests of the retries of requests to the accounts of data stores."""
+
+from collections.abc import Callable
+
+import pytest
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from shared.backends.azure.cosmos_data_requests import (
+    ATTEMPTS,
+    WriteRetries,
+    error_from_rejection,
+    retry_read,
+    wait_with_backoff,
+)
+from shared.backends.azure.cosmos_requests import CosmosUsage
+from shared.errors import WorkspaceError
+from shared.runtime import Runtime
+
+
+async def sleep(_: float) -> None:
+    """Do not wait."""
+
+
+RUNTIME = Runtime(sleep=sleep)
+
+
+def reject(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
+    """Return the error of a reply."""
+    error = CosmosHttpResponseError(status_code=status, message="x")
+    error.sub_status = sub_status
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (reject(429), "THROTTLED"),
+        (reject(403), "DATA_PLANE_FORBIDDEN"),
+        (reject(403, 3), "DATA_STORE_UNAVAILABLE"),
+        (reject(401), "DATA_PLANE_FORBIDDEN"),
+        (reject(404), "DOCUMENT_NOT_FOUND"),
+        (reject(404, 1003), "TABLE_NOT_FOUND"),
+        (reject(412), "PRECONDITION_FAILED"),
+        (reject(413), "DOCUMENT_TOO_LARGE"),
+        (reject(400), "INVALID_REQUEST"),
+        (reject(503), None),
+        (reject(408), None),
+        (TimeoutError(), None),
+    ],
+)
+def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: str | None) -> None:
+    """After any other failure the write may have been applied."""
+    found = error_from_rejection(error)
+    assert (None if found is None else found.code) == code
+
+
+async def test_a_read_is_repeated_after_transient_failures() -> None:
+    """The number of repetitions is counted for the metrics."""
+    usage, failures = CosmosUsage(), [reject(503), reject(408)]
+
+    async def read() -> str:
+        if failures:
+            raise failures.pop()
+        return "document"
+
+    assert await retry_read(read, usage, RUNTIME) == "document"
+    assert usage.read_retries == 2
+
+
+@pytest.mark.parametrize(("error", "attempts"), [(reject(404), 1), (reject(429), 1), (reject(503), ATTEMPTS)])
+async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
+    """A refusal is final; an outage ends after ten attempts."""
+    calls: list[int] = []
+
+    async def read() -> None:
+        calls.append(1)
+        raise error
+
+    with pytest.raises(WorkspaceError):
+        await retry_read(read, CosmosUsage(), RUNTIME)
+    assert len(calls) == attempts
+
+
+async def test_an_uncertain_write_has_its_own_error() -> None:
+    """The caller learns that the document may have changed."""
+    retries = WriteRetries(CosmosUsage(), RUNTIME)
+    for _ in range(ATTEMPTS - 1):
+        await retries.wait_after(reject(503), conditional=False)
+    with pytest.raises(WorkspaceError) as raised:
+        await retries.wait_after(reject(503), conditional=False)
+    assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
+
+
+async def test_a_refused_write_is_not_repeated() -> None:
+    """A refusal is certain unless an earlier attempt may have been applied."""
+    retries = WriteRetries(CosmosUsage(), RUNTIME)
+    with pytest.raises(WorkspaceError) as raised:
+        await retries.wait_after(reject(403), conditional=False)
+    assert (raised.value.code, retries.uncertain) == ("DATA_PLANE_FORBIDDEN", False)
+
+
+async def test_the_wait_grows_up_to_a_second() -> None:
+    """The service's own delay is added to it."""
+    waits: list[float] = []
+
+    async def record(seconds: float) -> None:
+        waits.append(seconds)
+
+    longest: Callable[[float, float], float] = lambda _, high: high  # noqa: E731  a constant
+    runtime = Runtime(sleep=record, uniform=longest)
+    for failures in (1, 2, 30):
+        await wait_with_backoff(failures, 0.5, runtime)
+    assert waits == [0.52, 0.54, 1.5]

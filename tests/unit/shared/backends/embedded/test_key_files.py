@@ -1,0 +1,79 @@
+"""Tests of keys and secrets in files."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from shared.backends.embedded.key_files import (
+    FileNoteSigner,
+    FileSecret,
+    FileSigningKey,
+    create_private,
+    load_or_create_secret,
+    load_private,
+    rotate_key,
+)
+from shared.errors import WorkspaceError
+
+
+async def test_a_secret_is_created_once(tmp_path: Path) -> None:
+    """Only its owner can read the file; another process reads the same secret."""
+    path = tmp_path / "a" / "secret"
+    path.parent.mkdir()
+    secret = await FileSecret(path)()
+    assert len(secret) == 32
+    assert load_or_create_secret(path) == secret
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_two_signers_use_one_key(tmp_path: Path) -> None:
+    """The first of them creates the file."""
+    first, second = (FileSigningKey(tmp_path / "key.pem") for _ in range(2))
+    assert await first.get_key_id() == await second.get_key_id()
+    assert len(await first.sign(b"message")) == 64
+
+
+@pytest.mark.parametrize("content", [b"", b"not a key"])
+def test_a_file_that_is_no_key_is_an_error(tmp_path: Path, content: bytes) -> None:
+    """The file is not replaced, because its signatures could no longer be verified."""
+    path = tmp_path / "key.pem"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"key\.pem"):
+        load_private(path)
+    assert path.read_bytes() == content
+
+
+def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
+    """ES256 needs the curve P-256."""
+    other = ec.generate_private_key(ec.SECP384R1())
+    path = tmp_path / "key.pem"
+    path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(ValueError, match="P-256"):
+        load_private(path)
+
+
+async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
+    """With checkpoints in the folder, a new key would make all of them untrusted."""
+    notes = tmp_path / "checkpoints"
+    notes.mkdir()
+    (notes / "1").write_text("a checkpoint", encoding="utf-8")
+    with pytest.raises(WorkspaceError):
+        await FileNoteSigner(tmp_path / "key.pem", notes).sign(b"message")
+    assert not (tmp_path / "key.pem").exists()
+
+
+async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
+    """A running process uses the new key for its next signature."""
+    path = tmp_path / "key.pem"
+    create_private(path)
+    signer = FileNoteSigner(path, tmp_path / "checkpoints")
+    await signer.sign(b"message")
+    old = await signer.load_public_key()
+    rotate_key(path)
+    await signer.sign(b"message")
+    new = await signer.load_public_key()
+    assert new != old
+    assert {old, new} <= set(await signer.load_trusted_keys())

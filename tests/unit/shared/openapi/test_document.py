@@ -1,0 +1,72 @@
+"""Tests of the OpenAPI document of one caller."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal
+from shared.auth.rights import AccessRight
+from shared.http.messages import Reply
+from shared.http.operations import Access, Call, Group, Operation
+from shared.openapi.document import PathItems, build_document, is_usable
+from shared.openapi.schemas import SchemaRegistry
+
+READ = AccessRight.CATALOG_READ
+CALLER = Principal("ann", "ann", "Ann", frozenset({READ}), CredentialKind.JWT, "t1", None)
+
+
+async def handle(_: Call[Any, Any]) -> Reply:
+    """Do nothing."""
+    return Reply()
+
+
+def declare(route: str = "oi-api/test", method: str = "GET", **options: Any) -> Operation:
+    """Return an operation."""
+    group = Group("test")
+    group.endpoint(method, route, **options)(handle)
+    return group.operations[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "caller", "features", "expected"),
+    [
+        ({"access": Access.PUBLIC}, ANONYMOUS, [], True),
+        ({}, ANONYMOUS, [], False),
+        ({"right": READ}, CALLER, [], True),
+        ({"right": AccessRight.KEYS_MANAGE}, CALLER, [], False),
+        ({"right": READ, "further_rights": (AccessRight.KEYS_MANAGE,)}, CALLER, [], False),
+        ({}, replace(CALLER, via=CredentialKind.API_KEY), [], False),
+        ({"access": Access.KEYS}, replace(CALLER, via=CredentialKind.API_KEY), [], True),
+        ({"requires_user": True}, replace(CALLER, identity=None), [], False),
+        ({"feature": "provenance"}, CALLER, [], False),
+        ({"feature": "provenance"}, CALLER, ["provenance"], True),
+        ({"feature": "provenance", "access": Access.PUBLIC}, CALLER, [], False),
+    ],
+)
+def test_a_caller_sees_what_it_may_use(
+    options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
+) -> None:
+    """Credential, rights, identity and features of the workspace must match."""
+    assert is_usable(declare(**options), caller, features) is expected
+
+
+def test_operations_of_one_path_are_together() -> None:
+    """The document has the tags and responses that its operations use, and the address of the service."""
+    operations = [declare("oi-api/b"), declare("oi-api/a"), declare("oi-api/a", "DELETE")]
+    document = build_document(operations, "Title", "", [], SchemaRegistry(), server="https://plant.example")
+    assert list(document["paths"]) == ["/oi-api/a", "/oi-api/b"]
+    assert set(document["paths"]["/oi-api/a"]) == {"get", "delete"}
+    assert (document["servers"][0]["url"], document["info"]["title"]) == ("https://plant.example", "Title")
+    assert [tag["name"] for tag in document["tags"]] == ["test"]
+    assert "Problem" in document["components"]["schemas"]
+    assert "webhooks" not in document
+
+
+def test_path_items_are_converted_one_by_one() -> None:
+    """Only the converted form is kept, because a document may have thousands of paths."""
+    items = PathItems(",".join)
+    items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
+    items.add("/b", {"get": {"tags": ["x"]}})
+    assert (items.converted, items.tags) == ({"/a": "get,put", "/b": "get"}, {"x", "y"})

@@ -1,0 +1,41 @@
+"""Tests of the rows of the list of chains."""
+
+from dataclasses import replace
+
+from shared.provenance.overview import summary_to_row
+from shared.provenance.overview_ports import ChainSummary, StoredVerdict
+from shared.provenance.ports import ChainKey, Target
+
+AT = "2026-01-05T08:00:00.000000Z"
+VALID = StoredVerdict(AT, 12, is_valid=True)
+SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 10, VALID)
+
+
+def test_a_row_has_all_values() -> None:
+    """The last RecordID follows from the number of records."""
+    assert summary_to_row(SUMMARY) == {
+        "scopeKey": "line-1",
+        "target": "DomainEvents",
+        "records": 12,
+        "firstAt": AT,
+        "lastAt": AT,
+        "lastRecordID": "000000000012",
+        "checkpointSize": 10,
+        "pendingAmendments": 2,
+        "lastVerifiedAt": AT,
+        "lastVerdict": "valid",
+    }
+
+
+def test_missing_and_damaged_values_are_null() -> None:
+    """A damaged time of a record is not shown as a time; verification reports it."""
+    chain = ChainKey(Target.PLATFORM_CONFIG)
+    row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))
+    assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)
+    assert (row["checkpointSize"], row["pendingAmendments"]) == (0, 0)
+
+
+def test_a_broken_chain_is_marked() -> None:
+    """The last complete verification counts, by a request or in the background."""
+    broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
+    assert summary_to_row(broken)["lastVerdict"] == "broken"

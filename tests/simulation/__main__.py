@@ -27,7 +27,8 @@ def main() -> int:
     first = int(os.environ.get("FIRST") or 1)
     if os.environ.get("MUTANTS"):
         return find_mutants(min(worlds, 10_000), os.environ.get("MUTANT", ""))
-    return run_soak(Limits(float(os.environ.get("MINUTES") or 10) * 60, worlds, first), names)
+    seconds = float(os.environ.get("MINUTES") or 10) * 60
+    return run_soak(Limits(seconds, worlds, first, bool(os.environ.get("STOP_AT_VIOLATION"))), names)
 
 
 def _replay(seed: int, names: tuple[str, ...]) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import traceback
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -88,4 +89,6 @@ def explore(seed: int, components: tuple[type[Component], ...] | None = None) ->
         world.run()
     except ViolationError as error:
         violation = str(error)
+    except Exception as error:  # noqa: BLE001  the model met a state that it does not know
+        violation = f"{error!r} {traceback.extract_tb(error.__traceback__)[-1]}"
     return Exploration(seed, violation, world.lines, world.points)

@@ -1,6 +1,7 @@
 """Mutants: known kinds of defects, put back into a copy of the code to prove that the worlds find them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 MUTANTS: Final = Path(__file__).parent / "mutants"
 _COPIED: Final = ("shared", "emulators", "functions", "tests/simulation", "tests/virtual_time.py", "pyproject.toml")
-_BATCH: Final = 50
+_WORLDS: Final = re.compile(r"^worlds (\d+), violations [1-9]", re.MULTILINE)
 
 
 def list_mutants() -> list[Path]:
@@ -24,9 +25,17 @@ def read_components(patch: Path) -> str:
     return patch.read_text(encoding="utf-8").split(maxsplit=1)[0].rstrip(":")
 
 
-def apply_mutant(patch: Path, folder: Path) -> bool:
-    """Apply a patch to a copy of the code; return False if it does not apply."""
-    command = ["patch", "--strip=1", "--batch", "--silent", "--fuzz=0", "--no-backup-if-mismatch", f"--input={patch}"]
+def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool:
+    """Apply a patch to a copy of the code; return False if it does not apply.
+
+    Args:
+        patch: the patch.
+        folder: folder of the copy.
+        is_reverse: whether the change is taken back.
+    """
+    command = ["patch", "--strip=1", "--batch", "--silent", "--no-backup-if-mismatch", f"--input={patch}"]
+    if is_reverse:
+        command.append("--reverse")
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
@@ -65,17 +74,18 @@ def _run_mutant(patch: Path, most_worlds: int) -> int:
         copy_code(folder)
         if not apply_mutant(patch, folder):
             raise RuntimeError(f"{patch.name} does not apply")
-        environment = {**os.environ, "COMPONENTS": read_components(patch), "PYTHONPATH": name}
+        environment = {
+            **os.environ,
+            "COMPONENTS": read_components(patch),
+            "PYTHONPATH": name,
+            "STOP_AT_VIOLATION": "1",
+            "WORLDS": str(most_worlds),
+            "MINUTES": "60",
+        }
         environment.pop("MUTANTS", None)
-        worlds, batch = 0, _BATCH
-        while worlds < most_worlds:
-            environment |= {"WORLDS": str(batch), "FIRST": str(worlds + 1), "MINUTES": "60"}
-            command = [sys.executable, "-m", "tests.simulation"]
-            ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-            worlds += batch
-            if ended.returncode:
-                if "violation" not in ended.stdout:
-                    raise RuntimeError(f"{patch.name}: {ended.stderr[-2000:]}")
-                return worlds
-            batch = min(batch * 2, most_worlds - worlds) or 1
-    return 0
+        command = [sys.executable, "-m", "tests.simulation"]
+        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode and not _WORLDS.search(ended.stdout):
+        raise RuntimeError(f"{patch.name}: {ended.stderr[-2000:]}")
+    found = _WORLDS.search(ended.stdout)
+    return int(found[1]) if found else 0

@@ -17,6 +17,7 @@ from tests.simulation.exploration import Exploration, explore, list_aims, list_c
 EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 """Crash points that no world reaches, each with the reason."""
 _WORLDS_OF_A_PROCESS: Final = 100
+_WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
 
 
@@ -28,11 +29,13 @@ class Limits:
         seconds: time after which no new batch of worlds starts.
         worlds: number of worlds.
         first: first seed.
+        stops_at_violation: whether the exploration ends after the first batch with a violation.
     """
 
     seconds: float
     worlds: int
     first: int = 1
+    stops_at_violation: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
                 violations += 1
                 if violations <= _SHOWN_VIOLATIONS:
                     print(f"violation: make simulate SEED={seed}: {text}", flush=True)
-            if time.monotonic() - started > limits.seconds:
+            has_failed = violations > 0 and limits.stops_at_violation
+            if has_failed or time.monotonic() - started > limits.seconds:
                 break
         pool.terminate()
         pool.join()
@@ -115,7 +119,8 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
 
 
 def _list_batches(limits: Limits, started: float, names: tuple[str, ...]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    size = min(_WORLDS_OF_A_PROCESS, -(-limits.worlds // (os.process_cpu_count() or 1)))
+    most = _WORLDS_BEFORE_A_STOP if limits.stops_at_violation else _WORLDS_OF_A_PROCESS
+    size = min(most, -(-limits.worlds // (os.process_cpu_count() or 1)))
     for first in range(limits.first, limits.first + limits.worlds, size):
         yield first, min(size, limits.first + limits.worlds - first), names
 

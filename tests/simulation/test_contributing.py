@@ -1,0 +1,29 @@
+"""The example of a component in CONTRIBUTING.md."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.simulation.component import Component
+from tests.simulation.exploration import explore
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+
+
+def load_example() -> type[Component]:
+    """Run the code of the section on simulation and return its component."""
+    section = CONTRIBUTING.read_text(encoding="utf-8").partition("## Simulation")[2]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(code[1], names)
+    found: type[Component] = names["ReadingsComponent"]
+    return found
+
+
+def test_the_example_runs() -> None:
+    """The component of the example joins worlds, and its invariant holds."""
+    component = load_example()
+    results = [explore(seed, (component,)) for seed in range(5)]
+    assert [result.violation for result in results] == [""] * 5
+    assert sum("-> 201" in line for result in results for line in result.trace) > 5

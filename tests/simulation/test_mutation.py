@@ -1,0 +1,37 @@
+"""Mutants: known kinds of defects that the worlds must find."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.exploration import list_components
+from tests.simulation.mutation import apply_mutant, copy_code, list_mutants, read_components
+
+LEAST_MUTANTS = 15
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the code."""
+    folder = tmp_path_factory.mktemp("code")
+    copy_code(folder)
+    return folder
+
+
+@pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
+def test_each_mutant_applies(patch: Path, code: Path) -> None:
+    """A patch applies to the code as it is, and can be taken back; a change of the code must change the patch, too."""
+    assert apply_mutant(patch, code)
+    assert apply_mutant(patch, code, is_reverse=True)
+
+
+@pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
+def test_each_mutant_names_components(patch: Path) -> None:
+    """The first line of a patch names the components whose worlds must find it."""
+    known = {component.name for component in list_components()}
+    assert set(read_components(patch).split(",")) <= known
+
+
+def test_there_are_enough_mutants() -> None:
+    """At least 15 kinds of defects are put back."""
+    assert len(list_mutants()) >= LEAST_MUTANTS

@@ -32,8 +32,8 @@ def main() -> int:
 
 
 def _replay(seed: int, names: tuple[str, ...]) -> int:
-    chosen = tuple(each for each in list_components() if each.name in names) or None
-    result = explore(seed, chosen)
+    known = {each.name: each for each in list_components()}
+    result = explore(seed, tuple(known[name] for name in names) or None)
     print("\n".join(result.trace if os.environ.get("FULL") else shorten(result)))
     print(f"seed {seed}: {result.violation or 'no violation'}, trace {result.digest}")
     return bool(result.violation)

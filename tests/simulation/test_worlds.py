@@ -21,14 +21,12 @@ for seed in (5, 6, 7):
 """
 
 
-def read_once_failed() -> list[tuple[int, tuple[type[Component], ...] | None]]:
+def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
     """Read the seeds that once failed, with the components of their worlds."""
+    known = {component.name: component for component in list_components()}
     lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
     entries = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
-    return [
-        (int(seed), None if names == "-" else tuple(one for one in list_components() if one.name in names.split(",")))
-        for seed, names, _ in entries
-    ]
+    return [(int(seed), tuple(known[name] for name in names.split(","))) for seed, names, _ in entries]
 
 
 @pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)

@@ -17,6 +17,8 @@ from shared.webhooks.registry import EndpointRegistry
 DOCUMENT: Final = "amendments"
 OVERLAP: Final = timedelta(minutes=2)
 """Time before the last run whose records are read again, because the clocks of instances differ."""
+LONGEST_SETBACK: Final = timedelta(hours=1)
+"""Time whose records are read again after the clocks were set back; an event that was published stays unique."""
 _TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
 _PAGE_RECORDS: Final = 500
 _PAGE_BYTES: Final = 4_000_000
@@ -62,6 +64,9 @@ class AmendmentEvents:
         started = self._runtime.now()
         text = await self._store.read_document(DOCUMENT)
         done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
+        if done_to - started > OVERLAP:
+            # The clocks were set back, so new records have earlier times than the last run.
+            done_to = started - LONGEST_SETBACK
         since = rfc3339(done_to - OVERLAP)
         tips: dict[ChainKey, Tip] = {}
         async for chain, tip in self._chains.list_tips(since):
@@ -69,7 +74,7 @@ class AmendmentEvents:
                 await self._publish_chain(chain, tip, since)
                 tips[chain] = tip
         self._tips = tips
-        if text is None or started - parse_rfc3339(text) > OVERLAP / 4:
+        if text is None or abs(started - parse_rfc3339(text)) > OVERLAP / 4:
             # A write in each run would cost more than reading a few records again after a crash.
             await self._store.change_document(DOCUMENT, lambda _: rfc3339(started))
 

@@ -1,13 +1,24 @@
 """Tests of webhook events about amendments."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.backends.embedded.provenance import SqliteChainStore
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import draft_record
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import EndpointList, WebhookEndpoint
-from shared.webhooks.sources.amendments import build_amendment_event, build_decision_event, find_first_subscription
+from shared.webhooks.sources.amendments import (
+    AmendmentEvents,
+    build_amendment_event,
+    build_decision_event,
+    find_first_subscription,
+)
+from tests.unit.shared.webhooks.environment import WebhookParts
 from tests.virtual_time import START
 
 PENDING, DECIDED = WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED
@@ -82,3 +93,23 @@ def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by
 def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
     """Verification reports the record; the other events are published."""
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
+
+
+async def test_amendments_are_announced_after_the_clocks_were_set_back(parts: WebhookParts, tmp_path: Path) -> None:
+    """An amendment of a new scope is announced although its time is before the last run."""
+    chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=parts.runtime)
+
+    async def load_workspace() -> str:
+        return "plant-1"
+
+    log = ChainLog(chains, load_workspace, runtime=parts.runtime)
+    source = AmendmentEvents(chains, parts.store, parts.registry, parts.outbox, runtime=parts.runtime)
+    endpoint = await parts.create(PENDING)
+    parts.time.advance(1800)
+    await source.run()
+    parts.time.advance(-1500)
+    members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
+    await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), draft_record(members, "AmendedAt"))
+    await source.run()
+    assert len(await parts.list_all(endpoint)) == 1
+    await log.close()

@@ -32,7 +32,7 @@ GROUP = "adx"
 """Consumer group for which this module reads the event hub."""
 
 _BUSY_SECONDS = 30.0
-_MAX_READ_BYTES = 16 * 1024 * 1024
+MAX_READ_BYTES = 16 * 1024 * 1024
 """Number of bytes after which a read of events stops, so that a batch of large events does not fill the memory."""
 _SEQUENCE_BITS = 48
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  DuckDB stores instants in UTC without their zone
@@ -129,7 +129,7 @@ class HubFile:
         for identifier, enqueued, body in rows:
             events.append(QueuedEvent(identifier - first, _EPOCH + timedelta(microseconds=enqueued), body))
             size += len(body)
-            if size >= _MAX_READ_BYTES:
+            if size >= MAX_READ_BYTES:
                 break
         rows.close()
         return events
@@ -280,13 +280,16 @@ class HubConsumer:
                 self._wake.wait(self._idle_seconds)
             return
         began = time.monotonic()
-        counts = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partitions()]
+        are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partitions()]
         self.last_error = ""
-        if max(counts, default=0) < SMALL_BATCH:
+        if not any(are_large):
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
-    def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> int:
-        """Copy one batch of events of a partition into the table; return the number of events that were read."""
+    def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> bool:
+        """Copy one batch of events of a partition into the table; return whether the batch was large.
+
+        A batch is large because of its number of events, or because its bytes ended the read, so that more events wait.
+        """
         before = offsets.get(partition, _NO_OFFSET)
         events = hub.read(partition, before.sequence, BATCH_EVENTS)
         if not events:
@@ -295,7 +298,7 @@ class HubConsumer:
                 _LOGGER.warning("the hub's file was replaced; partition %s is read from its start", partition)
                 offsets[partition] = Offset(0, before.newest)
                 self._behind_since[partition] = _get_current_time()
-            return 0
+            return False
         self._behind_since[partition] = events[0].enqueued
         newest = max(before.newest, *(event.enqueued for event in events))
         offset = Offset(events[-1].sequence, newest)
@@ -303,7 +306,7 @@ class HubConsumer:
         self._behind_since[partition] = events[-1].enqueued
         offsets[partition] = offset
         hub.commit(partition, offset.sequence)
-        return len(events)
+        return len(events) >= SMALL_BATCH or sum(len(event.body) for event in events) >= MAX_READ_BYTES
 
     def _store_batch(self, partition: str, offset: Offset, events: Sequence[QueuedEvent]) -> None:
         rows: dict[tuple[int, int], TelemetryRow] = {}

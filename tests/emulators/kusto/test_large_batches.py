@@ -1,0 +1,53 @@
+"""Pauses between the batches of the consumer of the hub."""
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from emulators.kusto import ingest
+from emulators.kusto.ingest import HubConsumer, HubFile
+from emulators.kusto.schema import create_tables
+from shared.backends.embedded.hub import HubWriter
+from shared.telemetry.impulses import encode_impulse
+from shared.telemetry.models import IMPULSES_HUB, HubMessage, Impulse
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+class RecordingEvent(threading.Event):
+    """Event that records the waits for it instead of waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Record the timeout."""
+        self.waits.append(timeout)
+        return False
+
+
+@pytest.mark.parametrize(("most_bytes", "pauses"), [(1, 0), (16 * 1024 * 1024, 1)])
+async def test_no_pause_if_the_size_of_the_events_ended_the_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, pauses: int
+) -> None:
+    """The consumer pauses after a small batch, but not if the read ended at its limit of bytes and more events wait."""
+    monkeypatch.setattr(ingest, "MAX_READ_BYTES", most_bytes)
+    connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
+    create_tables(connection, NOW.replace(tzinfo=None))
+    log = HubWriter(tmp_path / "hub.sqlite")
+    texts = [encode_impulse(Impulse(f"pause-{n}", NOW, "press", ("line",), "d", {}, {"n": n})) for n in (1, 2)]
+    await log.send(IMPULSES_HUB, [HubMessage(text, "press", {}) for text in texts])
+    await log.close()
+    consumer = HubConsumer(connection, tmp_path / "hub.sqlite")
+    event = RecordingEvent()
+    monkeypatch.setattr(consumer, "_stop", event)
+    hub = HubFile(tmp_path / "hub.sqlite")
+    consumer._ingest_round(hub, {})
+    hub.close()
+    assert consumer.added == (1 if most_bytes == 1 else 2)
+    assert len(event.waits) == pauses
+    connection.close()

@@ -9,11 +9,14 @@ from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.pointers import Pointer, format_pointer, remove_at_pointer, resolve_pointer
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.strict_json import parse_json
+from shared.text_formats.strict_json import count_containers, parse_json
 
 MAX_MESSAGES = 500
 MAX_LINES = 5_000
 """Maximum number of messages in one request in NDJSON form."""
+
+MAX_LINES_CONTAINERS = 1_000_000
+"""Maximum number of arrays and objects in all lines of a request; a line has at most as many as a JSON body."""
 
 MAX_MESSAGE_BYTES = 256 * 1024
 _MAX_LINES_WITH_EMPTY = 2 * MAX_LINES
@@ -79,8 +82,10 @@ def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID naming the fields as ``line
-            N`` or ``line N.property``, for the first 100 errors.
+            N`` or ``line N.property``, for the first 100 errors, or the body if it has over 1,000,000 arrays and
+            objects.
     """
+    _limit_containers(text)
     errors: list[FieldError] = []
     messages: list[AcceptedMessage | None] = []
     for number, line in _iterate_lines(text):
@@ -94,6 +99,15 @@ def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
     if not messages:
         raise invalid("body", f"must have 1 to {MAX_LINES} lines with a message each")
     return [message for message in messages if message is not None]
+
+
+def _limit_containers(text: bytes) -> None:
+    """Reject lines that are within the limits of a line, but take seconds together."""
+    if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
+        return
+    # Brackets and quotation marks are the same bytes in Latin-1, which can decode every text.
+    if sum(map(count_containers, text.decode("latin-1").split("\n"))) > MAX_LINES_CONTAINERS:
+        raise invalid("body", f"must have at most {MAX_LINES_CONTAINERS} arrays and objects; send fewer lines")
 
 
 def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:

@@ -100,11 +100,13 @@ def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
 
 def _limit_containers(text: str) -> None:
     """Reject a text with too many brackets before it is parsed; brackets inside strings do not count."""
-    found = _count_brackets(text)
-    if found > MAX_CONTAINERS:
-        found -= sum(_count_brackets(string[0]) for string in _STRING.finditer(text))
-    if found > MAX_CONTAINERS:
+    if _count_brackets(text) > MAX_CONTAINERS and count_containers(text) > MAX_CONTAINERS:
         raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
+
+
+def count_containers(text: str) -> int:
+    """Return the number of arrays and objects in a JSON text, without parsing it."""
+    return _count_brackets(text) - sum(_count_brackets(string[0]) for string in _STRING.finditer(text))
 
 
 def _count_brackets(text: str) -> int:

@@ -6,7 +6,13 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source
-from shared.telemetry.message_parser import MAX_LINES, MAX_MESSAGE_BYTES, parse_lines, parse_messages
+from shared.telemetry.message_parser import (
+    MAX_LINES,
+    MAX_LINES_CONTAINERS,
+    MAX_MESSAGE_BYTES,
+    parse_lines,
+    parse_messages,
+)
 from tests.unit.shared.telemetry.fakes import connection
 
 
@@ -86,3 +92,15 @@ def test_an_error_of_a_line_names_the_column() -> None:
         "field": "line 2",
         "message": "not JSON: Expecting property name enclosed in double quotes at column 2",
     }
+
+
+@pytest.mark.parametrize("lines", [13, 12])
+def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
+    """Lines with over 1,000,000 arrays and objects together are rejected; brackets in strings do not count."""
+    line = b'{"a":[%b],"text":"%b"}\n' % (b",".join([b"[]"] * 79_997), b"[" * 10_000)
+    if lines * 79_999 <= MAX_LINES_CONTAINERS:
+        assert len(parse_lines(line * lines, DEFAULT_LAYOUT)) == lines
+    else:
+        (error,) = list_errors(line * lines)
+        assert error["field"] == "body"
+        assert "1000000 arrays and objects" in error["message"]

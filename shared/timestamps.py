@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 # fromisoformat also accepts weeks, commas and offsets without a colon, which RFC 3339 does not have.
-_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?([Zz]|[+-](\d\d):(\d\d))?", re.ASCII)
+_MAX_HOURS, _MAX_MINUTES = "23", "59"
 
 _LENGTH_WITHOUT_ZONE: Final = len("2026-01-05T08:00:00.000000")
 
@@ -39,12 +40,23 @@ def parse_rfc3339(text: str) -> datetime:
         raise ValueError("an RFC 3339 date-time such as 2026-01-01T00:00:00Z is expected")
     if not found[1]:
         raise ValueError("the date-time has no time zone; end it with Z or an offset")
+    check_offset(found[2], found[3])
     try:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except ValueError:
         raise ValueError("the date-time has a day or time that does not exist") from None
     except OverflowError:
         raise ValueError("the date-time is outside the years 1 to 9999") from None
+
+
+def check_offset(hours: str | None, minutes: str | None) -> None:
+    """Check the two digits of the hours and of the minutes of an offset from UTC; None for a time without an offset.
+
+    Raises:
+        ValueError: RFC 3339 does not allow the offset. ``fromisoformat`` adds minutes above 59 to the hours.
+    """
+    if hours and minutes and (hours > _MAX_HOURS or minutes > _MAX_MINUTES):
+        raise ValueError("the offset of the date-time must have hours of 00 to 23 and minutes of 00 to 59")
 
 
 def _is_canonical(text: str) -> bool:

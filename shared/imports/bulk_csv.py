@@ -274,10 +274,13 @@ class BulkConverter:
 
 def _build_time_condition(cell: str, ends: Sequence[tuple[str, int]]) -> str:
     """Return an SQL condition that is true if a cell is a date-time with one of the given ends (zone suffixes)."""
+    # DuckDB adds minutes above 59 to the hours of an offset.
+    is_offset = f"(right({cell}, 1) = 'Z' OR (left(right({cell}, 5), 2) < '24' AND right({cell}, 2) < '60'))"
     patterns = (
         f"length({cell}) <= {longest} AND {cell} LIKE '____-__-__{separator}__:__:__{fraction}{end}'"
         for end, longest in ends
         for separator in "T "
         for fraction in ("", "._%")
     )
-    return f"{cell} >= '1' AND {cell} < ':' AND ({' OR '.join(patterns)})"
+    checks = [f"{cell} >= '1' AND {cell} < ':'", f"({' OR '.join(patterns)})"]
+    return " AND ".join([*checks, is_offset] if ends is _ZONED else checks)

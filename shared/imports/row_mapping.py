@@ -1,7 +1,6 @@
 """Conversion of one row of an imported file to a telemetry message, and of its time, which may be a local time."""
 
 import base64
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,10 @@ from shared.telemetry.layout import validate_id
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.long_integers import LongInteger
-from shared.timestamps import rfc3339
+from shared.text_formats.long_integers import MAX_DIGITS, LongInteger, parse_integer
+from shared.timestamps import check_offset, rfc3339
 
-_TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-](\d\d):?(\d\d))?", re.ASCII)
 _EXPECTED: Final = "a date-time such as 2026-01-01T00:00:00Z is expected"
 
 
@@ -61,7 +60,8 @@ class TimeParser:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise ValueError(_EXPECTED)
-        day, minute, second, offset = found.groups()
+        day, minute, second, offset, hours, minutes = found.groups()
+        check_offset(hours, minutes)
         try:
             local = datetime.fromisoformat(f"{day}T{minute}{second or ':00'}{(offset or '').upper()}")
         except ValueError:
@@ -92,7 +92,7 @@ class TimeParser:
 
 
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-_MAX_NUMBER_LENGTH: Final = 1000
+_MAX_NUMBER_LENGTH: Final = len("-") + MAX_DIGITS
 _MAX_SHOWN: Final = 20
 _MISSING: Final = object()
 
@@ -183,9 +183,12 @@ class RowMapper:
         return timestamp
 
     def _read_id(self, row: Mapping[str, Any], column: str) -> str:
-        """Return the device id or message id in a column, or an empty string for a missing cell."""
+        """Return the device id or message id in a column, or an empty string for a missing cell.
+
+        In CSV files a blank cell is missing; in other files white space is an id, as in messages over HTTP.
+        """
         value = row.get(column) if column else None
-        if _is_blank(value):
+        if value in (None, "") or (self._format is ImportFormat.CSV and _is_blank(value)):
             return ""
         if isinstance(value, int | LongInteger) and not isinstance(value, bool):
             value = str(value)
@@ -214,9 +217,13 @@ class RowMapper:
             if "." in text:
                 return cell
             text = text.replace(",", ".")
-        if len(text) <= _MAX_NUMBER_LENGTH and NUMBER.fullmatch(text) and math.isfinite(float(text)):
-            return json.loads(text)
-        return cell
+        found = NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_LENGTH else None
+        if found is None:
+            return cell
+        if found[2] is None and found[3] is None:
+            return parse_integer(text) if len(found[1]) <= MAX_DIGITS else cell
+        number = float(text)
+        return number if math.isfinite(number) else cell
 
 
 def check_columns(columns: Sequence[str], mapping: ImportMapping) -> None:

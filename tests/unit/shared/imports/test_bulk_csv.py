@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-import orjson
 import pytest
 
 from shared.imports import csv_reader
+from shared.telemetry.json_text import parse
 from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
 
 TIMES = [
@@ -15,6 +15,10 @@ TIMES = [
     "2026-01-05 10:00:00.123456+02:00",
     "2026-01-05T10:00:00.1234567Z",
     "2026-01-05T10:00:00-0130",
+    "2026-01-05 10:00:00+02:60",
+    "2026-01-05T10:00:00-02:99",
+    "2026-01-05T10:00:00+23:59",
+    "2026-01-05T10:00:00+24:00",
     "2026-01-05t10:00:00z",
     "2026-01-05T24:00:00Z",
     "2026-01-05T23:59:60Z",
@@ -42,6 +46,8 @@ CELLS = [
     "123456789.123456",
     "0.1000000000000000055",
     "12345678901234567890",
+    "9" * 309,
+    "9" * 4_301,
     "1e5",
     "-",
     ".5",
@@ -92,7 +98,7 @@ def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mappi
     single = open_csv(text, delimiter=";", **mapping)
 
     def comparable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{**each, "payload": orjson.loads(each["payload"])} for each in found]
+        return [{**each, "payload": parse(each["payload"].encode())} for each in found]
 
     assert comparable(messages) == comparable(list_messages(single))
     assert rejected == list_rejected(single)

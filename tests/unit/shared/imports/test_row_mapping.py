@@ -109,6 +109,8 @@ def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None
         ("2026-01-05 10:00:00", {}, "no time zone; set `mapping.timeZone`"),
         ("05.01.2026 10:00", {}, "is expected"),
         ("2026-02-30T10:00:00Z", {}, "does not exist"),
+        ("2026-01-05T10:00:00+02:60", {}, "offset .* minutes of 00 to 59"),
+        ("2026-01-05T10:00:00+2400", {}, "offset .* hours of 00 to 23"),
         ("2026-03-29 02:30:00", {"time_zone": "Europe/Berlin"}, "set forward in Europe/Berlin"),
         ("2025-10-26 02:30:00", {"time_zone": "Europe/Berlin"}, "occurs twice.*set back"),
         ("2026-10-04 02:15:00", {"time_zone": "Australia/Lord_Howe"}, "set forward"),
@@ -129,3 +131,20 @@ def test_times_around_a_clock_change_are_certain() -> None:
     assert parse("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
     assert parse("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
     assert parse("2025-10-26 02:30:00+02:00", **zone) == datetime(2025, 10, 26, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("digits", ["9" * 309, "-" + "9" * 4_300, "18446744073709551616"])
+def test_integers_of_a_cell_are_exact(digits: str) -> None:
+    """An integer of up to 4,300 digits is a number in CSV files, as in NDJSON files."""
+    expected = f'{{"x":{digits}}}'.encode()
+    assert build_mapper().map_row({"time": TEN, "x": digits}).payload == expected
+    assert build_mapper().map_row({"time": TEN, "x": digits + "0" * 4_300}).payload == expected.replace(
+        digits.encode(), f'"{digits}{"0" * 4_300}"'.encode()
+    )
+
+
+def test_white_space_is_an_id_except_in_csv_files() -> None:
+    """An NDJSON row keeps an id of white space, as a message over HTTP does; a blank CSV cell has no id."""
+    row = {"time": TEN, "id": "  ", "x": 1}
+    assert build_mapper(ImportFormat.NDJSON, message_id="id").map_row(row).message_id == "  "
+    assert build_mapper(message_id="id").map_row({**row, "x": "1"}).message_id.strip()

@@ -55,24 +55,29 @@ class BatchSummary:
     crashed: set[str]
 
 
-def explore_batch(batch: tuple[int, int, tuple[str, ...]]) -> BatchSummary:
+def explore_batch(batch: tuple[int, int, tuple[str, ...], float]) -> BatchSummary:
     """Run the worlds of a range of seeds.
 
     Args:
-        batch: first seed, number of seeds, and the names of the components of every world (none for the seeds' own).
+        batch: first seed, number of seeds, the names of the components of every world (none for the seeds' own), and
+            the time of the monotonic clock at which the batch ends early.
     """
-    first, size, names = batch
+    first, size, names, deadline = batch
     chosen = tuple(each for each in list_components() if each.name in names) or None
     violations: list[tuple[int, str]] = []
     seen: set[str] = set()
     crashed: set[str] = set()
+    worlds = 0
     for seed in range(first, first + size):
+        if time.monotonic() > deadline:
+            break
+        worlds += 1
         result: Exploration = explore(seed, chosen)
         seen |= result.points.seen
         crashed |= result.points.crashed
         if result.violation:
             violations.append((seed, result.violation))
-    return BatchSummary(size, violations, seen, crashed)
+    return BatchSummary(worlds, violations, seen, crashed)
 
 
 def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
@@ -95,7 +100,7 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
     cores = os.process_cpu_count() or 1
     # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
-        for summary in pool.imap_unordered(explore_batch, _list_batches(limits, started, names)):
+        for summary in pool.imap_unordered(explore_batch, _list_batches(limits, started + limits.seconds, names)):
             worlds += summary.worlds
             seen |= summary.seen
             crashed |= summary.crashed
@@ -118,11 +123,13 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
     return int(violations > 0)
 
 
-def _list_batches(limits: Limits, started: float, names: tuple[str, ...]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _list_batches(
+    limits: Limits, deadline: float, names: tuple[str, ...]
+) -> Iterator[tuple[int, int, tuple[str, ...], float]]:
     most = _WORLDS_BEFORE_A_STOP if limits.stops_at_violation else _WORLDS_OF_A_PROCESS
     size = min(most, -(-limits.worlds // (os.process_cpu_count() or 1)))
     for first in range(limits.first, limits.first + limits.worlds, size):
-        yield first, min(size, limits.first + limits.worlds - first), names
+        yield first, min(size, limits.first + limits.worlds - first), names, deadline
 
 
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:

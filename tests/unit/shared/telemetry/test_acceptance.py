@@ -88,7 +88,8 @@ def test_payload(
     }
     rest = {name: value for name, value in message.items() if name not in written}
     given_members = {name: value for name, value in written.items() if value is not None}
-    (sent,) = to_hub_messages(RIG, rest | given_members, RECEIVED)
+    # As an array, because one object that only wraps an array is rejected.
+    (sent,) = to_hub_messages(RIG, [rest | given_members], RECEIVED)
     assert parse(sent.body) == rest
     assert repr(parse(sent.body)) == repr(rest)
     assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)

@@ -30,7 +30,7 @@ def parse_rfc3339(text: str) -> datetime:
     Raises:
         ValueError: the text is not RFC 3339, has no time zone, or is outside the range of a datetime.
     """
-    if _is_canonical(text):
+    if is_canonical(text):
         try:
             return datetime.fromisoformat(text)
         except ValueError:
@@ -59,7 +59,7 @@ def check_offset(hours: str | None, minutes: str | None) -> None:
         raise ValueError("the offset of the date-time must have hours of 00 to 23 and minutes of 00 to 59")
 
 
-def _is_canonical(text: str) -> bool:
+def is_canonical(text: str) -> bool:
     """Return whether a text has the form that :func:`rfc3339` writes, apart from its digits.
 
     The regular expression takes longer than the conversion, and this service wrote most of the texts that it reads.

@@ -53,7 +53,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
     Raises:
         ValueError: if the payload or the headers cannot be represented in JSON.
     """
-    if payload is None or payload.count(b"{") + payload.count(b"[") > _SHALLOW:
+    if payload is None or not is_shallow(payload):
         payload = serialise(dict(impulse.payload))
         parse(b'{"Payload":%b}' % payload)
     return _FORM % (
@@ -64,6 +64,31 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
         _encode_metadata(impulse.connection, impulse.surfaces),
         payload,
     )
+
+
+def encode_impulse_of_texts(
+    message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
+) -> bytes:
+    """Return the text that :func:`encode_impulse` returns for an impulse without headers.
+
+    Args:
+        message_id: as in :class:`Impulse`.
+        timestamp: time of measurement as RFC 3339 text in the form that this service writes.
+        device_id: as in :class:`Impulse`.
+        connection: as in :class:`Impulse`.
+        surfaces: as in :class:`Impulse`.
+        payload: the payload as compact JSON text; :func:`is_shallow` must be true for it.
+
+    Raises:
+        ValueError: if an id cannot be represented in JSON.
+    """
+    common = _encode_metadata(connection, surfaces)
+    return _FORM % (serialise(message_id), timestamp.encode(), serialise(device_id), b"{}", common, payload)
+
+
+def is_shallow(payload: bytes) -> bool:
+    """Return whether a payload's JSON text has too few brackets to be nested too deeply."""
+    return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
+from shared.telemetry.accepted_events import encode_accepted_event
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
@@ -135,6 +136,9 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
             reason = "the body is not a JSON object"
     route = router.find_route(source, event, message)
     if route is not None and isinstance(message, dict):
+        if (known := encode_accepted_event(event, route)) is not None:
+            is_mismatched = bool(route.signal_checks) and has_type_mismatch(route.signal_checks, message)
+            return _ProcessedEvent(route.connection, (known,), is_mismatched=is_mismatched)
         try:
             impulse = to_impulse(source, event, route, message)
         except ValueError as error:

@@ -42,6 +42,11 @@ def has_all_metadata(properties: Mapping[str, str]) -> bool:
     return bool(properties.get(TIMESTAMP) and properties.get(MESSAGE_ID) and properties.get(DEVICE_ID))
 
 
+def are_complete_without_headers(properties: Mapping[str, str]) -> bool:
+    """Return whether this service has written all of the properties, and no other sender has added any."""
+    return properties.keys() == _EXTRACTED and is_accepted_by_service(properties)
+
+
 def select_impulse_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return the event properties that become headers of the normalised message; ids and timestamp have own fields."""
     if properties.keys() <= _EXTRACTED:

@@ -232,9 +232,12 @@ class DownloadService:
             WorkspaceError: as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
         """
         job = await self.get(caller, job_id, kind=kind)
-        if await self._jobs.change(job_id, Job.cancel) is None:
+        cancelled = await self._jobs.change(job_id, Job.cancel)
+        if cancelled is None:
             raise build_job_not_found_error(kind)
-        await runner.stop(job_id)
+        # An import waits for its file and its start; before that, no background work exists.
+        if cancelled.import_request is None or cancelled.import_request.started_at is not None:
+            await runner.stop(job_id)
         await remove_files(self._blobs, job_id)
         await self._quota.release_job(job.owner, job_id)
 

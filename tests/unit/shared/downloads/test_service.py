@@ -8,7 +8,8 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
 from shared.downloads.service import DownloadService, list_file_names
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
@@ -226,3 +227,21 @@ def test_several_files_of_a_connection_are_numbered() -> None:
         parts=parts,
     )
     assert list_file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_only_a_started_import_has_work_to_stop(environment: Environment, *, started: bool) -> None:
+    """The background work of an import begins with its start, so there is none to stop before."""
+    request = ImportRequest(
+        format=ImportFormat.CSV,
+        file_name="a.csv",
+        mapping=ImportMapping(timestamp="time"),
+        upload_expires_at=START,
+        started_at=START if started else None,
+    )
+    job = await environment.job()
+    stored = job.model_copy(update={"id": "i1", "import_request": request})
+    await environment.jobs.create(stored)
+    runner = JobRunner()
+    await downloads(environment).cancel(caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
+    assert runner.stopped == (["i1"] if started else [])

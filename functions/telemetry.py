@@ -5,12 +5,11 @@ from typing import Any, Final, TypedDict
 from functions.replies.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
 from shared.errors import invalid
-from shared.http.content_encoding import body_too_large_error
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
-from shared.text_formats.strict_json import parse_body
+from shared.text_formats.strict_json import find_invalid_element, parse_body
 from shared.wiring import services
 
 GROUP = Group("telemetry")
@@ -75,7 +74,7 @@ ACCEPTED_DOCS = OperationDocs(
     "oi-api/telemetry/{lookup}",
     right=AccessRight.TELEMETRY_WRITE,
     body=RawBody,
-    body_limit=16 * MIB,
+    form_limits=tuple((form, 16 * MIB) for form in sorted(_NDJSON_TYPES)),
     content_encodings=("gzip", "zstd"),
     unknown=UnknownNames.IGNORE,
     docs=ACCEPTED_DOCS,
@@ -87,10 +86,16 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     await service.check_caller(lookup, binding)
     if call.request.media_type in _NDJSON_TYPES:
         return json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
-    if len(text) > MIB:
-        raise body_too_large_error(MIB)
     try:
         body = await parse_body(text, services().runtime, copies_long_integers=True)
     except ValueError as error:
-        raise invalid("body", str(error), code="BODY_NOT_JSON") from None
+        index = await services().runtime.run_in_worker(len(text), find_invalid_element, text)
+        field = "body" if index is None else f"[{index}]"
+        raise invalid(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
     return json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)
+
+
+def _describe_json_error(error: ValueError) -> str:
+    """Return the error message for a body that is not JSON, with a hint if it may be NDJSON."""
+    hint = f"; messages on lines of their own need Content-Type: {NDJSON}"
+    return f"{error}{hint if 'Extra data at line ' in str(error) else ''}"

@@ -144,6 +144,7 @@ class Operation:
         body: model of the JSON body; ``NoBody`` if the operation has no body, ``RawBody`` if the handler parses the
             body.
         body_limit: maximum size of the body in bytes, after decoding.
+        form_limits: media types of bodies that may be larger, each with its maximum size in bytes.
         content_encodings: content encodings of the body that are decoded, such as ``gzip``.
         unknown: treatment of unknown query parameters and body properties.
         extra_parameters: query parameters that the handler reads in addition to the model; ``p.*`` matches all names
@@ -176,6 +177,7 @@ class Operation:
     query: type[BaseModel] = NoQuery
     body: Any = NoBody
     body_limit: int = MIB
+    form_limits: tuple[tuple[str, int], ...] = ()
     content_encodings: tuple[str, ...] = ()
     unknown: UnknownNames = UnknownNames.REJECT
     extra_parameters: tuple[str, ...] = ()
@@ -220,6 +222,7 @@ class OperationOptions(TypedDict, total=False):
     requires_user: bool
     feature: str
     body_limit: int
+    form_limits: tuple[tuple[str, int], ...]
     content_encodings: tuple[str, ...]
     unknown: UnknownNames
     extra_parameters: tuple[str, ...]

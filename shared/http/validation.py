@@ -54,9 +54,10 @@ async def read_call(
             a list of all invalid parameters and properties. The code of the last is ``BODY_NOT_JSON`` if the body is
             not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
     """
-    if len(request.body) > operation.body_limit:
-        raise body_too_large_error(operation.body_limit)
-    request = await _decode_request(operation, request, runtime)
+    limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
+    if len(request.body) > limit:
+        raise body_too_large_error(limit)
+    request = await _decode_request(operation, request, limit, runtime)
     faults = ValidationErrors()
     sent = await _parse_body(operation, request, faults, runtime)
     request.deprecations.extend(find_deprecated_usage(operation.body, sent))
@@ -90,14 +91,14 @@ def validate_model[M: BaseModel](model: type[M], value: Any) -> M:
     return validated
 
 
-async def _decode_request(operation: Operation, request: Request, runtime: Runtime) -> Request:
+async def _decode_request(operation: Operation, request: Request, limit: int, runtime: Runtime) -> Request:
     """Return the request with its body decoded; reject an encoding that the operation does not accept."""
     encodings = read_encodings(request) if request.body else []
     if not encodings:
         return request
     if len(encodings) > 1 or encodings[0] not in operation.content_encodings:
         raise unsupported_encoding_error(list(operation.content_encodings))
-    body = await runtime.run_in_thread(decode_body, request.body, encodings[0], operation.body_limit)
+    body = await runtime.run_in_thread(decode_body, request.body, encodings[0], limit)
     return replace(request, body=body)
 
 

@@ -74,7 +74,8 @@ def _parse_line(line: bytes) -> dict[str, object]:
     try:
         value = parse_json(line, copies_long_integers=True)
     except ValueError as error:
-        raise ValueError(f"The row is not JSON: {str(error).replace(' at line 1 column ', ' at column ')}.") from None
+        reason = str(error).removeprefix("not JSON: ").replace(" at line 1 column ", " at column ")
+        raise ValueError(f"The row is not JSON: {reason}.") from None
     if not isinstance(value, dict):
         raise ValueError("The row must be a JSON object.")  # noqa: TRY004  a fault of the caller's data
     return value

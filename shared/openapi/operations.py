@@ -59,7 +59,7 @@ def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema
     takes: Any = operation.docs.body_schema
     if operation.body is NoBody and takes is None:
         return {}
-    longest = operation.body_limit
+    longest = max([operation.body_limit, *dict(operation.form_limits).values()])
     forms = {
         form: {"schema": limit_lengths(described, longest) if "properties" in described else dict(described)}
         for form, described in operation.docs.body_forms.items()

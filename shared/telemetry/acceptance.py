@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.catalog.models import Connection
-from shared.errors import Kind, WorkspaceError
+from shared.errors import FieldError, Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source
 from shared.telemetry.message_parser import AcceptedMessage, parse_lines, parse_messages
@@ -59,7 +60,7 @@ class TelemetryService:
                 ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the sender. After the last two, the
                 same messages can be sent again safely.
         """
-        return await self._accept_messages(lookup, size, lambda layout: parse_messages(body, layout), binding)
+        return await self._accept_messages(lookup, size, partial(parse_messages, body), binding)
 
     async def accept_lines(self, lookup: str, text: bytes, *, binding: TelemetryBinding | None = None) -> int:
         """Send messages in NDJSON form to the hub, one message for each line; see :meth:`accept`.
@@ -67,13 +68,13 @@ class TelemetryService:
         Raises:
             WorkspaceError: as ``parse_lines``, and as :meth:`accept`.
         """
-        return await self._accept_messages(lookup, len(text), lambda layout: parse_lines(text, layout), binding)
+        return await self._accept_messages(lookup, len(text), partial(parse_lines, text), binding)
 
     async def _accept_messages(
         self,
         lookup: str,
         size: int,
-        parse: Callable[[MessageLayout], list[AcceptedMessage]],
+        parse: Callable[[MessageLayout, list[FieldError] | None], list[AcceptedMessage]],
         binding: TelemetryBinding | None,
     ) -> int:
         catalog = await self._catalog()
@@ -83,12 +84,12 @@ class TelemetryService:
         def convert_messages() -> list[HubMessage]:
             if stored is None:
                 # An invalid body is reported before an unknown connection; the default pointers then apply.
-                parse(DEFAULT_LAYOUT)
-                raise WorkspaceError(
-                    Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "No connection has this lookup (short name in URLs)."
-                )
-            messages = parse(layout_from_source(stored.value.source))
-            check_messages(messages, stored.value, catalog.policies.telemetry, binding, received_at)
+                parse(DEFAULT_LAYOUT, None)
+                detail = f"No connection has the lookup {lookup[:64]!r} (short name in URLs)."
+                raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
+            errors: list[FieldError] = []
+            messages = parse(layout_from_source(stored.value.source), errors)
+            check_messages(messages, stored.value, catalog.policies.telemetry, binding, received_at, errors)
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
         converted = await self._runtime.run_in_worker(size, convert_messages)

@@ -20,11 +20,12 @@ MAX_LINES_CONTAINERS = 1_000_000
 
 MAX_MESSAGE_BYTES = 256 * 1024
 _MAX_LINES_WITH_EMPTY = 2 * MAX_LINES
-_MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
-"""Maximum length of a line before it is parsed; spaces and escapes may make a line longer than its message."""
+_MAX_LINE_BYTES = 4 * MAX_MESSAGE_BYTES
+"""Maximum length of a line before it is parsed, as of a JSON body; spaces and escapes make it longer."""
 
 _MAX_LINE_ERRORS = 100
 _LONGEST_NAME = 64
+_OR_ARRAY = f" or an array of 1 to {MAX_MESSAGES} JSON objects"
 _MISSING = object()
 
 
@@ -48,12 +49,13 @@ class AcceptedMessage(NamedTuple):
     place: str = ""
 
 
-def parse_messages(body: object, layout: MessageLayout) -> list[AcceptedMessage]:
+def parse_messages(body: object, layout: MessageLayout, found: list[FieldError] | None = None) -> list[AcceptedMessage]:
     """Parse and validate one telemetry message or an array of 1 to 500 messages.
 
     Args:
         body: JSON body of the request; extracted values, such as the timestamp, are removed from it.
         layout: JSON Pointers to timestamp and ids in the connection's messages.
+        found: list to which invalid fields are added, and their messages are omitted; None to raise an error.
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every invalid field,
@@ -63,22 +65,23 @@ def parse_messages(body: object, layout: MessageLayout) -> list[AcceptedMessage]
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("body", f"must be one message or an array of 1 to {MAX_MESSAGES} messages, not {len(messages)}")
     _reject_wrapped_batch(body, layout)
-    errors: list[FieldError] = []
+    errors: list[FieldError] = [] if found is None else found
     prefixes = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
     parsed = [
         _parse_message(message, layout, prefix, errors) for message, prefix in zip(messages, prefixes, strict=True)
     ]
-    if errors:
+    if errors and found is None:
         raise invalid_fields(errors)
     return [message for message in parsed if message is not None]
 
 
-def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
+def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | None = None) -> list[AcceptedMessage]:
     """Parse and validate 1 to 5,000 telemetry messages in NDJSON form, one JSON object per line.
 
     Args:
         text: lines in UTF-8, separated by LF or CR LF; empty lines are skipped.
         layout: JSON Pointers to timestamp and ids in the connection's messages.
+        found: as in :func:`parse_messages`.
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID naming the fields as ``line
@@ -86,7 +89,7 @@ def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
             objects.
     """
     _limit_containers(text)
-    errors: list[FieldError] = []
+    errors: list[FieldError] = [] if found is None else found
     messages: list[AcceptedMessage | None] = []
     for number, line in _iterate_lines(text):
         if len(messages) == MAX_LINES:
@@ -94,8 +97,9 @@ def parse_lines(text: bytes, layout: MessageLayout) -> list[AcceptedMessage]:
         messages.append(_parse_line(line, layout, f"line {number}", errors))
         if len(errors) >= _MAX_LINE_ERRORS:
             break
-    if errors:
-        raise invalid_fields(errors[:_MAX_LINE_ERRORS])
+    del errors[_MAX_LINE_ERRORS:]
+    if errors and found is None:
+        raise invalid_fields(errors)
     if not messages:
         raise invalid("body", f"must have 1 to {MAX_LINES} lines with a message each")
     return [message for message in messages if message is not None]
@@ -175,7 +179,7 @@ def _parse_message(
     message: Any, layout: MessageLayout, prefix: str, errors: list[FieldError]
 ) -> AcceptedMessage | None:
     if not isinstance(message, dict):
-        errors.append(FieldError(prefix or "body", "must be a JSON object"))
+        errors.append(FieldError(prefix or "body", "must be a JSON object" + ("" if prefix else _OR_ARRAY)))
         return None
     before = len(errors)
     timestamp = _extract_timestamp(message, layout, prefix, errors)
@@ -206,7 +210,7 @@ def _extract_timestamp(
     try:
         return parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
-        errors.append(_build_field_error(prefix, layout.timestamp, error))
+        errors.append(build_field_error(prefix, layout.timestamp, error))
         return None
 
 
@@ -217,26 +221,35 @@ def _extract_id(message: dict[str, Any], pointer: Pointer, prefix: str, errors: 
     try:
         return validate_id(value)
     except ValueError as error:
-        errors.append(_build_field_error(prefix, pointer, error))
+        errors.append(build_field_error(prefix, pointer, error))
         return None
 
 
-def _build_field_error(prefix: str, pointer: Pointer, error: ValueError) -> FieldError:
+def build_field_error(prefix: str, pointer: Pointer, rule: object) -> FieldError:
+    """Build an error about the value that a pointer selects in a message.
+
+    Args:
+        prefix: position of the message in the request, such as ``[3]``; empty for a single message.
+        pointer: JSON Pointer to the value.
+        rule: rule that the value breaks.
+    """
     field = ".".join(filter(None, (prefix, *pointer)))
-    return FieldError(field, f"{error} (pointer {format_pointer(pointer)})")
+    return FieldError(field, f"{rule} (pointer {format_pointer(pointer)})")
 
 
 def _build_too_large_error(prefix: str) -> WorkspaceError:
+    rule = f"has more than {MAX_MESSAGE_BYTES} bytes as compact JSON, in which it is stored"
     return WorkspaceError(
         Kind.TOO_LARGE,
         "MESSAGE_TOO_LARGE",
-        f"{_describe_place(prefix)} has more than {MAX_MESSAGE_BYTES} bytes; split it into smaller messages.",
+        f"{_describe_place(prefix)} {rule}; split it into smaller messages.",
         maxBytes=MAX_MESSAGE_BYTES,
+        errors=[{"field": prefix or "body", "message": rule}],
     )
 
 
 def _describe_place(place: str) -> str:
-    """Return the start of an error sentence that names a message of the request, such as "Message 3 of the array"."""
+    """Return the start of an error sentence that names a message of the request, such as "Message [3] of the array"."""
     if place.startswith("["):
-        return f"Message {int(place.strip('[]')) + 1} of the array"
+        return f"Message {place} of the array"
     return place.capitalize() or "The message"

@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
-from shared.telemetry.message_parser import AcceptedMessage
+from shared.telemetry.layout import layout_from_source
+from shared.telemetry.message_parser import AcceptedMessage, build_field_error
 
 _MAX_LISTED = 100
 
@@ -40,6 +41,7 @@ def check_messages(
     policy: TelemetryPolicy,
     binding: TelemetryBinding | None,
     received_at: datetime,
+    errors: Sequence[FieldError] = (),
 ) -> None:
     """Check the devices and timestamps of the telemetry messages in a request.
 
@@ -49,6 +51,7 @@ def check_messages(
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
         received_at: time at which the service received the messages.
+        errors: errors of other messages in the request, which the raised error lists, too.
 
     Raises:
         WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``; INVALID naming at most 100 messages whose timestamp is too far
@@ -58,17 +61,18 @@ def check_messages(
         binding.check_devices(((message.place, message.device_id) for message in messages), connection.lookup)
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
     patterns = connection.source.devices if policy.require_declared_devices else ()
-    errors: list[FieldError] = []
+    pointer = layout_from_source(connection.source).timestamp
+    broken: list[FieldError] = []
     for message in messages:
         if message.timestamp is not None and message.timestamp > latest:
             rule = f"the timestamp is more than {policy.max_ahead_seconds} s ahead of the service's clock"
-            errors.append(FieldError(message.place or "body", rule))
+            broken.append(build_field_error(message.place, pointer, rule))
         device = message.device_id or connection.lookup
         if patterns and not any(fnmatchcase(device, pattern) for pattern in patterns):
             origin = DEFAULT_DEVICE if message.device_id is None else ""
             rule = f"device {device!r}{origin} is not declared by `source.devices` of the connection"
-            errors.append(FieldError(message.place or "body", rule))
-        if len(errors) >= _MAX_LISTED:
+            broken.append(FieldError(message.place or "body", rule))
+        if len(broken) >= _MAX_LISTED:
             break
-    if errors:
-        raise invalid_fields(errors[:_MAX_LISTED])
+    if errors or broken:
+        raise invalid_fields([*errors, *broken[:_MAX_LISTED]])

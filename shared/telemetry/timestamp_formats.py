@@ -11,6 +11,9 @@ from shared.timestamps import parse_rfc3339
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS: Final = {TimestampFormat.EPOCH_SECONDS: 1_000_000, TimestampFormat.EPOCH_MILLISECONDS: 1_000}
+_MAX_AS_MILLISECONDS: Final = 253_402_300_800_000 * 1_000_000
+"""Milliseconds of the end of the year 9999, read as seconds, in microseconds."""
+
 # The longest time within the years 1 to 9999 has 15 digits before the point.
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 
@@ -31,7 +34,7 @@ def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
         return parse_rfc3339(value if isinstance(value, str) else "")
     per_unit = _MICROSECONDS[form]
     if isinstance(value, LongInteger):
-        raise ValueError(_describe_range(form))  # noqa: TRY004  a number of the right type
+        raise ValueError(_describe_range(is_milliseconds=False))  # noqa: TRY004  a number of the right type
     # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
         return _to_instant(value * per_unit, form)
@@ -55,9 +58,10 @@ def _to_instant(microseconds: int, form: TimestampFormat) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
-        raise ValueError(_describe_range(form)) from None
+        is_milliseconds = form is TimestampFormat.EPOCH_SECONDS and 0 < microseconds <= _MAX_AS_MILLISECONDS
+        raise ValueError(_describe_range(is_milliseconds=is_milliseconds)) from None
 
 
-def _describe_range(form: TimestampFormat) -> str:
-    hint = "; is the format epochMilliseconds?" if form is TimestampFormat.EPOCH_SECONDS else ""
+def _describe_range(*, is_milliseconds: bool) -> str:
+    hint = "; is the format epochMilliseconds?" if is_milliseconds else ""
     return f"the time is outside the years 1 to 9999{hint}"

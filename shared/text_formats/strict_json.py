@@ -23,6 +23,8 @@ _UNDECIDED: Final = object()
 
 # The closing quote is optional; otherwise each quote in an unclosed string would start another search to the end.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_LENIENT: Final = json.JSONDecoder()
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -90,12 +92,45 @@ def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     if text.startswith("\ufeff"):
         raise ValueError("begins with a byte order mark; send UTF-8 without one")
+    if not text.strip():
+        raise ValueError("not JSON: the text is empty")
     _limit_containers(text)
     value = _load_json(text, parse_int)
     _check_depth(value)
     if _SURROGATE.search(text):
         _reject_lone_surrogates(value)
     return value
+
+
+def find_invalid_element(body: bytes) -> int | None:
+    """Return the index of the first element of a JSON array that breaks a rule of :func:`parse_json`.
+
+    Return None if the text is not an array, has too many arrays and objects, or is not JSON: the error then has a
+    position or does not belong to an element.
+    """
+    try:
+        text = body.decode("utf-8")
+        _limit_containers(text)
+    except ValueError:
+        return None
+    at = _skip_space(text, 0)
+    index = 0
+    while text[at : at + 1] == ("," if index else "["):
+        start = _skip_space(text, at + 1)
+        try:
+            _, end = _LENIENT.raw_decode(text, start)
+            parse_json(b"[%b]" % text[start:end].encode())
+        except json.JSONDecodeError:
+            return None
+        except (ValueError, RecursionError):
+            return index
+        at, index = _skip_space(text, end), index + 1
+    return None
+
+
+def _skip_space(text: str, start: int) -> int:
+    found = _SPACE.match(text, start)
+    return found.end() if found else start
 
 
 def _limit_containers(text: str) -> None:
@@ -124,7 +159,9 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
             parse_float=_parse_float,
         )
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        # Some messages of CPython end with "at", because its own text continues with the position.
+        reason = error.msg.removesuffix(" at")
+        raise ValueError(f"not JSON: {reason} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:

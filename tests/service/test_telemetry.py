@@ -69,6 +69,13 @@ def test_duplicates_are_stored_once(service: Service) -> None:
         (b"not json", 400, "BODY_NOT_JSON", ["body"]),
         (b'{"a":1,"a":2}', 400, "BODY_NOT_JSON", ["body"]),
         (b'{"a":NaN}', 400, "BODY_NOT_JSON", ["body"]),
+        (b'[{},{"a":1,"a":2}]', 400, "BODY_NOT_JSON", ["[1]"]),
+        (
+            b'[{"timestamp":"9999-01-01T00:00:00Z"},{"timestamp":5}]',
+            400,
+            "INVALID_REQUEST",
+            ["[1].timestamp", "[0].timestamp"],
+        ),
         (b"5", 400, "INVALID_REQUEST", None),
         (b"[]", 400, "INVALID_REQUEST", None),
         (b"[5]", 400, "INVALID_REQUEST", None),

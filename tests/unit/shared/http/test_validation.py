@@ -139,6 +139,15 @@ async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
     assert raised.value.code == "BODY_TOO_LARGE"
 
 
+@pytest.mark.parametrize(("media_type", "limit"), [("application/json", 10), ("application/x-ndjson", 20)])
+async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) -> None:
+    """The error names the limit of the media type that was sent."""
+    operation = declare(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
+    assert len((await read(operation, b"x" * limit, content_type=media_type)).request.body) == limit
+    with pytest.raises(WorkspaceError, match=f"at most {limit} bytes"):
+        await read(operation, b"x" * 21, content_type=media_type)
+
+
 async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
     """Most operations accept no compressed body."""
     with pytest.raises(WorkspaceError) as raised:

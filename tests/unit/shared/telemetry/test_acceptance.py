@@ -210,9 +210,10 @@ def test_message_size() -> None:
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
     assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
-    with pytest.raises(WorkspaceError, match="Message 2 of the array") as caught:
+    with pytest.raises(WorkspaceError, match=r"Message \[1\] of the array") as caught:
         to_hub_messages(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
+    assert [error["field"] for error in caught.value.members["errors"]] == ["[1]"]  # type: ignore[attr-defined]
 
 
 def test_disabled_connection() -> None:

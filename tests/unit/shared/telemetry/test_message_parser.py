@@ -1,5 +1,6 @@
 """Tests of messages in NDJSON form; test_acceptance.py tests messages in JSON form."""
 
+import re
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def test_the_number_of_errors_is_limited() -> None:
     assert len(list_errors(b"x\n" * 1000)) == 100
 
 
-@pytest.mark.parametrize("size", [MAX_MESSAGE_BYTES + 1, 3 * MAX_MESSAGE_BYTES])
+@pytest.mark.parametrize("size", [MAX_MESSAGE_BYTES + 1, 5 * MAX_MESSAGE_BYTES])
 def test_the_size_of_a_message_is_limited(size: int) -> None:
     """A message over 256 KiB is rejected with its line, before or after it is parsed."""
     with pytest.raises(WorkspaceError, match=r"^Line 2 has more than 262144 bytes") as caught:
@@ -76,12 +77,12 @@ def test_the_size_of_a_message_is_limited(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "start"), [(None, "The message has more than"), (1, "Message 2 of the array has more than")]
+    ("position", "start"), [(None, "The message has more than"), (1, "Message [1] of the array has more than")]
 )
 def test_a_large_message_is_named(position: int | None, start: str) -> None:
     """The error about a message that is too large begins with its place in the request."""
     large = {"a": "x" * MAX_MESSAGE_BYTES}
-    with pytest.raises(WorkspaceError, match=f"^{start}"):
+    with pytest.raises(WorkspaceError, match=f"^{re.escape(start)}"):
         parse_messages(large if position is None else [{}, large], DEFAULT_LAYOUT)
 
 
@@ -104,3 +105,16 @@ def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
         (error,) = list_errors(line * lines)
         assert error["field"] == "body"
         assert "1000000 arrays and objects" in error["message"]
+
+
+@pytest.mark.parametrize("body", [None, 5])
+def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
+    """The error about a body that is neither names both."""
+    with pytest.raises(WorkspaceError, match="body: must be a JSON object or an array of 1 to 500 JSON objects"):
+        parse_messages(body, DEFAULT_LAYOUT)
+
+
+def test_a_long_line_may_hold_a_small_message() -> None:
+    """Spaces and escapes do not count towards the size of a message, as in a JSON body."""
+    text = b'{"a":"%b"}' % (b"\\u0041" * 100_000)
+    assert parse_lines(text, DEFAULT_LAYOUT)[0].payload == b'{"a":"%b"}' % (b"A" * 100_000)

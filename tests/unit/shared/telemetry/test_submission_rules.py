@@ -6,7 +6,7 @@ import pytest
 
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.catalog.models import TelemetryPolicy
-from shared.errors import Kind, WorkspaceError
+from shared.errors import FieldError, Kind, WorkspaceError
 from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.submission_rules import check_binding, check_messages
 from tests.unit.shared.telemetry.fakes import connection
@@ -41,7 +41,7 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
     with pytest.raises(WorkspaceError) as caught:
         check_messages(late, RIG, policy, None, NOW)
     assert caught.value.kind is Kind.INVALID
-    assert [error["field"] for error in caught.value.members["errors"]] == ["[1]"]  # type: ignore[attr-defined]
+    assert [error["field"] for error in caught.value.members["errors"]] == ["[1].timestamp"]  # type: ignore[attr-defined]
 
 
 def test_the_policy_can_require_declared_devices() -> None:
@@ -68,3 +68,11 @@ def test_the_number_of_errors_is_limited() -> None:
     with pytest.raises(WorkspaceError) as caught:
         check_messages(late, RIG, DEFAULT, None, NOW)
     assert len(caught.value.members["errors"]) == 100  # type: ignore[arg-type]
+
+
+def test_errors_of_other_messages_are_listed_too() -> None:
+    """One reply lists the messages that could not be parsed, and those that break a rule."""
+    with pytest.raises(WorkspaceError) as caught:
+        check_messages([build_message("[0]", ahead=1e6)], RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")])
+    errors = caught.value.members["errors"]
+    assert [error["field"] for error in errors] == ["[1].x", "[0].timestamp"]  # type: ignore[attr-defined]

@@ -114,3 +114,43 @@ def test_a_text_with_many_arrays_is_checked_alike(end: bytes) -> None:
     """The parser for texts with many arrays rejects the same texts, including deep nesting."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|outside|nested"):
         parse_json(b"[" + b"[]," * 60_000 + end + b"]")
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        b'{"a":1,"a":2}',
+        b"1e400",
+        b"[" * 100 + b"]" * 100,
+        b'"\\ud800"',
+        b"NaN",
+        b"1" * 4_301,
+        b"[" * 5_000 + b"]" * 5_000,
+    ],
+)
+def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
+    """An error without a position is attributed to an element."""
+    assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]") == 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
+)
+def test_other_errors_belong_to_no_element(body: bytes) -> None:
+    """A syntax error has a line and a column; a limit of the whole text has no element."""
+    assert strict_json.find_invalid_element(body) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "not JSON: the text is empty"),
+        (b" \n", "not JSON: the text is empty"),
+        (b'["\n"]', "not JSON: Invalid control character at line 1 column 3"),
+        (b'["', "not JSON: Unterminated string starting at line 1 column 2"),
+    ],
+)
+def test_the_sentence_of_an_error(body: bytes, message: str) -> None:
+    """The error is one sentence with at most one position."""
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        parse_json(body)

@@ -26,6 +26,9 @@ _PATIENCE_MS = 120_000
 def measure_console_live() -> Iterator[Figure]:
     """Send telemetry at an even rate while a real browser shows twelve series in the live chart.
 
+    The CPU seconds of the page's thread for 1,000 events are its share at 1,000 events per second, even if a busy
+    machine sends fewer.
+
     Raises:
         ToolMissingError: the console is not built, or Chromium is missing.
     """
@@ -46,7 +49,7 @@ def measure_console_live() -> Iterator[Figure]:
 def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]:
     _open_chart(page, running)
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def read_busy_seconds() -> float:
         metrics = session.send("Performance.getMetrics")["metrics"]
@@ -57,13 +60,14 @@ def _measure_live_chart(page: Page, running: RunningService) -> Iterator[Figure]
     sending.start()
     page.get_by_text("123,456").first.wait_for(timeout=_PATIENCE_MS)
     took = time.perf_counter() - started
-    share = (read_busy_seconds() - before) / took
+    busy = read_busy_seconds() - before
     sending.join()
     taken = int(re.sub(r"\D", "", page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()))
-    detail = {"eventsPerSecond": EVENTS_PER_SECOND, "series": DEVICES * 3, "seconds": round(took, 1)}
     sent = EVENTS_PER_SECOND * SECONDS + 1
+    detail = {"eventsPerSecond": round(sent / took), "series": DEVICES * 3, "seconds": round(took, 1)}
+    per_thousand = busy / sent * 1000
     yield Figure("console_live_taken", taken / sent, "ratio", at_least=1.0, detail=detail)
-    yield Figure("console_live_busy", share, "ratio", at_most=0.5, detail=detail)
+    yield Figure("console_live_busy", per_thousand, "s per 1,000 events", at_most=0.25, detail=detail)
 
 
 def _open_chart(page: Page, running: RunningService) -> None:

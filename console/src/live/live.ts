@@ -11,6 +11,11 @@ export interface Scope {
 }
 
 const TICK_MS = 1000;
+/** Messages that are read at the latest now, because a hidden page has no animation frames. */
+const BATCH = 2000;
+/** Bounds of the milliseconds between two drawings. */
+const SHORTEST_FRAME_MS = 100;
+const LONGEST_FRAME_MS = 500;
 /** The first past message arrives within this time after the stream opened, if there is one. */
 const REPLAY_MS = 3000;
 
@@ -25,8 +30,10 @@ export class Live {
   /** The visible part of the window, in seconds since 1970; undefined for the whole window. */
   zoom: Range | undefined;
   #openedAt = 0;
+  /** Received messages that are not in the history yet; reading many at once costs less than one by one. */
+  #pending: string[] = [];
   readonly #stream: LiveStream;
-  readonly #frames = new Frames(() => this.#draw());
+  readonly #frames: Frames;
   readonly #drawers = new Set<(now: number) => void>();
   readonly #listeners = new Set<() => void>();
   #ticking: ReturnType<typeof setInterval> | undefined;
@@ -34,18 +41,21 @@ export class Live {
   /** @param seconds of the past to begin with, and to show */
   constructor(api: Client, scope: Scope, seconds: number) {
     this.history = new History(seconds);
+    // A drawing for each bin is enough: between two bins the chart moves by less than a pixel.
+    const pause = Math.min(LONGEST_FRAME_MS, Math.max(SHORTEST_FRAME_MS, this.history.width));
+    this.#frames = new Frames(() => this.#draw(), pause);
     this.#stream = new LiveStream(
       {
         negotiate: (query, signal) =>
           api.get<Link>("/oi-api/live-stream/negotiate", { query: { ...scope, ...query }, signal }),
         open: (url) => new WebSocket(url),
-        message: (text) => {
-          this.history.add(text, Date.now());
-          this.#frames.request();
-        },
+        message: (text) => this.#queue(text),
         changed: (state) => this.#tell(() => this.#setState(state)),
         dropped: (drop) => this.#tell(() => (this.drop = drop)),
-        newest: () => this.history.newest,
+        newest: () => {
+          this.#readMessages();
+          return this.history.newest;
+        },
       },
       seconds,
     );
@@ -55,7 +65,7 @@ export class Live {
     this.#stream.start();
     this.#ticking = setInterval(() => {
       this.#frames.request();
-      this.#tell(() => undefined);
+      this.#tell(() => this.#readMessages());
     }, TICK_MS);
   }
 
@@ -117,7 +127,25 @@ export class Live {
     this.#openedAt = state.kind === "open" ? Date.now() : this.#openedAt;
   }
 
+  #queue(text: string): void {
+    this.#pending.push(text);
+    if (this.#pending.length >= BATCH) {
+      this.#readMessages();
+    }
+    this.#frames.request();
+  }
+
+  #readMessages(): void {
+    const texts = this.#pending;
+    this.#pending = [];
+    const now = Date.now();
+    for (const text of texts) {
+      this.history.add(text, now);
+    }
+  }
+
   #draw(): void {
+    this.#readMessages();
     if (this.pausedAt === undefined) {
       const now = Date.now();
       for (const drawer of this.#drawers) {

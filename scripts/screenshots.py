@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _take_pictures(console: Console) -> None:
-    console.page.get_by_role("heading", level=1, name="Overview", exact=True).wait_for()
+    console.open("overview", "Overview")
     console.page.set_viewport_size({"width": 1280, "height": 1040})
     console.page.get_by_text("1 min", exact=True).click()
     console.page.wait_for_timeout(_LIVE_SECONDS * 1000)

@@ -95,7 +95,7 @@ def test_chart_has_tooltip_zoom_and_table(console: Console) -> None:
 def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: Path) -> None:
     """A truncated result shows a notice; CSV and Parquet contain the same rows."""
     page = run_ad_hoc(console, "range i from 1 to 9 step 1", "4")
-    expect(page.get_by_role("status").filter(has_text="more than these 4 rows")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="cut off after 4 rows")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV").click()
     saved.value.save_as(tmp_path / "rows.csv")

@@ -21,7 +21,7 @@ export function ChangePanel({ item, audited }: Props) {
       {reads ? (
         <ItemHistory item={audited} version={[item.etag]} />
       ) : (
-        <p class={css.soft}>The changes themselves need Workspace.Provenance.Read.</p>
+        <p class={css.soft}>To see the changes you need Workspace.Provenance.Read.</p>
       )}
     </Panel>
   );

@@ -45,7 +45,7 @@ export function RuleTab({ rules }: { rules: Resource<AlertRule[]> }) {
             rows={shown}
             rowKey={({ lookup }) => lookup}
             onOpen={({ lookup }) => navigate(buildHref("alerts", [lookup]))}
-            empty={<Empty title="No rules">Add a rule to be told when a value leaves its limits.</Empty>}
+            empty={<Empty title="No rules">Add a rule: it raises an alert when a value leaves its limits.</Empty>}
           />
         </Panel>
       )}

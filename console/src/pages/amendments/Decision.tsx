@@ -139,7 +139,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
         <SignedContent amendment={amendment} />
       ) : (
         <p>
-          Recorded permanently, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
+          The audit log records for good: <b>{principal}</b>, the time, and the meaning{" "}
           <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original does not change.
         </p>
       )}

@@ -143,7 +143,7 @@ function describeChain(verdict: Verdict, end: ChainEnd, broken: Break | null): s
       : `The newest checkpoint covers ${formatRecords(end.checkpoint)}.`;
   if (verdict.ChainValid) return `From the genesis hash to ${formatRecordId(end.tip)} every link is valid. ${signed}`;
   if (broken === null) return `Every link is valid, but the newest checkpoint does not match the chain. ${signed}`;
-  if (broken.forked) return `Two records have the predecessor of ${formatRecordId(broken.at)}. ${signed}`;
+  if (broken.forked) return `${formatRecordId(broken.at)} and another record follow the same predecessor. ${signed}`;
   const before = broken.from === 1 ? "the genesis hash" : formatRecordId(broken.from - 1);
   const gap = broken.from < broken.at ? ` and ${formatRecordId(broken.from)} is missing` : "";
   if (broken.link !== "broken") {

@@ -66,7 +66,11 @@ export function SignalFields({ form }: Props) {
           Add a signal
         </Button>
         {!form.isNew && <Button onClick={() => setProposing(true)}>Propose from messages</Button>}
-        {form.isNew && <span class={css.about}>After you add the connection, its messages can propose signals.</span>}
+        {form.isNew && (
+          <span class={css.about}>
+            After you add the connection, the console can propose signals from its messages.
+          </span>
+        )}
       </div>
       {proposing && (
         <SignalProposals

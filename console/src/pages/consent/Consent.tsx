@@ -70,7 +70,8 @@ function Question({ of: { client, redirectHost, accessRights, missingRights }, o
       <div class={css.question}>
         {!client.isDeclared && (
           <Notice kind="warn" title="This workspace does not know the application">
-            Nobody has checked its name. Continue only if you have just started the sign-in and trust the address below.
+            The name of the application is not verified. Continue only if you have just started the sign-in and trust
+            the address below.
           </Notice>
         )}
         <Facts

@@ -74,7 +74,7 @@ function GrantDialog({ of: grant, onClose, onEnded }: DialogProps) {
       }}
       onConfirm={end}
     >
-      <p>Its tokens stop working within seconds. The application can ask for access again.</p>
+      <p>Its tokens stop working within seconds. The application can request access again.</p>
       <Facts
         facts={[
           { label: "Client ID", value: grant.clientId },

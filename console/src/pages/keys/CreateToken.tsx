@@ -104,7 +104,7 @@ function checkLifetime(minutes: number | undefined, until: string | null): strin
   }
   return canIssue(minutes, until, new Date())
     ? undefined
-    : "The token would outlive your credential; choose a shorter lifetime.";
+    : "The token would be valid longer than your credential. Choose a shorter lifetime.";
 }
 
 /** Returns the service's message about a field. */

@@ -19,7 +19,8 @@ const NOTES: Record<FormId, ComponentChildren> = {
   curl: "One message; an array of up to 500 messages works, too.",
   telegraf:
     "Every metric becomes a message with its fields. Use tags.host in place of the device id to send the name of the host.",
-  "node-red": "Menu, Import, and paste. The key is an environment variable of the flow or of Node-RED.",
+  "node-red":
+    "Choose Import in the menu, and paste. Set the key as an environment variable of the flow or of Node-RED.",
   python: "Install the client package of this service (its folder client) with pip.",
 };
 

@@ -58,8 +58,7 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
     <Panel title="New bundle">
       <form ref={element} class={css.form} onSubmit={(event) => void submit(event)}>
         <p class={css.soft}>
-          One zip file with records, signed checkpoints, proofs and a report. Anybody can verify it without this
-          service.
+          One zip file with records, signed checkpoints, proofs and a report. Anyone can verify it without this service.
         </p>
         <Loaded resource={resource}>
           {(scopes) => <ChainChoice scopes={scopes} chosen={chains} onChange={setChains} />}

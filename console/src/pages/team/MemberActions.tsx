@@ -71,7 +71,7 @@ function EnableButton({ item, replace, reload }: ShownItem<Member>) {
           <p>
             {item.enabled
               ? "Within 15 seconds the service rejects the member's API keys, and ends their tokens and live streams."
-              : "The member's API keys work again. Tokens from before stay ended."}
+              : "The member's API keys work again. Earlier tokens remain invalid."}
           </p>
         </ConfirmDialog>
       )}

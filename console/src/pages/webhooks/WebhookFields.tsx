@@ -59,7 +59,7 @@ export function WebhookFields({ form }: Props) {
         chosen={draft.severities}
         onChange={(severities) => change({ severities })}
         error={message("filter.severities")}
-        hint="Only alerts of these severities. None chosen: events of every severity, and events without one"
+        hint="Only events of these severities. Without a choice: all events"
       />
       {readsCatalog && <CatalogFilters form={form} />}
     </>
@@ -101,7 +101,7 @@ function CatalogFilters({ form }: Props) {
             chosen={draft.surfaces}
             onChange={(chosen) => change({ surfaces: chosen })}
             error={message("filter.surfaces")}
-            hint="Only events of these surfaces. None chosen: events of every surface, and events without one"
+            hint="Only events of these surfaces. Without a choice: all events"
             empty="The workspace has no surfaces yet."
           />
         )}
@@ -114,7 +114,7 @@ function CatalogFilters({ form }: Props) {
             chosen={draft.connections}
             onChange={(chosen) => change({ connections: chosen })}
             error={message("filter.connections")}
-            hint="Only events of these connections. None chosen: events of every connection, and events without one"
+            hint="Only events of these connections. Without a choice: all events"
             empty="The workspace has no connections yet."
           />
         )}

@@ -24,7 +24,7 @@ export function Draft({ query }: { query: WarmQuery }) {
         >
           {query.rejection
             ? `${query.rejection.rejectedBy} rejected it. Change it; then another person can approve it.`
-            : `A person with Workspace.WarmQuery.Approve, other than ${query.editedBy} (the last editor), must approve it first.`}
+            : `${query.editedBy} edited it last; another person with Workspace.WarmQuery.Approve must approve it first.`}
         </Empty>
       </Panel>
       {asks && <DraftTrial query={query} />}

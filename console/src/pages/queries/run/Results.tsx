@@ -39,7 +39,7 @@ export function Results({ answer, asked, signals }: Props) {
     <div class={css.results}>
       <Summary answer={answer} asked={asked} />
       {answer.truncated && (
-        <Notice kind="warn" title={`There are more than these ${formatCount(answer.rowCount)} rows`}>
+        <Notice kind="warn" title={`The result is cut off after ${formatCount(answer.rowCount)} rows`}>
           <p>{adviseOnTruncation(answer.rowCount)}</p>
         </Notice>
       )}

@@ -7,7 +7,6 @@ _CELLS = "cell systems S2 and H3, which require libraries of their own"
 _GRAPH = "graphs"
 _SERVICE = "calls another service or runs code"
 _PLACE = "reads other databases, clusters or tables; queries of a workspace read its own tables only"
-_CLUSTERING = "an algorithm of Data Explorer that is not documented"
 _CLUSTER = "a property of a cluster that a local engine does not have"
 
 EXCLUSIONS: Mapping[str, str] = {
@@ -61,8 +60,6 @@ EXCLUSIONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("cursor_after", "cursor_before_or_at", "row_id", "estimate_rows_count", "ExecuteAndCacheOperator"), _CLUSTER
     ),
-    # Algorithms.
-    **dict.fromkeys(("autocluster", "basket", "diffpatterns"), _CLUSTERING),
     "parse_user_agent": "requires a database of browsers and devices",
 }  # fmt: skip
 """Reason for each name that the engine does not support."""

@@ -1,0 +1,173 @@
+"""Patterns of values that many rows have in common, for the KQL plugins ``basket``, ``autocluster``, ``diffpatterns``.
+
+A pattern has a value or a wildcard for each column. All patterns here are closed: another value would exclude rows.
+Rows are arrays of codes: 0 is null, and null is never part of a pattern.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from emulators.kusto.python_functions import FunctionFailure
+
+MAX_PATTERNS = 20_000
+"""Maximum number of patterns that are examined."""
+MAX_EFFORT = 1_000_000_000
+"""Maximum number of values that a search reads, about two seconds."""
+_MAX_CLUSTERS = 10
+_MOST_SHARED = 0.5
+"""Maximum share of rows that two patterns of ``autocluster`` or ``diffpatterns`` have in common."""
+_LEAST_SCORE = 0.5
+_LEAST_CLUSTER = 0.05
+
+type Codes = np.ndarray[Any, np.dtype[np.int64]]
+type Weights = np.ndarray[Any, np.dtype[np.float64]]
+type Mask = np.ndarray[Any, np.dtype[np.bool_]]
+type Pattern = tuple[int, ...]
+
+
+def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, dimensions: float) -> Any:
+    """Return the patterns of at least a share of the rows, and their numbers of rows.
+
+    Args:
+        codes: codes of all rows of the first column, then of the second, and so on.
+        weights: number of rows that each row stands for.
+        columns: number of columns.
+        threshold: minimum share of the rows.
+        dimensions: maximum number of values that define a pattern.
+    """
+    table = _shape(codes, columns)
+    if table is None:
+        return None
+    found = [
+        (pattern, float(weights[mask].sum()))
+        for pattern, mask in _find_closed_patterns(table, weights, threshold * weights.sum(), int(dimensions))
+    ]
+    found.sort(key=lambda each: (-each[1] * _count_values(each[0]), each[0]))
+    return _to_result([pattern for pattern, _ in found], [[count for _, count in found]])
+
+
+def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
+    """Return few patterns that cover many rows with many values.
+
+    The score of a pattern is the weighted geometric mean of the share of its rows and the share of its values.
+    """
+    table = _shape(codes, columns)
+    if table is None:
+        return None
+    total = weights.sum()
+    scored = []
+    for pattern, mask in _find_closed_patterns(table, weights, _LEAST_CLUSTER * total, int(columns)):
+        count = float(weights[mask].sum())
+        score = (count / total) ** size_weight * (_count_values(pattern) / columns) ** (1 - size_weight)
+        scored.append((float(score), count, pattern, mask))
+    scored.sort(key=lambda each: (-each[0], each[2]))
+    chosen = _choose_different(scored, weights, _LEAST_SCORE * scored[0][0] if scored else 0.0)
+    return _to_result([each[2] for each in chosen], [[each[1] for each in chosen]])
+
+
+def compute_differences(
+    codes: Any, weights: Any, others: Any, columns: float, threshold: float, dimensions: float
+) -> Any:
+    """Return few patterns whose shares of the rows of two sets differ by at least a threshold.
+
+    Args:
+        codes: codes of all rows, column by column.
+        weights: number of rows of the first set that each row stands for.
+        others: the same for the second set.
+        columns: number of columns.
+        threshold: minimum difference of the shares.
+        dimensions: maximum number of values that define a pattern.
+    """
+    table = _shape(codes, columns)
+    if table is None or not weights.sum() or not others.sum():
+        return None
+    # A pattern with this difference has at least this share of one of the sets.
+    shares = np.maximum(weights / weights.sum(), others / others.sum())
+    scored = []
+    for pattern, mask in _find_closed_patterns(table, shares, threshold, int(dimensions)):
+        first, second = float(weights[mask].sum()), float(others[mask].sum())
+        difference = abs(first / weights.sum() - second / others.sum())
+        if difference >= threshold:
+            scored.append((float(difference), (first, second), pattern, mask))
+    scored.sort(key=lambda each: (-each[0], each[2]))
+    chosen = _choose_different(scored, weights + others, 0.0, len(scored))
+    counts = [[each[1][0] for each in chosen], [each[1][1] for each in chosen]]
+    return _to_result([each[2] for each in chosen], counts)
+
+
+def _shape(codes: Any, columns: float) -> Codes | None:
+    if codes is None or not len(codes):
+        return None
+    table: Codes = np.asarray(codes, dtype=np.int64).reshape(int(columns), -1)
+    return table
+
+
+def _count_values(pattern: Pattern) -> int:
+    return sum(code != 0 for code in pattern)
+
+
+def _find_closed_patterns(
+    table: Codes, weights: Weights, least: float, dimensions: int
+) -> Iterator[tuple[Pattern, Mask]]:
+    """Yield each closed pattern whose rows have at least a weight, with the mask of its rows.
+
+    Raises:
+        FunctionFailure: there are too many patterns.
+    """
+    seen: set[Pattern] = set()
+    stack: list[tuple[Mask, int, int]] = [(np.ones(table.shape[1], dtype=bool), 0, 0)]
+    examined = read = 0
+    while stack:
+        mask, start, size = stack.pop()
+        for column in range(start, len(table)):
+            read += mask.size
+            if read > MAX_EFFORT:
+                raise FunctionFailure("EMB0001", "a search for patterns in too many rows; use fewer rows or columns")
+            totals = np.bincount(table[column][mask], weights=weights[mask])
+            for code in np.flatnonzero(totals >= least - 1e-9):
+                examined += 1
+                if examined > MAX_PATTERNS:
+                    raise FunctionFailure(
+                        "EMB0001", f"a search for patterns among more than {MAX_PATTERNS} candidates; use fewer columns"
+                    )
+                if code == 0:
+                    continue
+                chosen = mask & (table[column] == code)
+                pattern = _close(table, chosen)
+                if pattern not in seen:
+                    seen.add(pattern)
+                    yield pattern, chosen
+                if size + 1 < dimensions:
+                    stack.append((chosen, column + 1, size + 1))
+
+
+def _close(table: Codes, mask: Mask) -> Pattern:
+    """Return the values that all rows have in common."""
+    rows = table[:, mask]
+    first = rows[:, 0]
+    same = (rows == first[:, None]).all(axis=1)
+    return tuple(int(code) if is_same else 0 for code, is_same in zip(first, same, strict=True))
+
+
+def _choose_different(
+    scored: Sequence[tuple[float, Any, Pattern, Mask]], weights: Weights, least: float, most: int = _MAX_CLUSTERS
+) -> list[tuple[float, Any, Pattern, Mask]]:
+    """Return the best patterns that have few rows in common with better ones."""
+    chosen: list[tuple[float, Any, Pattern, Mask]] = []
+    for each in scored:
+        if each[0] < least or len(chosen) == most:
+            break
+        if all(_compute_overlap(each[3], other[3], weights) <= _MOST_SHARED for other in chosen):
+            chosen.append(each)
+    return chosen
+
+
+def _compute_overlap(left: Mask, right: Mask, weights: Weights) -> float:
+    return float(weights[left & right].sum() / weights[left | right].sum())
+
+
+def _to_result(patterns: Sequence[Pattern], counts: Sequence[Sequence[float]]) -> Any:
+    flat = [code for pattern in patterns for code in pattern]
+    return {"patterns": flat} | {f"counts{index}": list(each) for index, each in enumerate(counts)}

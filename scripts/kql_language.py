@@ -12,12 +12,13 @@ import json
 import re
 import subprocess
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions import EXTENSIONS
+from emulators.kusto.extensions.table_names import SUPPORTED as TABLE_FUNCTIONS
 from emulators.kusto.translate import translate
 from emulators.kusto.translator_process import patch_library
 from scripts.kql_exclusions import EXCLUSIONS, OPERATORS
@@ -31,13 +32,25 @@ _EDITOR_WIDTH = 118
 _ALIASES = {"limit", "order"}
 """Other names of the operators ``take`` and ``sort``, which the language service does not list."""
 
-_EDITOR_LIST = """
-/** {meaning} */
-export const {name}: readonly string[] = `
-{text}
+_EDITOR_MODULE = """\
+// Names of KQL by Microsoft's language service; written by `python -m scripts.kql_language`.
+
+/** Operators that stand after a pipe. */
+export const OPERATORS: readonly string[] = `
+{operators}
 `
   .trim()
   .split(/\\s+/);
+
+/** Functions with their parameters, with those that aggregate and the plugins of `evaluate`. */
+export const SIGNATURES: readonly string[] = `
+{signatures}
+`
+  .trim()
+  .split(/\\n\\s*/);
+
+/** Names of the functions. */
+export const FUNCTIONS: readonly string[] = SIGNATURES.map((each) => each.slice(0, each.indexOf("(")));
 """
 _SUITES = ROOT / "tests" / "node_suites"
 _NOTE = re.compile(r"([\w-]+(?: by| [\w-]+)?) \((.+)\)")
@@ -121,6 +134,8 @@ def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _fill_call(query: str, symbol: Mapping[str, Any]) -> str:
+    if symbol["name"] in TABLE_FUNCTIONS:
+        return f"{symbol['name']}('Telemetry')"
     return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
 
 
@@ -157,16 +172,26 @@ def build_page(language: Mapping[str, Any]) -> str:
 def build_editor_names(language: Mapping[str, Any]) -> str:
     """Return the TypeScript module with the names that the console's editor highlights and completes."""
     operators = {OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
-    functions = {name for kind in ("functions", "aggregates", "plugins") for name in _list_names(language, kind)}
-    lists = (
-        ("OPERATORS", "Operators that stand after a pipe.", {name.partition(" ")[0] for name in operators} | _ALIASES),
-        ("FUNCTIONS", "Functions, with those that aggregate and the plugins of `evaluate`.", functions),
+    symbols = {each["name"]: each for kind in ("functions", "aggregates", "plugins") for each in language[kind]}
+    names = sorted({name.partition(" ")[0] for name in operators} | _ALIASES)
+    wrapped = textwrap.fill(" ".join(names), _EDITOR_WIDTH, break_on_hyphens=False, break_long_words=False)
+    signatures = "\n".join(format_signature(symbols[name]) for name in sorted(symbols))
+    return _EDITOR_MODULE.format(operators=textwrap.indent(wrapped, "  "), signatures=textwrap.indent(signatures, "  "))
+
+
+def format_signature(symbol: Mapping[str, Any]) -> str:
+    """Return the longest signature of a function, such as ``round(number, [precision])``."""
+    parameters: Sequence[Mapping[str, Any]] = max(
+        (signature["parameters"] for signature in symbol["signatures"]), key=len, default=()
     )
-    parts = ["// Names of KQL by Microsoft's language service; written by `python -m scripts.kql_language`.\n"]
-    for name, meaning, words in lists:
-        wrapped = textwrap.fill(" ".join(sorted(words)), _EDITOR_WIDTH, break_on_hyphens=False, break_long_words=False)
-        parts.append(_EDITOR_LIST.format(meaning=meaning, name=name, text=textwrap.indent(wrapped, "  ")))
-    return "".join(parts)
+    shown = []
+    for index, parameter in enumerate(parameters):
+        name = parameter["name"]
+        optional = parameter.get("least", 1) == 0 or index >= symbol["least"]
+        shown.append(f"[{name}]" if optional else name)
+        if parameter.get("most", 1) > 1:
+            shown.append("...")
+    return f"{symbol['name']}({', '.join(shown)})"
 
 
 def _to_operator_name(kind: str) -> str:

@@ -150,3 +150,10 @@ test("the list of a connection parameter has its default and a value that is no 
   expect(labels("gone", "b", true)).toEqual(["a", "b", "gone"]);
   expect(labels("", "b", true)).toEqual(["Choose a connection", "a", "b"]);
 });
+
+test("functions have their parameters as a note", () => {
+  const notes = new Map(completeKql("T | extend x = round", 20, NAMES).items.map(({ text, note }) => [text, note]));
+  expect(notes.get("round")).toBe("(number, [precision])");
+  const series = completeKql("extend x = series_decompose_a", 29, NAMES).items[0];
+  expect(series?.note).toContain("series, [threshold]");
+});

@@ -10,6 +10,7 @@ import { assignRoles, buildLines } from "../src/pages/queries/run/chartData.ts";
 import { parseExactly } from "../src/pages/queries/run/exactJson.ts";
 import { parsePairs } from "../src/pages/queries/run/pairs.ts";
 import { buildArguments } from "../src/pages/queries/run/parameters.ts";
+import { expandSeries } from "../src/pages/queries/run/seriesRows.ts";
 
 const QUERY: WarmQuery = {
   lookup: "q",
@@ -136,7 +137,7 @@ test("a time, numbers and names make lines; measurements are drawn before counts
     { at: "2026-01-01T00:01:00Z", device: "a", value: null, n: 1 },
   ];
   const roles = assignRoles(TIMED);
-  expect(roles).toEqual({ time: "at", values: ["value", "n"], chosen: ["value"], names: ["device"] });
+  expect(roles).toMatchObject({ time: "at", values: ["value", "n"], chosen: ["value"], names: ["device"] });
   const lines = buildLines(answer(TIMED, rows), roles as NonNullable<typeof roles>, ["value"]);
   expect(lines.times).toEqual([1767225600, 1767225660]);
   expect(lines.series).toEqual([
@@ -162,4 +163,40 @@ test("a dozen lines at most are drawn, and ids of single rows tell none apart", 
   const many = buildLines(answer(TIMED, rows(40)), roles, ["value"]);
   expect([many.series.length, many.found]).toEqual([12, 40]);
   expect(buildLines(answer(TIMED, rows(200)), roles, ["value"]).series.map((line) => line.label)).toEqual(["value"]);
+});
+
+test("series of a rendered query are expanded, and anomalies are marks of their line", () => {
+  const rendered = { visualization: "anomalychart", xColumn: null, yColumns: null, anomalyColumns: ["flag"] };
+  const times = ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"];
+  const columns = ["device:string", "t:dynamic", "v:dynamic", "flag:dynamic", "note:dynamic"].map((each) => {
+    const [name = "", type = ""] = each.split(":");
+    return { name, type };
+  });
+  const plain = answer(columns, [
+    { device: "a", t: times, v: [1, 9, null], flag: [0, 1, 0], note: { k: 1 } },
+    { device: "b", t: times.slice(0, 1), v: [5], flag: [0], note: null },
+  ]);
+  expect(expandSeries(plain)).toBe(plain);
+  const expanded = expandSeries({ ...plain, visualization: rendered });
+  expect(expanded.rowCount).toBe(4);
+  expect(expanded.results[1]).toEqual({ device: "a", t: times[1], v: 9, flag: 1, note: { k: 1 } });
+  const roles = assignRoles(expanded.columns, rendered);
+  expect(roles).toMatchObject({ time: "t", chosen: ["v"], anomalies: ["flag"] });
+  const lines = roles && buildLines(expanded, roles, roles.chosen);
+  expect(lines?.series).toEqual([
+    { label: "a", values: [1, 9] },
+    { label: "b", values: [5, undefined] },
+    { label: "a · flag", values: [null, 9], marks: true },
+  ]);
+});
+
+test("the columns of render are the axis and the lines of a chart", () => {
+  const columns = [
+    { name: "t", type: "datetime" },
+    { name: "u", type: "datetime" },
+    { name: "v", type: "real" },
+    { name: "w", type: "real" },
+  ];
+  const rendered = { visualization: "timechart", xColumn: "u", yColumns: ["w"], anomalyColumns: null };
+  expect(assignRoles(columns, rendered)).toMatchObject({ time: "u", values: ["v", "w"], chosen: ["w"] });
 });

@@ -104,8 +104,20 @@ const buildGlobals = (tables) => {
   return Language.GlobalState.Default.WithDatabase(database);
 };
 
+// The service itself fails on a few texts, for instance on a decimal where it accepts certain strings only.
+const parse = (text, globals) => {
+  try {
+    return Language.KustoCode.ParseAndAnalyze(text, globals);
+  } catch {
+    return null;
+  }
+};
+
 const analyze = (text, globals) => {
-  const code = Language.KustoCode.ParseAndAnalyze(text, globals);
+  const code = parse(text, globals);
+  if (code === null) {
+    return { errors: null, columns: null };
+  }
   const errors = toArray(code.GetDiagnostics())
     .filter((found) => found.Severity === 'Error')
     .map(({ Code, Message, Start, Length }) => [Code, Message, Start, Length]);

@@ -51,6 +51,14 @@ export interface QueryColumn {
 }
 
 /** The result of a query, warm or ad hoc. */
+/** What the operator `render` of a query states. */
+export interface Visualization {
+  visualization: string;
+  xColumn: string | null;
+  yColumns: readonly string[] | null;
+  anomalyColumns: readonly string[] | null;
+}
+
 export interface QueryResult {
   query: string;
   executedAt: string;
@@ -63,4 +71,6 @@ export interface QueryResult {
   fromCache?: boolean;
   asOf?: string;
   governance: { queryApprovedBy: string | null; queryApprovedAt: string | null };
+  /** Present if the query has the operator `render`. */
+  visualization?: Visualization | null;
 }

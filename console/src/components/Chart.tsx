@@ -13,6 +13,8 @@ export interface Series {
   label: string;
   /** One value for each time; null draws a gap, undefined connects the neighbouring points. */
   values: readonly (number | null | undefined)[];
+  /** Whether the values are marks, such as anomalies, instead of a line. */
+  marks?: boolean;
 }
 
 interface Props {
@@ -42,6 +44,7 @@ export function Chart({ label, times, series, unit = "", limits = NO_LIMITS, hei
     () => new Set(names.flatMap((name, index) => (hiddenNames.has(name) ? [index] : []))),
     [names.join("\n"), hiddenNames],
   );
+  const marks = useMemo(() => findMarks(series), [series]);
   // Another result has other times.
   useEffect(() => setZoom(undefined), [times]);
   const toggle = (name: string) => {
@@ -53,13 +56,13 @@ export function Chart({ label, times, series, unit = "", limits = NO_LIMITS, hei
   };
   return (
     <figure class={css.chart}>
-      <Plot {...{ label, source, names, hidden, unit, limits, height, zoom }} onZoom={setZoom} />
+      <Plot {...{ label, source, names, hidden, marks, unit, limits, height, zoom }} onZoom={setZoom} />
       <div class={css.below}>
         <ul class={css.legend} aria-label="Lines">
           {names.map((name, index) => (
             <li key={name}>
               <button type="button" aria-pressed={!hidden.has(index)} onClick={() => toggle(name)}>
-                <LineSample index={index} />
+                <LineSample index={index} mark={marks.has(index)} />
                 {name}
               </button>
             </li>
@@ -81,6 +84,10 @@ export function Chart({ label, times, series, unit = "", limits = NO_LIMITS, hei
       {table && <ChartTable label={`Values: ${label}`} times={times} series={series} unit={unit} />}
     </figure>
   );
+}
+
+function findMarks(series: readonly Series[]): ReadonlySet<number> {
+  return new Set(series.flatMap((line, index) => (line.marks ? [index] : [])));
 }
 
 function createSource(times: readonly number[], series: readonly Series[]): PlotSource {

@@ -35,6 +35,8 @@ class Comparison:
 
     def add(self, query: str, service: dict[str, Any], code: str, columns: list[list[str]]) -> None:
         """Compare one query: the reply of the language service with that of the engine."""
+        if service["errors"] is None:  # the language service itself failed
+            return
         message = code or " ".join(str(error) for error in service["errors"])
         if code.startswith(_UNSUPPORTED) or (bool(service["errors"]) != bool(code) and is_known(query, message)):
             return

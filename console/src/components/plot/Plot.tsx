@@ -28,6 +28,8 @@ interface Props {
   names: readonly string[];
   /** Places of the lines that are not drawn. */
   hidden?: ReadonlySet<number>;
+  /** Places of the lines that consist of marks; must be stable between renders. */
+  marks?: ReadonlySet<number>;
   unit?: string;
   /** Expected range, drawn as a band. */
   limits?: Limits;

@@ -11,6 +11,8 @@ import { getLineStyle } from "./lineStyles.ts";
 /** The look of a chart. */
 export interface Look {
   names: readonly string[];
+  /** Places of the lines that consist of marks. */
+  marks: ReadonlySet<number>;
   unit: string;
   limits: Limits;
   height: number;
@@ -38,6 +40,7 @@ const SHORTEST_DRAG = 4;
 const LONG = 2 * 86_400;
 const DAY_PIXELS = 84;
 const CLOCK_PIXELS = 56;
+const MARK_PIXELS = 11;
 
 /** Builds the options of a chart in a box, with the colours of its theme. */
 export function buildPlotOptions(box: HTMLElement, look: Look, handlers: PlotHandlers, sync?: string): uPlot.Options {
@@ -61,7 +64,10 @@ export function buildPlotOptions(box: HTMLElement, look: Look, handlers: PlotHan
     axes: buildAxes(color, look.unit),
     series: [
       {},
-      ...look.names.map((label, index) => ({ ...buildSeries(label, index, color), show: !handlers.isHidden(index) })),
+      ...look.names.map((label, index) => ({
+        ...(look.marks.has(index) ? buildMarks(label, color) : buildSeries(label, index, color)),
+        show: !handlers.isHidden(index),
+      })),
     ],
   };
 }
@@ -120,4 +126,14 @@ function buildSeries(label: string, index: number, color: (name: string) => stri
   const stroke = color(name);
   const filter = (plot: uPlot, at: number) => findIsolated(plot.data[at] as readonly Point[]);
   return { label, stroke, width, dash: [...dash], points: { show: false, size: 5, fill: stroke, filter } };
+}
+
+function buildMarks(label: string, color: (name: string) => string): uPlot.Series {
+  const stroke = color("--bad");
+  return {
+    label,
+    stroke,
+    paths: () => null,
+    points: { show: true, size: MARK_PIXELS, width: 2, stroke, fill: "transparent" },
+  };
 }

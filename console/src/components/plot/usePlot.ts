@@ -8,11 +8,14 @@ import { buildPlotOptions, type PlotHandlers } from "./plotOptions.ts";
 
 interface Inputs {
   names: readonly string[];
+  marks?: ReadonlySet<number>;
   unit?: string;
   limits?: Limits;
   height: number;
   sync?: string;
 }
+
+const NO_MARKS: ReadonlySet<number> = new Set();
 
 interface Ref<T> {
   current: T;
@@ -26,7 +29,7 @@ interface Ref<T> {
 export function usePlot(
   box: Ref<HTMLDivElement | null>,
   plot: Ref<uPlot | undefined>,
-  { names, unit = "", limits = NO_LIMITS, height, sync }: Inputs,
+  { names, marks = NO_MARKS, unit = "", limits = NO_LIMITS, height, sync }: Inputs,
   refresh: () => void,
   handlers: PlotHandlers,
 ): { failed: boolean; retry: () => void } {
@@ -34,7 +37,10 @@ export function usePlot(
   const [failed, setFailed] = useState(false);
   const [turn, setTurn] = useState(0);
   const key = names.join("\n");
-  const look = useMemo(() => ({ names, unit, limits, height }), [key, unit, limits.min, limits.max, height]);
+  const look = useMemo(
+    () => ({ names, marks, unit, limits, height }),
+    [key, marks, unit, limits.min, limits.max, height],
+  );
   useEffect(() => {
     let gone = false;
     const make = async () => {

@@ -1,6 +1,6 @@
 // Completion of KQL: what fits at a position.
 import type { Completion } from "@/components/completions.ts";
-import { FUNCTIONS, OPERATORS } from "./languageNames.ts";
+import { OPERATORS, SIGNATURES } from "./languageNames.ts";
 import { COLUMNS, KEYWORDS, TABLE, TYPES } from "./words.ts";
 
 /** The names of a workspace and of a query. */
@@ -49,10 +49,17 @@ function listCandidates(text: string, offset: number, before: string, word: stri
     { text: TABLE, note: "table" },
     ...Object.entries(COLUMNS).map(([name, type]) => ({ text: name, note: `column, ${type}` })),
     ...fields,
-    ...FUNCTIONS.map((name) => ({ text: name, note: "function", insert: `${name}(` })),
+    ...SIGNATURES.map(toFunction),
     ...KEYWORDS.map((name) => ({ text: name, note: "" })),
     ...TYPES.map((name) => ({ text: name, note: "type" })),
   ];
+}
+
+/** Returns the completion of a function, whose note is the list of its parameters. */
+function toFunction(signature: string): Completion {
+  const end = signature.indexOf("(");
+  const name = signature.slice(0, end);
+  return { text: name, note: signature.slice(end), insert: `${name}(` };
 }
 
 /** Lists the names that the query defines by `let` and `extend`. */

@@ -13,6 +13,7 @@ import { adviseOnTruncation, type QueryCall } from "./queryCall.ts";
 import { ResultChart } from "./ResultChart.tsx";
 import css from "./Results.module.css";
 import { Summary } from "./Summary.tsx";
+import { expandSeries } from "./seriesRows.ts";
 
 type View = "chart" | "table";
 type Row = Record<string, unknown>;
@@ -31,9 +32,10 @@ interface Props {
 
 /** A result as a chart and a table, with a summary. */
 export function Results({ answer, asked, signals }: Props) {
-  const roles = useMemo(() => assignRoles(answer.columns), [answer]);
+  const expanded = useMemo(() => expandSeries(answer), [answer]);
+  const roles = useMemo(() => assignRoles(expanded.columns, expanded.visualization), [expanded]);
   const [chosen, setChosen] = useState<View>("chart");
-  const drawable = roles !== undefined && answer.rowCount > 1;
+  const drawable = roles !== undefined && expanded.rowCount > 1;
   const table = <ResultTable answer={answer} />;
   return (
     <div class={css.results}>
@@ -45,7 +47,7 @@ export function Results({ answer, asked, signals }: Props) {
       )}
       {drawable ? (
         <Tabs label="Form of the result" tabs={VIEWS} selected={chosen} onSelect={setChosen}>
-          {chosen === "chart" ? <ResultChart answer={answer} roles={roles} signals={signals} /> : table}
+          {chosen === "chart" ? <ResultChart answer={expanded} roles={roles} signals={signals} /> : table}
         </Tabs>
       ) : (
         table

@@ -1,4 +1,4 @@
-import type { QueryColumn, QueryResult } from "@/api/queries.ts";
+import type { QueryColumn, QueryResult, Visualization } from "@/api/queries.ts";
 import type { Series } from "@/components/Chart.tsx";
 
 export const MAX_SERIES = 12;
@@ -15,6 +15,8 @@ export interface Roles {
   chosen: readonly string[];
   /** Columns whose values identify a line. */
   names: readonly string[];
+  /** Columns whose values other than 0 mark an anomaly. */
+  anomalies: readonly string[];
 }
 
 /** Lines over time. */
@@ -27,15 +29,19 @@ export interface Lines {
 }
 
 /** Assigns the roles time, value and name to columns; undefined if a chart is not possible. */
-export function assignRoles(columns: readonly QueryColumn[]): Roles | undefined {
+export function assignRoles(columns: readonly QueryColumn[], rendered?: Visualization | null): Roles | undefined {
   const of = (types: ReadonlySet<string>) => columns.filter((each) => types.has(each.type)).map((each) => each.name);
-  const time = columns.find((each) => each.type === "datetime")?.name;
+  const instants = columns.filter((each) => each.type === "datetime").map((each) => each.name);
+  const time = instants.find((name) => name === rendered?.xColumn) ?? instants[0];
   const values = columns.filter((each) => MEASURED.has(each.type) || COUNTED.has(each.type)).map((each) => each.name);
   const measured = of(MEASURED);
   if (time === undefined || values.length === 0) {
     return undefined;
   }
-  return { time, values, chosen: measured.length > 0 ? measured : values, names: of(NAMING) };
+  const anomalies = values.filter((name) => rendered?.anomalyColumns?.includes(name));
+  const lines = (measured.length > 0 ? measured : values).filter((name) => !anomalies.includes(name));
+  const named = lines.filter((name) => rendered?.yColumns?.includes(name));
+  return { time, values, chosen: named.length > 0 ? named : lines, names: of(NAMING), anomalies };
 }
 
 /** Converts rows to lines: one for each chosen column and combination of names; at most the twelve longest. */
@@ -44,7 +50,7 @@ export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly s
   const points = new Map<string, Map<number, number>>();
   for (const row of answer.results) {
     const at = new Date(String(row[roles.time])).getTime() / 1000;
-    const name = names.map((column) => String(row[column] ?? "–")).join(" · ");
+    const name = nameLine(row, names);
     for (const column of chosen) {
       const value = toNumber(row[column]);
       if (!Number.isNaN(at) && value !== undefined) {
@@ -55,8 +61,44 @@ export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly s
   const kept = [...points].sort(([, left], [, right]) => right.size - left.size).slice(0, MAX_SERIES);
   kept.sort(([left], [right]) => ORDER.compare(left, right));
   const times = [...new Set(kept.flatMap(([, line]) => [...line.keys()]))].sort((left, right) => left - right);
-  const series = kept.map(([name, line]) => ({ label: name, values: times.map((time) => line.get(time)) }));
+  const series: Series[] = kept.map(([name, line]) => ({ label: name, values: times.map((time) => line.get(time)) }));
+  const marks = buildMarks(answer, roles, chosen, names);
+  for (const { label, values } of [...series]) {
+    for (const anomaly of roles.anomalies) {
+      const marked = marks.get(`${label}\n${anomaly}`);
+      if (marked) {
+        const shown = values.map((value, index) => (marked.has(times[index] ?? Number.NaN) ? value : null));
+        series.push({ label: `${label} · ${anomaly}`, values: shown, marks: true });
+      }
+    }
+  }
   return { times, series, found: points.size };
+}
+
+/** Returns the times of the anomalies of the first chosen column, by the label of the line and the anomaly's column. */
+function buildMarks(
+  answer: QueryResult,
+  roles: Roles,
+  chosen: readonly string[],
+  names: readonly string[],
+): Map<string, Set<number>> {
+  const found = new Map<string, Set<number>>();
+  const [column] = chosen;
+  for (const row of column === undefined || roles.anomalies.length === 0 ? [] : answer.results) {
+    const at = new Date(String(row[roles.time])).getTime() / 1000;
+    const label = buildLabel(nameLine(row, names), column ?? "", chosen);
+    for (const anomaly of roles.anomalies) {
+      if (toNumber(row[anomaly])) {
+        const key = `${label}\n${anomaly}`;
+        found.set(key, (found.get(key) ?? new Set<number>()).add(at));
+      }
+    }
+  }
+  return found;
+}
+
+function nameLine(row: QueryResult["results"][number], names: readonly string[]): string {
+  return names.map((column) => String(row[column] ?? "–")).join(" · ");
 }
 
 /** Tells whether a column identifies lines; ids that differ in nearly every row do not. */

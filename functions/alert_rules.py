@@ -73,7 +73,7 @@ async def read_alert_rule(call: Call) -> Reply:
     """Return an alert rule with its state."""
     catalog = await services().catalog.current()
     if call.path["lookup"] not in catalog.alert_rules:
-        raise build_alert_rule_not_found_error()
+        raise build_alert_rule_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_rule(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]]))
 
 
@@ -138,7 +138,7 @@ async def evaluate_alert_rule(call: Call) -> Reply:
     catalog = await services().catalog.current()
     entry = catalog.alert_rules.get(call.path["lookup"])
     if entry is None:
-        raise build_alert_rule_not_found_error()
+        raise build_alert_rule_not_found_error(call.path["lookup"])
     trial = await services().alerts.service.try_rule(entry)
     return await services().runtime.run_in_worker(len(trial.alerts) * _TRIAL_SIZE, _build_trial_reply, trial)
 

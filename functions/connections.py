@@ -76,7 +76,7 @@ async def read_connection(call: Call) -> Reply:
     """Return a data connection with its status."""
     catalog = await services().catalog.current()
     if call.path["lookup"] not in catalog.connections:
-        raise build_connection_not_found_error()
+        raise build_connection_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_connection(catalog.items[ItemKind.CONNECTION, call.path["lookup"]]))
 
 

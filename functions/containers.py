@@ -171,7 +171,7 @@ async def _get_record(path: Mapping[str, str]) -> CatalogItem:
     if item is not None:
         return item
     if (await services().catalog.current()).find_database(path["lookup"]) is None:
-        raise build_database_not_found_error()
+        raise build_database_not_found_error(path["lookup"])
     raise build_container_not_found_error()
 
 

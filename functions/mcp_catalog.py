@@ -99,7 +99,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         named = {"lookup" if name == "connection" else name: value for name, value in arguments.items()}
         lookup = validate_model(DescribeArguments, named).lookup
         if lookup not in catalog.connections:
-            raise await name_nearest(build_connection_not_found_error(), lookup, catalog.connections)
+            raise await name_nearest(build_connection_not_found_error(lookup), lookup, catalog.connections)
         return ToolResult(await _describe_connection(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:

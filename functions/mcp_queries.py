@@ -272,11 +272,15 @@ async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set
     selected = set(catalog.connections)
     if arguments.connection is not None:
         if arguments.connection not in catalog.connections:
-            raise await name_nearest(build_connection_not_found_error(), arguments.connection, catalog.connections)
+            raise await name_nearest(
+                build_connection_not_found_error(arguments.connection), arguments.connection, catalog.connections
+            )
         selected = {arguments.connection}
     if arguments.surface is not None:
         surface = catalog.surfaces.get(arguments.surface)
         if surface is None:
-            raise await name_nearest(build_surface_not_found_error(), arguments.surface, catalog.surfaces)
+            raise await name_nearest(
+                build_surface_not_found_error(arguments.surface), arguments.surface, catalog.surfaces
+            )
         selected &= set(surface.value.connections)
     return selected

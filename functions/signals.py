@@ -58,7 +58,7 @@ def _propose_signals(newest: EngineResult) -> dict[str, Any]:
 async def _find_connection(lookup: str) -> Connection:
     catalog = await services().catalog.current()
     if lookup not in catalog.connections:
-        raise build_connection_not_found_error()
+        raise build_connection_not_found_error(lookup)
     return catalog.connections[lookup].value
 
 

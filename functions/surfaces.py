@@ -70,7 +70,7 @@ async def read_surface(call: Call) -> Reply:
     """
     catalog = await services().catalog.current()
     if call.path["lookup"] not in catalog.surfaces:
-        raise build_surface_not_found_error()
+        raise build_surface_not_found_error(call.path["lookup"])
     return build_item_reply(await _describe_surface(catalog.items[ItemKind.SURFACE, call.path["lookup"]]))
 
 

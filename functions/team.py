@@ -66,7 +66,7 @@ async def read_member(call: Call) -> Reply:
     catalog = await services().catalog.current()
     member = catalog.members.get(call.path["id"])
     if member is None:
-        raise build_member_not_found_error()
+        raise build_member_not_found_error(call.path["id"])
     return build_item_reply(_member_to_json(catalog.items[ItemKind.MEMBER, member.id], member))
 
 

@@ -99,7 +99,7 @@ class Administration:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             item = find_item(stored, kind, key)
             if item is None:
-                raise item_missing_error() if condition.match is not None else NOT_FOUND[kind]()
+                raise item_missing_error() if condition.match is not None else NOT_FOUND[kind](key)
             change = ItemChange(kind, key, item.definition, None)
             check_changes(stored, [change], caller)
             condition.check_write(compute_definition_etag(item.definition))
@@ -161,27 +161,35 @@ def find_item(stored: StoredCatalog, kind: ItemKind, key: str) -> CatalogItem | 
     return next((item for item in stored.items if item.kind == kind and item.key == key), None)
 
 
-def build_member_not_found_error() -> WorkspaceError:
+MAX_SHOWN: Final = 64
+"""Maximum number of characters of an unknown lookup or id that an error repeats."""
+
+
+def build_member_not_found_error(member_id: str) -> WorkspaceError:
     """Return the error for an unknown id of a team member."""
-    return WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", "The team has no member with this id.")
+    detail = f"The team has no member with the id {member_id[:MAX_SHOWN]!r}."
+    return WorkspaceError(Kind.NOT_FOUND, "MEMBER_NOT_FOUND", detail)
 
 
-def build_connection_not_found_error() -> WorkspaceError:
+def build_connection_not_found_error(lookup: str) -> WorkspaceError:
     """Return the error for an unknown lookup (id in URLs) of a connection."""
-    return WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "No connection has this lookup (short name in URLs).")
+    detail = f"No connection has the lookup {lookup[:MAX_SHOWN]!r} (short name in URLs)."
+    return WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", detail)
 
 
-def build_surface_not_found_error() -> WorkspaceError:
+def build_surface_not_found_error(lookup: str) -> WorkspaceError:
     """Return the error for an unknown lookup (id in URLs) of a surface, a group of connections."""
-    return WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "No surface has this lookup (short name in URLs).")
+    detail = f"No surface has the lookup {lookup[:MAX_SHOWN]!r} (short name in URLs)."
+    return WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", detail)
 
 
-def build_alert_rule_not_found_error() -> WorkspaceError:
+def build_alert_rule_not_found_error(lookup: str) -> WorkspaceError:
     """Return the error for an unknown lookup (id in URLs) of an alert rule."""
-    return WorkspaceError(Kind.NOT_FOUND, "ALERT_RULE_NOT_FOUND", "No alert rule has this lookup (short name in URLs).")
+    detail = f"No alert rule has the lookup {lookup[:MAX_SHOWN]!r} (short name in URLs)."
+    return WorkspaceError(Kind.NOT_FOUND, "ALERT_RULE_NOT_FOUND", detail)
 
 
-NOT_FOUND: Final[Mapping[ItemKind, Callable[[], WorkspaceError]]] = {
+NOT_FOUND: Final[Mapping[ItemKind, Callable[[str], WorkspaceError]]] = {
     ItemKind.MEMBER: build_member_not_found_error,
     ItemKind.CONNECTION: build_connection_not_found_error,
     ItemKind.SURFACE: build_surface_not_found_error,

@@ -154,7 +154,7 @@ class Containers:
         owned = catalog.find_database(lookup)
         if owned is None:
             store = catalog.data_stores.get(lookup)
-            raise build_database_not_found_error() if store is None else _build_not_a_database_error(store.value)
+            raise build_database_not_found_error(lookup) if store is None else _build_not_a_database_error(store.value)
         return owned
 
 

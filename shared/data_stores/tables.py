@@ -47,11 +47,10 @@ class ExposedTable:
             raise build_data_plane_forbidden_error()
 
 
-def build_database_not_found_error() -> WorkspaceError:
+def build_database_not_found_error(lookup: str) -> WorkspaceError:
     """Build the error for a URL that names an unknown database."""
-    return WorkspaceError(
-        Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "No database of the data store has this lookup (short name in URLs)."
-    )
+    detail = f"No database of the data store has the lookup {lookup[:64]!r} (short name in URLs)."
+    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail)
 
 
 class TableFinder:
@@ -76,7 +75,7 @@ class TableFinder:
         """
         owned = (await self._catalog()).find_database(address.database)
         if owned is None:
-            raise build_database_not_found_error()
+            raise build_database_not_found_error(address.database)
         if owned.store != address.store:
             detail = "The database is not in this store."
             raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)

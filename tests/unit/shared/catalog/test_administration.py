@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shared.auth.rights import AccessRight
-from shared.catalog.administration import Administration, find_item
+from shared.catalog.administration import NOT_FOUND, Administration, find_item
 from shared.catalog.change_rules import Caller
 from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document import load_document
@@ -122,3 +122,10 @@ async def test_a_definition_of_an_earlier_version_is_equal(
     monkeypatch.setattr(service, "change", change)
     await Administration(service).put(caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
     assert plans == [[]]
+
+
+@pytest.mark.parametrize("kind", NOT_FOUND)
+def test_an_error_repeats_the_unknown_lookup(kind: ItemKind) -> None:
+    """The caller sees which of several lookups is unknown; a long one is cut."""
+    assert "'pump'" in NOT_FOUND[kind]("pump").detail
+    assert f"'{'x' * 64}'" in NOT_FOUND[kind]("x" * 65).detail

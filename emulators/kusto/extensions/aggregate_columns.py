@@ -10,6 +10,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import naming
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.ranks import render_rank_key
@@ -25,6 +26,12 @@ _ARRAYS = {"percentiles_array": 1, "percentilesw_array": 2}
 _MAX_PERCENTILES = 64
 
 macros: tuple[str, ...] = (
+    # A percentile of int is long.
+    (
+        "CREATE OR REPLACE MACRO kql_long(a INTEGER) AS CAST(a AS BIGINT), (a BIGINT) AS a, (a DOUBLE) AS a, "
+        "(a HUGEINT) AS a, (a DECIMAL(38, 9)) AS a, (a TIMESTAMP) AS a, (a INTERVAL) AS a, (a VARCHAR) AS a, "
+        "(a BOOLEAN) AS a, (a UUID) AS a"
+    ),
     # The smallest value whose cumulated weight reaches the given share of the total weight.
     (
         "CREATE OR REPLACE MACRO kql_weighted(l, p) AS list_transform([struct_pack(s := list_sort(l), "
@@ -151,6 +158,8 @@ def _is_percentage(value: object) -> bool:
 
 def _render_quantiles(expr: ir.FunctionCall, first: int, values: Sequence[float]) -> str:
     value = render_rank_key(expr.args[0], expr.name.lower(), "kql_no_nan")
+    if infer_type(expr.args[0]) in ("int", None):
+        value = f"kql_long({value})"
     if first == 1:
         return f"quantile_disc({value}, [{', '.join(str(each / 100) for each in values)}])"
     weight = render_expression(expr.args[1])
@@ -177,8 +186,10 @@ def format_percentile_suffix(value: float) -> str:
     return re.sub(r"\W", "_", text)
 
 
-def _patch_aggregate_name(default: Callable[..., str]) -> Callable[..., str]:
-    def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str:
+def _patch_aggregate_name(default: Callable[..., str]) -> Callable[..., str | None]:
+    def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
+        if spec.name_is_argument and expr.args and naming.expression_name(expr.args[0]) is None:
+            return "any_arg0" if spec.name == "take_any" else None
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:
             return f"percentile_{argument}_{format_percentile_suffix(_read_percentiles(expr, _SINGLE[spec.name])[0])}"

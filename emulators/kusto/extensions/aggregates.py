@@ -4,6 +4,7 @@ In Kusto, a list such as that of ``make_list`` has the order of the sorted input
 """
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
+from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.tabular import DistinctRows, TakeRows
 from emulators.kusto.extensions.type_guards import render_error
@@ -20,10 +22,19 @@ ORDER_COLUMN = '"_kqlorder"'
 ORDER_SENSITIVE = frozenset({"make_list", "make_list_if", "make_list_with_nulls", "makelist"})
 _SORTING = (ir.Sort, ir.Top)
 _UNORDERED = (ir.Summarize, ir.Join, ir.Lookup, ir.Union, ir.Distinct, ir.Count, DistinctRows)
+_CONSTANT = re.compile(r"CAST\(-?\d+ AS \w+\)|-?\d+|\$\w+")
+"""SQL of a number or of a query parameter."""
 _MAX_ELEMENTS = 1_048_576
 """Maximum length of an aggregated list or set in Kusto."""
 
+_TICKS = "CAST(epoch_us(a) AS DOUBLE) * 10"
 macros: tuple[str, ...] = (
+    # The number by which Kusto sums and orders a value; a datetime and a timespan count ticks of 100 ns.
+    (
+        "CREATE OR REPLACE MACRO kql_summable(a DOUBLE) AS a, (a BIGINT) AS CAST(a AS DOUBLE), "
+        "(a INTEGER) AS CAST(a AS DOUBLE), (a HUGEINT) AS CAST(a AS DOUBLE), (a DECIMAL(38, 9)) AS CAST(a AS DOUBLE), "
+        f"(a INTERVAL) AS {_TICKS}, (a TIMESTAMP) AS {_TICKS} + 621355968000000000"
+    ),
     # Overloads, because only DuckDB knows the type of the argument.
     (
         "CREATE OR REPLACE MACRO kql_sum(a BIGINT) AS coalesce(sum(a), 0), (a INTEGER) AS coalesce(sum(a), 0), "
@@ -74,14 +85,18 @@ _PLAIN = (
         ),
         2,
     ),
-    ("stdevp", "coalesce(stddev_pop({0}), 0.0)", 1),
-    ("stdevpif", "coalesce(stddev_pop({0}) FILTER (WHERE {1}), 0.0)", 2),
-    ("variancep", "coalesce(var_pop({0}), 0.0)", 1),
-    ("variancepif", "coalesce(var_pop({0}) FILTER (WHERE {1}), 0.0)", 2),
-    ("covariance", "coalesce(covar_samp({0}, {1}), 0.0)", 2),
-    ("covarianceif", "coalesce(covar_samp({0}, {1}) FILTER (WHERE {2}), 0.0)", 3),
-    ("covariancep", "coalesce(covar_pop({0}, {1}), 0.0)", 2),
-    ("covariancepif", "coalesce(covar_pop({0}, {1}) FILTER (WHERE {2}), 0.0)", 3),
+    ("stdev", "coalesce(stddev_samp(kql_summable({0})), 0.0)", 1),
+    ("stdevif", "coalesce(stddev_samp(kql_summable({0})) FILTER (WHERE {1}), 0.0)", 2),
+    ("stdevp", "coalesce(stddev_pop(kql_summable({0})), 0.0)", 1),
+    ("stdevpif", "coalesce(stddev_pop(kql_summable({0})) FILTER (WHERE {1}), 0.0)", 2),
+    ("variance", "coalesce(var_samp(kql_summable({0})), 0.0)", 1),
+    ("varianceif", "coalesce(var_samp(kql_summable({0})) FILTER (WHERE {1}), 0.0)", 2),
+    ("variancep", "coalesce(var_pop(kql_summable({0})), 0.0)", 1),
+    ("variancepif", "coalesce(var_pop(kql_summable({0})) FILTER (WHERE {1}), 0.0)", 2),
+    ("covariance", "coalesce(covar_samp(kql_summable({0}), kql_summable({1})), 0.0)", 2),
+    ("covarianceif", "coalesce(covar_samp(kql_summable({0}), kql_summable({1})) FILTER (WHERE {2}), 0.0)", 3),
+    ("covariancep", "coalesce(covar_pop(kql_summable({0}), kql_summable({1})), 0.0)", 2),
+    ("covariancepif", "coalesce(covar_pop(kql_summable({0}), kql_summable({1})) FILTER (WHERE {2}), 0.0)", 3),
     ("count_distinct", "count(DISTINCT {0})", 1),
     ("count_distinctif", "count(DISTINCT {0}) FILTER (WHERE {1})", 2),
 )
@@ -200,6 +215,8 @@ class ListAggregate(AggregateSpec):
         max_arguments = (self.size if self.size is not None else self.predicate or 0) + 1
         if not (self.predicate or 0) < len(args) <= max_arguments:
             raise ValueError(f"{self.name}() does not accept {len(args)} arguments")
+        if self.size and len(args) > self.size and not _CONSTANT.fullmatch(args[self.size]):
+            raise semantic_error(f"{self.name}(): the argument maxSize must be a constant", inner="SEM0219")
         elements = self._render_elements(args)
         limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MAX_ELEMENTS)
         listed = f"coalesce({elements}, [])"

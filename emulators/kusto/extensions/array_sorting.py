@@ -12,6 +12,7 @@ import orjson
 from duckdb_kql import ir, lower
 
 from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.multi_results import GeneratedName, name_generated
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import render_expression
@@ -107,14 +108,17 @@ def _expand_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]
         arrays, _ = _split_arguments(call)
         for index, (array, result) in enumerate(zip(arrays, results, strict=True)):
             name = array.name if isinstance(array, ir.ColumnRef | ir.LetRef) else f"array{index}"
-            yield ir.NamedExpr(result, named.name if named.name and index == 0 else f"{name}_sorted")
+            if named.name and index == 0:
+                yield ir.NamedExpr(result, named.name)
+            else:
+                yield GeneratedName(result, f"{name}_sorted")
 
 
 def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
         op = default(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=tuple(_expand_calls(op.expressions)))
+            return dataclasses.replace(op, expressions=name_generated(_expand_calls(op.expressions)))
         return op
 
     return lower_operator
@@ -124,7 +128,7 @@ def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], 
     def lower_source(node: Any) -> ir.Source:
         source = default(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=tuple(_expand_calls(source.expressions)))
+            return dataclasses.replace(source, expressions=name_generated(_expand_calls(source.expressions)))
         return source
 
     return lower_source

@@ -7,6 +7,7 @@ from duckdb_kql import ir, lower, translate
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.registry import (
     add_bound_function,
@@ -102,12 +103,20 @@ def install() -> None:
         (1,),
         lambda n: f"CASE WHEN {n} BETWEEN 0 AND 20 THEN CAST(factorial(CAST({n} AS INTEGER)) AS BIGINT) END",
     )
+    add_template_function("ceiling", "kql_ceiling({0})", 1)
+    render_absolute = SCALAR_FUNCTIONS["abs"].render
+    add_custom_function("abs", (1,), lambda call: _render_abs(render_absolute, call))
     add_template_function("loggamma", "lgamma(CAST({0} AS DOUBLE))", 1)
     add_template_function("new_guid", "gen_random_uuid()", 0)
     add_custom_function("rand", (0, 1), _render_rand)
     for name, kind in _NUMBERS.items():
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring)
+
+
+def _render_abs(render: Callable[[list[str]], str], call: ir.FunctionCall) -> str:
+    value = render_expression(call.args[0])
+    return f"kql_abs({value})" if infer_type(call.args[0]) in (None, "timespan") else render([value])
 
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}
@@ -156,7 +165,12 @@ def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.E
     return lower_expr
 
 
-def _convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
+def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
+    """Return SQL that converts a text or dynamic to the type of an argument ``typeof(...)`` of a function.
+
+    Raises:
+        KqlUnsupportedError: the argument has another form, or names a type that has no conversion.
+    """
     if not isinstance(kind, ir.FunctionCall) or kind.name != _TYPE:
         raise KqlUnsupportedError(
             f"function:{function}", hint=f"the type argument of {function}() must have the form typeof(...)"
@@ -171,7 +185,7 @@ def _convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
 def _render_extract(plain: Any, call: ir.FunctionCall) -> str:
     args = [str(writer.render_arg("extract", index, arg)) for index, arg in enumerate(call.args[:3])]
     sql = plain.render(args)
-    return _convert_to_type(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
+    return convert_to_type(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
 
 
 def _render_extract_json(call: ir.FunctionCall) -> str:
@@ -182,7 +196,7 @@ def _render_extract_json(call: ir.FunctionCall) -> str:
         )
     document = f"TRY_CAST({render_expression(call.args[1])} AS JSON)"
     sql = f"({document} ->> {translate.quote_string(path)})"
-    return _convert_to_type(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
+    return convert_to_type(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
 
 
 def _render_tohex(call: ir.FunctionCall) -> str:
@@ -204,6 +218,15 @@ def _render_rand(call: ir.FunctionCall) -> str:
 
 
 macros: tuple[str, ...] = (
+    (
+        "CREATE OR REPLACE MACRO kql_ceiling(a DOUBLE) AS ceil(a), (a BIGINT) AS a, (a INTEGER) AS a, "
+        "(a HUGEINT) AS a, (a DECIMAL(38, 9)) AS ceil(a)"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_abs(a DOUBLE) AS abs(a), (a BIGINT) AS abs(a), (a HUGEINT) AS abs(a), "
+        "(a INTEGER) AS abs(CAST(a AS BIGINT)), (a BOOLEAN) AS CAST(a AS BIGINT), (a DECIMAL(38, 9)) AS abs(a), "
+        "(a INTERVAL) AS to_microseconds(abs(epoch_us(a)))"
+    ),
     *_VALUE_MACROS,
     *_CONVERSION_MACROS,
 )

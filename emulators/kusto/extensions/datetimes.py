@@ -14,6 +14,7 @@ from emulators.kusto.extensions.registry import (
     read_literal_value,
 )
 from emulators.kusto.extensions.sql import quote_text, render_expression
+from emulators.kusto.extensions.type_guards import render_error
 
 YEAR_ONE = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; the bins of datetimes in Kusto start at 0001-01-01, a Monday."""
@@ -70,7 +71,9 @@ macros: tuple[str, ...] = (
 def install() -> None:
     """Add functions over datetimes and timespans to the KQL translator library."""
     for unit, sql in _UNIX.items():
-        add_template_function(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
+        # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
+        instant = f"TRY(make_timestamp(CAST({sql} AS BIGINT)))"
+        add_bound_function(f"unixtime_{unit}_todatetime", (1,), instant.format)
     add_template_function("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
     add_template_function("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
     for name, part in _INTEGER_PARTS.items():
@@ -87,6 +90,7 @@ def install() -> None:
     add_custom_function("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
     add_custom_function("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
+    replace_attribute(translate, "render_literal", _patch_render_literal)
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -100,6 +104,27 @@ def _patch_datetime_text(default: Callable[[str], str]) -> Callable[[str], str]:
         return default(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
 
     return read_text
+
+
+_PLAIN_DATE = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
+
+
+def _patch_render_literal(default: Callable[[ir.Literal], str]) -> Callable[[ir.Literal], str]:
+    def render_literal(literal: ir.Literal) -> str:
+        sql = default(literal)
+        if literal.kind != "datetime" or literal.value is None:
+            return sql
+        text = str(literal.value)
+        if _PLAIN_DATE.match(text) and len(text) == len("2024-01-02"):
+            return sql
+        if _TIME.fullmatch(text):
+            today = render_expression(ir.FunctionCall("startofday", (ir.FunctionCall("now"),)))
+            return f"({today} + CAST({quote_text(text)} AS INTERVAL))"
+        failure = render_error("SYN0002", f"The literal datetime({text[:50]}) has no format of a datetime")
+        return f"coalesce({sql}, CAST({failure} AS TIMESTAMP))"
+
+    return render_literal
 
 
 _DATETIMES = frozenset(

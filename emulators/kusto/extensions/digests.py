@@ -5,16 +5,20 @@ values are merged with their neighbours. A set of hashes has the form ``[[1024, 
 to 1,024 different values; for more, it has the 16,384 registers of a HyperLogLog instead of the hashes.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
 from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
+from emulators.kusto.extensions.conversions import convert_to_type
+from emulators.kusto.extensions.language import read_symbols
+from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
 from emulators.kusto.extensions.sql import render_expression
@@ -66,8 +70,18 @@ def _shorten(weight: float) -> float:
 
 def _merge_digests(digests: list[str | None] | None) -> str | None:
     found = [orjson.loads(each) for each in digests or () if each is not None]
-    pairs = [pair for each in found if isinstance(each, list) for pair in _read_digest(each)]
-    return _build_digest((value, _shorten(weight)) for value, weight in pairs)
+    valid = [each for each in map(_try_digest, found) if each is not None]
+    if found and not valid:
+        return None
+    return _build_digest((value, _shorten(weight)) for each in valid for value, weight in each)
+
+
+def _try_digest(digest: Any) -> Pairs | None:
+    """Return the values and weights of a digest; None if it is not valid."""
+    try:
+        return _read_digest(digest)
+    except (ValueError, TypeError):
+        return None
 
 
 def _find_percentile(digest: Any, percentile: float) -> float | None:
@@ -110,11 +124,24 @@ def _fill_registers(hashes: Iterable[int], registers: list[int]) -> list[int]:
     return registers
 
 
-def merge_hash_sets(sets: Sequence[str | None] | None) -> str:
-    """Return the union of sets of hashes, which are JSON texts."""
-    found = [orjson.loads(each) for each in sets or () if each is not None]
-    hashes = {int(each) for one in found if isinstance(one, list) for each in one[1]}
-    dense = [one[2] for one in found if isinstance(one, list) and one[2]]
+def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
+    """Return the hashes and the registers of a set; None if the text is not that of a set."""
+    try:
+        _, hashes, registers = orjson.loads(text)
+        read = [int(each) for each in hashes], [int(each) for each in registers]
+    except (ValueError, TypeError):
+        return None
+    return read if len(read[1]) in (0, _REGISTERS) else None
+
+
+def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
+    """Return the union of sets of hashes, which are JSON texts; None if no text is that of a set."""
+    found = [_read_hash_set(each) for each in sets or () if each is not None]
+    valid = [each for each in found if each is not None]
+    if found and not valid:
+        return None
+    hashes = {each for one, _ in valid for each in one}
+    dense = [registers for _, registers in valid if registers]
     if not dense:
         return _build_hash_set(list(hashes))
     merged = [max(values) for values in zip(*dense, strict=True)]
@@ -175,10 +202,10 @@ def _merge_schemas(left: Any, right: Any) -> Any:
 
 
 CALLS = (
-    ScalarCall("percentile_tdigest", lambda digest, p, _: _find_percentile(digest, p), "dynamic real any?", "real"),
+    ScalarCall("percentile_tdigest", _find_percentile, "dynamic real", "dynamic"),
     ScalarCall("percentiles_array_tdigest", _find_percentiles, "dynamic *", "dynamic"),
-    ScalarCall("percentrank_tdigest", _find_percent_rank, "dynamic real", "real"),
-    ScalarCall("rank_tdigest", _find_rank, "dynamic real", "real"),
+    ScalarCall("percentrank_tdigest", _find_percent_rank, "dynamic digested", "real"),
+    ScalarCall("rank_tdigest", _find_rank, "dynamic digested", "real"),
     ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = (
@@ -199,7 +226,15 @@ SUPPORTED: tuple[str, ...] = (
     "tdigest_merge",
     "merge_tdigest",
 )
-macros: tuple[str, ...] = ()
+macros: tuple[str, ...] = (
+    # A value as in a digest; null for a value that no digest contains.
+    (
+        "CREATE OR REPLACE MACRO kql_digest_value(a DOUBLE) AS a, (a BIGINT) AS CAST(a AS DOUBLE), "
+        "(a INTEGER) AS CAST(a AS DOUBLE), (a HUGEINT) AS CAST(a AS DOUBLE), (a DECIMAL(38, 9)) AS CAST(a AS DOUBLE), "
+        "(a INTERVAL) AS kql_summable(a), (a TIMESTAMP) AS kql_summable(a), (a VARCHAR) AS TRY_CAST(a AS DOUBLE), "
+        "(a BOOLEAN) AS CAST(NULL AS DOUBLE), (a UUID) AS CAST(NULL AS DOUBLE)"
+    ),
+)
 _TEXTS = "list(CAST({0} AS VARCHAR))"
 _MERGES = {
     "tdigest_merge": "kql_merged_digest",
@@ -207,6 +242,11 @@ _MERGES = {
     "hll_merge": "kql_merged_hash_set",
 }
 """Function in SQL for each aggregate that is also a scalar function of several arguments."""
+
+
+def _render_percentile(render: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+    sql = render(dataclasses.replace(call, args=call.args[:2]))
+    return sql if len(call.args) == 2 else convert_to_type(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
 def _render_merge(function: str, call: ir.FunctionCall) -> str:
@@ -220,7 +260,7 @@ class DigestAggregate(AggregateSpec):
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         weights = f"list(CAST({args[1]} AS DOUBLE))" if len(args) > 1 else "NULL"
-        return f"CAST(kql_digest(list(CAST({args[0]} AS DOUBLE)), {weights}) AS JSON)"
+        return f"CAST(kql_digest(list(kql_summable({args[0]})), {weights}) AS JSON)"
 
 
 class HashSetAggregate(AggregateSpec):
@@ -236,8 +276,11 @@ class HashSetAggregate(AggregateSpec):
 def install() -> None:
     """Add the aggregates and functions to the KQL translator library."""
     install_calls(CALLS)
+    percentile = writer.SPECIAL_FORMS["percentile_tdigest"]
+    add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_percentile, percentile))
     for name, function in _MERGES.items():
-        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, f"CAST({function}({_TEXTS}) AS JSON)", (1,))
+        prefix = read_symbols("aggregates")[name]["naming"]["prefix"]
+        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, f"CAST({function}({_TEXTS}) AS JSON)", (1,), name_prefix=prefix)
         add_custom_function(name, ANY_NUMBER, functools.partial(_render_merge, function))
     schema = f"CAST(kql_schema({_TEXTS}) AS JSON)"
     AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec("buildschema", schema, (1,), name_prefix="schema")

@@ -68,7 +68,7 @@ def install() -> None:
     }
     for name, sql in constants.items():
         add_template_function(name, sql, 0)
-    add_custom_function("current_principal_is_member_of", ANY_NUMBER, lambda _: "false")
+    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_membership)
     add_bound_function(
         "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
     )
@@ -76,6 +76,12 @@ def install() -> None:
     add_custom_function("assert", (2,), _render_assert)
     add_custom_function("estimate_data_size", ANY_NUMBER, _render_data_size)
     add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_index_of_regex)
+
+
+def _render_membership(call: ir.FunctionCall) -> str:
+    for arg in call.args:
+        render_expression(arg)  # checks the argument, although the result does not depend on it
+    return "false"
 
 
 def _render_assert(call: ir.FunctionCall) -> str:

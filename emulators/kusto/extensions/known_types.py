@@ -23,10 +23,13 @@ from duckdb_kql.translate import naming
 
 from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.make_series import MakeSeries
+from emulators.kusto.extensions.sql import SQL_TYPES
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 from emulators.kusto.tables import FINITE_OR_INFINITE
 
 _NONE: Mapping[str, str] = {}
+_NO_STAGES: Mapping[int, Mapping[str, str]] = {}
+_STAGES: State[Mapping[int, Mapping[str, str]]] = State("emulators.kusto.stages", lambda: _NO_STAGES)
 _TYPES: State[Mapping[str, str]] = State("emulators.kusto.types", lambda: _NONE)
 _KINDS = {
     "VARCHAR": "string", "JSON": "dynamic", "BOOLEAN": "bool", "UUID": "guid", "TIMESTAMP": "datetime",
@@ -53,6 +56,8 @@ _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp
 _KNOWN_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.Take, ir.Sort, ir.Top, ir.Count, ir.Distinct, ir.Join,
                     ir.Lookup, ir.Union, ir.MvExpand, ir.Parse, ir.ProjectAway, ir.ProjectRename, ir.Summarize,
                     MakeSeries, SelectColumns, TakeRows, DistinctRows)  # fmt: skip
+_INPUT_READING = (ir.Where, ir.Extend, ir.Project, ir.Summarize, ir.Distinct, ir.Sort, ir.Top, ir.Parse, ir.MvExpand)
+"""Operators whose expressions read the columns of the input only, not the columns that the operator assigns."""
 _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
@@ -78,8 +83,42 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
     unknown = set(types) if assigned is None else assigned
     if _may_number_columns(query):
         unknown |= {name for name in types if name[-1:].isdigit()}
-    with _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}):
+    with (
+        _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}),
+        _STAGES.bound(_find_stage_types(query, types)),
+    ):
         yield
+
+
+def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+    """Return the types of the columns that each operator of a pipeline reads, by Python id of the operator.
+
+    A column has its type in the table until an operator assigns its name, even if a later operator assigns it.
+    """
+    stages: dict[int, Mapping[str, str]] = {}
+    known = types
+    if isinstance(query.source, ir.DataTable):
+        known = {name: SQL_TYPES[kind] for name, kind in query.source.columns if kind in SQL_TYPES}
+    elif not isinstance(query.source, ir.TableRef) or query.source.name in {name for name, _ in query.lets}:
+        return stages
+    for op in query.operators:
+        assigned = _find_assigned_names(op)
+        if assigned is None:
+            if getattr(op, "reads_input_only", False):
+                stages[id(op)] = known
+            break
+        if _may_number_columns(op):
+            assigned |= {name for name in known if name[-1:].isdigit()}
+        after = {name: kind for name, kind in known.items() if name not in assigned}
+        stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
+        known = after
+    return stages
+
+
+def bind_stage(op: ir.Operator) -> contextlib.AbstractContextManager[object]:
+    """Context manager: make the types of an operator's input known while the operator is translated."""
+    stage = _STAGES.get().get(id(op))
+    return contextlib.nullcontext() if stage is None else _TYPES.bound(stage)
 
 
 def infer_type(expr: ir.Expr) -> str | None:
@@ -103,14 +142,16 @@ def can_be_nan(expr: ir.Expr) -> bool:
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
-def _find_assigned_names(query: ir.Query) -> set[str] | None:
-    """Return all names that a query may assign to a value; None if this module does not know one of its operators."""
+def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
+    """Return all names that a query or operator may assign to a value; None if it has an unknown operator."""
     names: set[str] = set()
-    for node in _walk_nodes(query):
+    for node in _walk_nodes(root):
         if isinstance(node, str):
             names.add(node)
         elif _is_unknown_operator(node):
             return None
+        elif isinstance(node, MakeSeries) and isinstance(node.axis.expr, ir.ColumnRef):
+            names.add(node.axis.expr.name)  # the column becomes an array
         elif isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
             names.add(_infer_name(node.expr))
     return names
@@ -132,9 +173,9 @@ def _walk_nodes(root: Any) -> Iterator[Any]:
             stack.extend(_iterate_field_values(node))
 
 
-def _may_number_columns(query: ir.Query) -> bool:
-    """Return whether a query may append a number to the name of the second of two columns with the same name."""
-    for node in _walk_nodes(query):
+def _may_number_columns(root: ir.Query | ir.Operator) -> bool:
+    """Return whether a query or operator may append a number to the name of a column, if two have the same name."""
+    for node in _walk_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True
         if isinstance(node, ir.Project | ir.Summarize):

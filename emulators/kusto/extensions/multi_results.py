@@ -1,11 +1,12 @@
 """KQL functions with several results, such as ``series_stats``.
 
 ``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names the columns are
-``f_x_result``. ``extend`` and ``print`` add only the named columns, ``project`` adds all.
+``f_x_result``. ``print`` returns only the named columns, the other operators return all.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from duckdb_kql import ir, lower
@@ -89,8 +90,7 @@ def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]
     def lower_operator(node: Any) -> Any:
         op = default(node)
         if isinstance(op, ir.Extend | ir.Project):
-            every = isinstance(op, ir.Project)
-            return dataclasses.replace(op, expressions=tuple(_expand_calls(op.expressions, every=every)))
+            return dataclasses.replace(op, expressions=_expand_calls(op.expressions, every=True))
         return op
 
     return lower_operator
@@ -100,13 +100,39 @@ def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], 
     def lower_source(node: Any) -> ir.Source:
         source = default(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=tuple(_expand_calls(source.expressions, every=False)))
+            return dataclasses.replace(source, expressions=_expand_calls(source.expressions, every=False))
         return source
 
     return lower_source
 
 
-def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
+@dataclasses.dataclass(frozen=True)
+class GeneratedName(ir.NamedExpr):
+    """Result of a function with several, whose name is not in the query."""
+
+
+def name_generated(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
+    """Return the expressions with a number at the end of each `GeneratedName` that occurs before."""
+    listed = list(expressions)
+    taken = {each.name for each in listed if not isinstance(each, GeneratedName)}
+    named: list[ir.NamedExpr] = []
+    for each in listed:
+        name = each.name or ""
+        if isinstance(each, GeneratedName):
+            numbered = (f"{name}{number or ''}" for number in itertools.count())
+            name = next(candidate for candidate in numbered if candidate not in taken)
+            taken.add(name)
+            named.append(ir.NamedExpr(each.expr, name))
+        else:
+            named.append(each)
+    return tuple(named)
+
+
+def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> tuple[ir.NamedExpr, ...]:
+    return name_generated(_iterate_results(expressions, every=every))
+
+
+def _iterate_results(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
@@ -130,7 +156,7 @@ def _add_unnamed_results(
     function = _find_function(call)
     for output in function.outputs[last + 1 :]:
         name = f"{call.name}_{_find_argument_name(call)}_{output.name}"
-        yield ir.NamedExpr(function.read(call.args, output), name)
+        yield GeneratedName(function.read(call.args, output), name)
 
 
 def _find_argument_name(call: ir.FunctionCall) -> str:

@@ -11,6 +11,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.key_values import read_key_values
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
+from emulators.kusto.extensions.registry import render_text_argument
 from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
@@ -76,7 +77,7 @@ class ParseKv(PipelineOperator):
         return dataclasses.replace(self, text=substitute(self.text))
 
     def _render_pairs(self) -> str:
-        text = render_expression(self.text)
+        text = render_text_argument(self.text)
         if self.options:
             found = f"from_json(kql_key_values({text}, {quote_text(self.options)}), '\"MAP(VARCHAR,VARCHAR)\"')"
             return f"list_transform(map_entries({found}), lambda z: {{'k': z.key, 'v': z.value}})"

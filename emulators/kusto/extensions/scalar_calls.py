@@ -20,7 +20,7 @@ from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 
 _SQL_TYPES = {
     "string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "real": "DOUBLE", "bool": "BOOLEAN", "dynamic": "VARCHAR",
-    "text": "VARCHAR", "guid": "VARCHAR", "any": "VARCHAR",
+    "text": "VARCHAR", "guid": "VARCHAR", "any": "VARCHAR", "digested": "DOUBLE",
 }  # fmt: skip
 _NUMBERS = frozenset({"long", "int", "real", "decimal"})
 _ACCEPTED: Mapping[str, frozenset[str]] = {
@@ -43,8 +43,8 @@ class ScalarCall:
         run: the function in Python; it receives None for null and for a missing argument, and a dynamic argument as
             parsed JSON. A ValueError gives the result of a null argument.
         kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
-            ``dynamic`` or ``any`` (a pair of type and text); ``?`` marks an optional argument, and a last ``*`` any
-            number of strings or arrays of strings, which arrive as one list.
+            ``digested`` (a value of a digest), ``dynamic`` or ``any`` (as text); ``?`` marks an optional argument, and
+            a last ``*`` any number of strings or arrays of strings, which arrive as one list.
         result: type of the result.
         missing: result for a null argument, or if the function raises ValueError.
     """
@@ -147,6 +147,8 @@ _RESULTS = {"dynamic": "JSON", "guid": "UUID"}
 
 def _render_argument(call: ScalarCall, kind: str, arg: ir.Expr) -> str:
     known = infer_type(arg)
+    if kind == "digested":
+        return f"kql_digest_value({render_expression(arg)})"
     if known is not None and known not in _ACCEPTED.get(kind, {known}):
         raise semantic_error(f"{call.name}(): an argument has the type {known} instead of {kind}", inner="SEM0219")
     sql = render_expression(arg)

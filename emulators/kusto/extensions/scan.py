@@ -5,16 +5,18 @@ in each iteration. See "scan operator" of the Kusto documentation.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
 from emulators.kusto.extensions.serialized import SerializedInputOperator
-from emulators.kusto.extensions.sql import SQL_TYPES
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import WHOLE, RowPartition
 
@@ -22,6 +24,8 @@ SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all, last an
 
 macros: tuple[str, ...] = ()
 _MAX_STEPS = 16
+_HIDDEN = " assigned"
+"""End of the name of the hidden column for an input column that a step assigns; no column of a query has it."""
 _OUTPUTS = ("all", "last", "none")
 
 
@@ -41,6 +45,7 @@ class ScanOperator(SerializedInputOperator):
     match_id: str = ""
     partition: RowPartition = WHOLE
     keyword: ClassVar[str] = "scan"
+    reads_input_only: ClassVar[bool] = True
 
     def copy_with_partition(self, partition: RowPartition) -> "ScanOperator":
         """Return a copy that scans each group of rows separately."""
@@ -48,10 +53,32 @@ class ScanOperator(SerializedInputOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
-        machine = SingleStepScanSql if len(self.steps) == 1 and not self.steps[0].only_last else ScanSql
-        return machine(self.declared, self.steps, cols, self.infer_columns(cols)[len(cols) :]).render(
-            prev, self.partition
-        )
+        assigned = self._find_assigned_inputs(cols)
+        steps, declared = self.steps, self.declared
+        for name in assigned:
+            hidden = f"{name}{_HIDDEN}"
+            steps = tuple(_assign_hidden(step, name, hidden, [each.name for each in steps]) for step in steps)
+            declared = (*declared, DeclaredColumn(hidden, _find_type(name), None))
+        added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
+        self.infer_columns(cols)
+        machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
+        sql = machine(declared, steps, cols, added).render(prev, self.partition)
+        return sql if not assigned else _select_assigned(sql, assigned)
+
+    def _find_assigned_inputs(self, cols: list[str]) -> list[str]:
+        """Return the columns of the input to which a step assigns values.
+
+        Raises:
+            QueryError: a step assigns a column that is neither declared nor part of the input.
+        """
+        declared = {each.name for each in self.declared}
+        names = list(dict.fromkeys(each.name or "" for step in self.steps for each in step.assignments))
+        for name in names:
+            if name not in declared and name not in cols:
+                raise semantic_error(
+                    f"scan: a step assigns the column '{name[:100]}', which is neither declared nor in the input"
+                )
+        return [name for name in names if name not in declared]
 
     def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the input, the declared columns and the column with the number of the sequence."""
@@ -73,6 +100,49 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 
 
+def _assign_hidden(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
+    """Return a step that assigns the value of an input column to a hidden column, also if it leaves the column alone.
+
+    References such as ``s1.name`` read the hidden column.
+    """
+    assigned = [each for each in step.assignments if each.name == name]
+    others = tuple(each for each in step.assignments if each.name != name)
+    value = assigned[-1].expr if assigned else ir.ColumnRef(name)
+    assignments = (*others, ir.NamedExpr(value, hidden))
+    renamed: ScanStep = _rename_references(
+        dataclasses.replace(step, assignments=assignments), name, hidden, frozenset(steps)
+    )
+    return renamed
+
+
+def _rename_references(node: Any, name: str, hidden: str, steps: frozenset[str]) -> Any:
+    if isinstance(node, tuple):
+        return tuple(_rename_references(each, name, hidden, steps) for each in node)
+    if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
+        return node
+    if isinstance(node, ir.PathAccess) and isinstance(node.base, ir.ColumnRef) and node.steps[0].name == name:
+        return (
+            dataclasses.replace(node, steps=(ir.PathStep(hidden), *node.steps[1:])) if node.base.name in steps else node
+        )
+    parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+    return dataclasses.replace(
+        node, **{field: _rename_references(part, name, hidden, steps) for field, part in parts.items()}
+    )
+
+
+def _find_type(name: str) -> str:
+    kind = infer_type(ir.ColumnRef(name))
+    if kind not in SQL_TYPES:
+        raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before")
+    return SQL_TYPES[kind]
+
+
+def _select_assigned(sql: str, assigned: Sequence[str]) -> str:
+    hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned}
+    replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned)
+    return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
+
+
 def install() -> None:
     """Add the operator ``scan`` to the KQL translator library."""
     add_operator("ScanOperator", _parse_scan)
@@ -91,14 +161,6 @@ def _parse_scan(node: Any) -> ir.Operator:
         raise semantic_error(
             f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_source_position(node)
         )
-    names = {each.name for each in declared}
-    for step in steps:
-        for each in step.assignments:
-            if each.name not in names:
-                raise semantic_error(
-                    f"scan: a step assigns the column '{(each.name or '')[:100]}', which is not declared",
-                    position=get_source_position(node),
-                )
     return ScanOperator(declared, steps, match_id)
 
 

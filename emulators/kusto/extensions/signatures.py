@@ -1,118 +1,84 @@
-"""Checks of the arguments of function calls by the signatures of KQL's functions.
+"""Checks of types by the signatures of KQL's functions: arguments of calls, conditions, and keys of groups.
 
-The file ``language.json`` has the signatures of Microsoft's language service. A call is rejected if the types of its
-arguments are known and no signature accepts them, so that a query that runs locally also runs on Data Explorer. Where a
-signature accepts any type and the SQL requires a string, the argument is converted.
+A call is rejected if the types of its arguments are known and no signature accepts them, so that a query that runs
+locally also runs on Data Explorer. Where a signature accepts any type and the SQL requires a string, the argument is
+converted.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from duckdb_kql import ir, translate
+from duckdb_kql import ir, lower, translate
+from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import QueryError, semantic_error
-from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.known_types import bind_stage
 from emulators.kusto.extensions.language import read_symbols
-from emulators.kusto.extensions.library import replace_attribute
+from emulators.kusto.extensions.library import reader, replace_attribute
+from emulators.kusto.extensions.static_types import (
+    DYNAMICS,
+    NUMBERS,
+    TEMPORAL,
+    accepts,
+    find_signatures,
+    infer_static_type,
+)
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
+from emulators.kusto.extensions.type_guards import add_guard, render_error, render_type_test
 
-_NUMBERS = frozenset({"int", "long", "real", "decimal"})
-_DYNAMICS = frozenset({"dynamic", "array", "bag"})
-_TEMPORAL = frozenset({"datetime", "timespan"})
-_ACCEPTED: Mapping[str, frozenset[str]] = {
-    "integer": frozenset({"int", "long"}),
-    "real_or_decimal": frozenset({"real", "decimal"}),
-    "string_or_dynamic": frozenset({"string"}) | _DYNAMICS,
-    "string_or_array": frozenset({"string", "dynamic", "array"}),
-    "integer_or_array": frozenset({"int", "long", "dynamic", "array"}),
-    "array": frozenset({"dynamic", "array"}),
-    "bag": frozenset({"dynamic", "bag"}),
-    "number": _NUMBERS,
-    "number_or_bool": _NUMBERS | {"bool"},
-    "summable": _NUMBERS | _TEMPORAL,
-    "orderable": _NUMBERS | _TEMPORAL | {"string", "bool"},
-    "not_real_or_bool": frozenset({"int", "long", "decimal", "string", "guid"}) | _TEMPORAL | _DYNAMICS,
-    "not_dynamic": _NUMBERS | _TEMPORAL | {"string", "bool", "guid"},
-    "not_bool": _NUMBERS | _TEMPORAL | {"string", "guid"} | _DYNAMICS,
-}
-"""Types that a parameter of each kind accepts; a kind that is missing here accepts all types."""
-_PROMOTED: Mapping[str, frozenset[str]] = {
-    "long": frozenset({"int", "long"}),
-    "real": frozenset({"int", "long", "real"}),
-    "decimal": _NUMBERS,
-    "string": frozenset({"string", "dynamic"}),
-    "dynamic": _DYNAMICS,
-}
-"""Types that a parameter of a declared type accepts; other types accept themselves only."""
 _TEXTS: Mapping[str, Sequence[int]] = {
     "tolower": (0,), "toupper": (0,), "substring": (0,), "isascii": (0,), "isutf8": (0,), "url_decode": (0,),
     "url_encode": (0,), "url_encode_component": (0,), "regex_quote": (0,), "indexof": (0, 1), "indexof_regex": (0, 1),
     "unicode_codepoints_from_string": (0,), "trim": (1,), "trim_start": (1,), "trim_end": (1,), "string_size": (0,),
     "strlen": (0,), "split": (0,), "reverse": (0,), "strcmp": (0, 1), "replace_string": (0,), "countof": (0,),
     "punycode_from_string": (0,), "extract": (2,), "extract_all": (2,), "base64_encode_tostring": (0,),
-    "gzip_compress_to_base64_string": (0,), "zlib_compress_to_base64_string": (0,),
+    "parse_command_line": (0,), "gzip_compress_to_base64_string": (0,), "zlib_compress_to_base64_string": (0,),
 }  # fmt: skip
 """Positions of the arguments that the SQL of a function requires as strings, while KQL accepts any type."""
-_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "=~", "!~", "and", "or"})
-_CONVERTED = _NUMBERS | _TEMPORAL | {"bool", "guid"}
-
-
-def _find_signatures(function: str) -> Sequence[Mapping[str, Any]]:
-    """Return the signatures of a function; none if the language service does not know the function."""
-    symbol = read_symbols("functions").get(function)
-    return () if symbol is None else symbol["signatures"]
-
-
-def infer_static_type(expr: ir.Expr) -> str | None:
-    """Return the type of an expression, with ``array`` and ``bag`` for dynamics of known form; None if unknown."""
-    if isinstance(expr, ir.LetRef):
-        return infer_static_type(expr.value)
-    if isinstance(expr, ir.BinaryOp) and expr.op in _COMPARISONS:
-        return "bool"
-    if isinstance(expr, ir.Literal) and expr.kind == "dynamic":
-        return {"[": "array", "{": "bag"}.get(str(expr.value).lstrip()[:1], "dynamic")
-    if isinstance(expr, ir.FunctionCall):
-        returned = {each["returns"] for each in _find_signatures(expr.name)}
-        if len(returned) == 1 and not (found := returned.pop()).startswith("="):
-            return None if found == "unknown" else found
-    return infer_type(expr)
+_CONVERTED = NUMBERS | TEMPORAL | {"bool", "guid"}
+_INTERNAL = " output"
+"""End of the name of a function that returns one output of a function with several."""
+_PARSED = DYNAMICS | {"string"}
+_LOGICAL = frozenset({"and", "or"})
 
 
 def _find_call_error(call: ir.FunctionCall) -> QueryError | None:
     """Return the error of a call whose arguments no signature of the function accepts; else None."""
-    signatures = _find_signatures(call.name)
-    if not signatures or any(isinstance(arg, ir.Wildcard) for arg in call.args):
+    name = call.name.removesuffix(_INTERNAL)
+    args = call.args if name == call.name else call.args[:-1]
+    return _find_signature_error("functions", name, args)
+
+
+def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> QueryError | None:
+    signatures = find_signatures(kind, name)
+    if not signatures or not args or any(isinstance(arg, ir.Wildcard) for arg in args):
         return None
-    types = [infer_static_type(arg) for arg in call.args]
-    if any(_accepts(signature["parameters"], types) for signature in signatures):
+    types = [infer_static_type(arg) for arg in args]
+    if any(accepts(signature["parameters"], types) for signature in signatures):
         return None
     named = ", ".join(each or "unknown" for each in types)
     return semantic_error(
-        f"{call.name}(): the function does not accept arguments of the types ({named})",
+        f"{name}(): the function does not accept arguments of the types ({named})",
         inner="SEM0219",
-        subject=f"{call.name}()",
+        subject=f"{name}()",
     )
 
 
-def _accepts(parameters: Sequence[Mapping[str, Any]], types: Sequence[str | None]) -> bool:
-    """Return whether parameters accept arguments of these types; True if this is unclear."""
-    if any(each.get("most", 1) > 1 for each in parameters[:-1]):
-        known = [kind for kind in types if kind not in (None, "null")]
-        return all(any(_accepts_type(each["types"], str(kind)) for each in parameters) for kind in known)
-    for index, kind in enumerate(types):
-        if index >= len(parameters) and (not parameters or parameters[-1].get("most", 1) == 1):
-            return False
-        parameter = parameters[min(index, len(parameters) - 1)]
-        if kind is not None and kind != "null" and not _accepts_type(parameter["types"], kind):
-            return False
-    return True
+def _check_aggregates(op: ir.Summarize) -> None:
+    """Check the arguments of the aggregates in a ``summarize``."""
+    for node in iterate_nodes(op.aggregates):
+        if isinstance(node, ir.FunctionCall) and _is_aggregate(node):
+            error = _find_signature_error("aggregates", node.name, node.args)
+            if error is not None:
+                raise error
 
 
-def _accepts_type(declared: str | Sequence[str], kind: str) -> bool:
-    if isinstance(declared, str):
-        return declared not in _ACCEPTED or kind in _ACCEPTED[declared]
-    return any(kind in _PROMOTED.get(each, {each}) for each in declared)
+def _is_aggregate(call: ir.FunctionCall) -> bool:
+    """Return whether a call in a ``summarize`` is that of an aggregate: ``hll_merge`` of several sets is none."""
+    return len(call.args) == 1 or not read_symbols("functions").get(call.name)
 
 
 def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
@@ -126,30 +92,143 @@ def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
     return dataclasses.replace(call, args=args)
 
 
+_KEYS: State[frozenset[int]] = State("emulators.kusto.keys", frozenset)
+"""Python ids of the expressions by which the operator that is being rendered groups rows."""
+_NOTHING: Mapping[int, Sequence[str]] = {}
+_CONDITIONS: State[Mapping[int, Sequence[str]]] = State("emulators.kusto.conditions", lambda: _NOTHING)
+"""SQL types that a condition must not have, by Python id of the column that is the condition."""
+_NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAMP", "INTERVAL", "UUID")
+
+
 def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
-        if not isinstance(node, ir.FunctionCall):
-            return default(node)
-        error = _find_call_error(node)
-        try:
-            rendered = default(_convert_texts(node))
-        except KqlUnsupportedError:
-            # Other arguments would not help.
-            raise
-        except Exception:
-            if error is not None:
-                raise error from None
-            raise
-        if error is not None:
-            raise error
-        return rendered
+        if isinstance(node, ir.FunctionCall):
+            rendered = _render_call(default, node)
+        elif isinstance(node, ir.UnaryOp) and node.op == "+":
+            rendered = _render_plus(default, node.operand)
+        elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
+            for each in (node.left, node.right):
+                _check_condition(each, "dynamic")
+            with _bind_conditions(_NO_CONDITIONS, node.left, node.right):
+                rendered = default(node)
+        else:
+            if isinstance(node, ir.PathAccess):
+                _check_dynamic(node.base)
+            rendered = default(node)
+            if refused := _CONDITIONS.get().get(id(node)):
+                failure = render_error("SEM0001", "A condition must have the type bool")
+                rendered = add_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
+        return _guard_key(node, rendered) if id(node) in _KEYS.get() else rendered
 
     return render_expr
+
+
+def _render_plus(default: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
+    kind = infer_static_type(operand)
+    if kind in ("string", "bool", "guid"):
+        raise semantic_error(f"The operator '+' does not accept an operand of type {kind}", inner="SEM0001")
+    return default(operand)
+
+
+def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_expr(node: Any) -> ir.Expr:
+        # The library drops the sign, so that it would accept an operand of any type.
+        lowered = default(node)
+        return ir.UnaryOp("+", lowered) if _is_plus(reader.collapse(node)) else lowered
+
+    return lower_expr
+
+
+def _is_plus(node: Any) -> bool:
+    if get_rule_name(node) == "UnaryPlusExpression":
+        return True
+    rules = get_child_rules(node)
+    return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
+
+
+def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
+    """Context manager: reject the ``types`` in the conditions that are columns of unknown type."""
+    unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
+    return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
+
+
+def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
+    error = _find_call_error(call)
+    try:
+        rendered = default(_convert_texts(call))
+    except KqlUnsupportedError:
+        # Other arguments would not help.
+        raise
+    except Exception:
+        if error is not None:
+            raise error from None
+        raise
+    if error is not None:
+        raise error
+    return rendered
+
+
+def _check_condition(expr: ir.Expr, *others: str) -> None:
+    """Check that an expression is a bool or of one of the ``others``, if its type is known."""
+    kind = infer_static_type(expr)
+    if kind is not None and kind not in ("bool", "null", *others):
+        raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")
+
+
+def _check_dynamic(expr: ir.Expr) -> None:
+    """Check that an expression whose elements a query reads is dynamic, if its type is known."""
+    kind = infer_static_type(expr)
+    if kind is not None and kind not in DYNAMICS:
+        raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
+
+
+def _guard_key(node: ir.Expr, rendered: str) -> str:
+    """Return the SQL of a key that must not be dynamic."""
+    kind = infer_static_type(node)
+    if kind in DYNAMICS:
+        raise semantic_error(_DYNAMIC_KEY, inner="SEM0001")
+    test = render_type_test(rendered, ("JSON",)) if kind is None else ""
+    return add_guard(test, render_error("SEM0001", _DYNAMIC_KEY), rendered)
+
+
+_DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it first, such as with tostring()"
+
+
+def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+        with bind_stage(op):
+            return check_and_render(op, prev, cols)
+
+    def check_and_render(op: ir.Operator, prev: str, cols: list[str] | None) -> str:
+        keys: Sequence[ir.NamedExpr] = ()
+        if isinstance(op, ir.Parse) and infer_static_type(op.expression) not in _PARSED:
+            op = dataclasses.replace(op, expression=ir.FunctionCall("tostring", (op.expression,)))
+        if isinstance(op, ir.Where):
+            _check_condition(op.predicate)
+        elif isinstance(op, ir.MvExpand):
+            for target in op.targets:
+                _check_dynamic(ir.ColumnRef(target.column))
+        elif isinstance(op, ir.Summarize):
+            _check_aggregates(op)
+            keys = op.by
+        elif isinstance(op, ir.Distinct):
+            keys = op.expressions
+        conditions = (
+            _bind_conditions((*_NO_CONDITIONS, "JSON"), op.predicate)
+            if isinstance(op, ir.Where)
+            else contextlib.nullcontext()
+        )
+        with conditions, _KEYS.bound(frozenset(id(each.expr) for each in keys)):
+            return default(op, prev, cols)
+
+    return render_operator
 
 
 macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Make the translator library check the arguments of function calls."""
+    """Make the translator library check the arguments of calls, conditions and keys."""
+    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(translate, "render_expr", _patch_render_expr)
+    replace_attribute(translate, "render_operator", _patch_render_operator)

@@ -8,6 +8,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import (
+    ANY_NUMBER,
     add_bound_function,
     add_custom_function,
     add_template_function,
@@ -100,7 +101,8 @@ def _install_text() -> None:
     add_template_function("regex_quote", "regexp_escape({0})", 1)
     add_template_function("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
     add_template_function("base64_encode_tostring", "to_base64(encode({0}))", 1)
-    add_template_function("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
+    # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
+    add_bound_function("base64_decode_tostring", (1,), "coalesce(TRY(decode(from_base64({0}))), '')".format)
     add_template_function("parse_csv", "kql_csv({0})", 1)
     add_template_function("parse_path", "kql_path({0})", 1)
     add_bound_function("parse_version", (1,), lambda text: f"kql_version({text})")
@@ -117,11 +119,40 @@ def _install_text() -> None:
     add_template_function(
         "unicode_codepoints_from_string", "to_json(list_transform(str_split({0}, ''), lambda _c: unicode(_c)))", 1
     )
-    add_template_function(
-        "unicode_codepoints_to_string",
-        "array_to_string(list_transform(CAST(to_json({0}) AS INTEGER[]), lambda _c: chr(_c)), '')",
-        1,
+    add_custom_function("unicode_codepoints_to_string", ANY_NUMBER, _render_codepoints)
+    add_custom_function("strcat_array", (2,), _render_strcat_array)
+
+
+def _render_codepoints(call: ir.FunctionCall) -> str:
+    """Return SQL for a text of code points, each argument of which is a number or an array of numbers."""
+    lists = [
+        f"CASE WHEN json_type({json}) = 'ARRAY' THEN CAST({json} AS INTEGER[]) ELSE [CAST({json} AS INTEGER)] END"
+        for json in (f"to_json({render_expression(arg)})" for arg in call.args)
+    ]
+    return f"array_to_string(list_transform(flatten([{', '.join(lists)}]), lambda _c: chr(_c)), '')"
+
+
+def _render_strcat_array(call: ir.FunctionCall) -> str:
+    """Return SQL that joins the elements of an array; DuckDB requires a constant delimiter for ``array_to_string``."""
+    array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
+    if isinstance(between, ir.Literal) and between.kind == "string":
+        constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"
+        return bind_once([array], lambda json: _render_joined(json, constant))
+    delimiter = translate.render_kql_tostring(between)
+    joined = (
+        f"substr(list_reduce({_ELEMENTS}, lambda _a, _b: _a || {{delimiter}} || _b, ''), length({{delimiter}}) + 1)"
     )
+    return bind_once(
+        [array, delimiter], lambda json, between: _render_joined(json, joined.replace("{delimiter}", between))
+    )
+
+
+_ELEMENTS = "list_transform(TRY_CAST({json} AS JSON[]), lambda _sa: coalesce(_sa ->> '$', ''))"
+
+
+def _render_joined(json: str, joined: str) -> str:
+    found = joined.replace("{json}", json)
+    return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {found} ELSE coalesce({json} ->> '$', '') END"
 
 
 def _render_indexof(call: ir.FunctionCall) -> str:

@@ -40,7 +40,7 @@ NAMED = [
 ILL_TYPED = [
     ("Telemetry | where Timestamp > ago(1)", "ago(): the function does not accept arguments of the types (long)"),
     ("Telemetry | where DeviceId > 5", "Cannot compare values of types string and long"),
-    ("Telemetry | summarize sum(DeviceId)", "sum(): an argument has a type that the function does not accept"),
+    ("Telemetry | summarize sum(DeviceId)", "sum(): the function does not accept arguments of the types (string)"),
     ("Telemetry | where Number = 1", "a predicate of type bool is expected, not long"),
     ("print 1 + 'a'", "'a' is not a valid long"),
     ("Telemetry | where Timestamp > 'a'", "'a' is not a valid datetime"),

@@ -86,6 +86,7 @@ ROWS: list[tuple[str, list[Any]]] = [
         [True, "02:00:00", "03:00:00"],
     ),
     ("datatable(a:long)[1,2] | summarize (x) = max(a)", [2]),
+    ("datatable(d:timespan)[1s, 3s] | summarize stdevp(d), variancep(d), covariancep(d, d)", [1e7, 1e14, 1e14]),
 ]
 
 
@@ -111,6 +112,7 @@ NAMES = [
     ("stdevp(x), variancep(x), count_distinct(x)", ["stdevp_x", "variancep_x", "count_distinct_x"]),
     ("take_any(x), take_anyif(y, x > 1), binary_all_or(x)", ["x", "y", "x1"]),
     ("take_any(*)", ["x", "y", "z"]),
+    ("take_any(1), take_anyif(1, x > 1), binary_all_or(1)", ["any_arg0", "Column1", "Column2"]),
 ]
 
 
@@ -125,10 +127,22 @@ def test_result_types(endpoint: Endpoint) -> None:
     """An aggregate has the documented type, also for an empty input."""
     query = (
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
-        " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i)"
+        " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i), percentile(i, 50)"
     )
     types = [column.column_type for column in endpoint.table(query).columns]
-    assert types == ["long", "real", "timespan", "timespan", "datetime", "datetime", "dynamic", "real", "long", "real"]
+    assert types == [
+        "long",
+        "real",
+        "timespan",
+        "timespan",
+        "datetime",
+        "datetime",
+        "dynamic",
+        "real",
+        "long",
+        "real",
+        "long",
+    ]
 
 
 def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:

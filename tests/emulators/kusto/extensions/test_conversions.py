@@ -18,6 +18,10 @@ VALUES: list[tuple[str, Any]] = [
     ("todecimal('123.45678') == todecimal('123.45678')", True),
     ("todecimal(7) + 1", "8"),
     ("isnull(todecimal('x'))", True),
+    ("abs(-1h)", "01:00:00"),
+    ("gettype(abs(int(-3)))", "long"),
+    ("gettype(ceiling(int(3)))", "int"),
+    ("ceiling(0.9)", 1.0),
     ("tohex(5, 16)", "0000000000000005"),
     ("toguid('70fc66f7-8279-44fc-9092-d364d70fce44') == toguid('70fc66f7827944fc9092d364d70fce44')", True),
 ]

@@ -39,6 +39,9 @@ VALUES: list[tuple[str, Any]] = [
     ("bin(4.6,0.5)", 4.5),
     ("bin(datetime(2007-01-10),7d)", "2007-01-08T00:00:00.000000Z"),
     ("bin(7,-1)", None),
+    ("datetime(8:00) == startofday(now()) + 8h", True),
+    ("datetime(23:59:01.5) == startofday(now()) + 23h + 59m + 1500ms", True),
+    ("isnull(unixtime_seconds_todatetime(parse_ipv4('no address')))", True),
     ("bin_at(6.5,2.5,7)", 4.5),
     ("bin_at(time(1h),1d,12h)", "-12:00:00"),
     ("bin_at(datetime(2017-05-15 10:20:00.0),1d,datetime(1970-01-01 12:00:00.0))", "2017-05-14T12:00:00.000000Z"),
@@ -93,3 +96,9 @@ def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
 def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
     """An unsupported function or argument is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"
+
+
+@pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
+def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
+    """A literal whose text is no datetime is an error, not a null."""
+    assert "has no format of a datetime" in str(endpoint.error(f"print datetime({text})"))

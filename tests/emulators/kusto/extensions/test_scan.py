@@ -73,6 +73,17 @@ CASES: list[tuple[str, list[list[Any]]]] = [
     ),
     ("let k = 2; range x from 1 to 4 step 1 | scan with (step s1: x > k;)", [[3], [4]]),
     ("range x from 1 to 0 step 1 | scan with (step s1: true;)", []),
+    (
+        "datatable(x:long)[1, 2, 3] | sort by x asc | scan with (step s1: true => x = x + iff(isnull(s1.x), 0, s1.x);)",
+        [[1], [3], [6]],
+    ),
+    (
+        (
+            "datatable(x:long, y:string)[1, 'a', 2, 'b', 3, 'c'] | sort by x asc | scan declare (n:long) with "
+            "(step s1: x < 3 => n = x, x = 10 * x; step s2: x == 3 => n = s1.x;)"
+        ),
+        [[10, "a", 1], [20, "b", 2], [3, "c", 20]],
+    ),
 ]
 
 

@@ -125,7 +125,7 @@ def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
         "slope",
         *(f"series_fit_line_y_{name}" for name in ("variance", "rvariance", "interception", "line_fit")),
     ]
-    assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 3
+    assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 7
 
 
 def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:

@@ -123,7 +123,7 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
     ("expression", "message"),
     [
         ("series_decompose(y, 2, 'line')", "Trend must be 'avg' or 'linefit' or 'none'"),
-        ("series_decompose(y, '2')", "Seasonality must be a number"),
+        ("series_decompose(y, '2')", "does not accept arguments of the types (unknown, string)"),
         ("series_decompose_anomalies(y, 1.5, -1, 'avg', 0, 'mad')", "AD_method must be 'ctukey' or 'tukey'"),
         ("series_outliers(y, 'ctukey', 0, 1, 90)", "min_percentile must be between 2.0 and 98.0"),
         ("series_outliers(y, method)", "kind must be 'ctukey' or 'tukey'"),

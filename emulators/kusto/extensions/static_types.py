@@ -1,0 +1,155 @@
+"""Types of expressions and of parameters by the signatures of KQL's functions.
+
+The file ``language.json`` has the signatures of Microsoft's language service. A type of an expression is ``array`` or
+``bag`` for dynamics of known form, and None if it is unknown before DuckDB binds the SQL.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from duckdb_kql import ir
+
+from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.language import read_symbols
+
+NUMBERS = frozenset({"int", "long", "real", "decimal"})
+DYNAMICS = frozenset({"dynamic", "array", "bag"})
+TEMPORAL = frozenset({"datetime", "timespan"})
+_WIDTH = ("int", "long", "real", "decimal")
+_ACCEPTED: Mapping[str, frozenset[str]] = {
+    "integer": frozenset({"int", "long"}),
+    "real_or_decimal": frozenset({"real", "decimal"}),
+    "string_or_dynamic": frozenset({"string"}) | DYNAMICS,
+    "string_or_array": frozenset({"string", "dynamic", "array"}),
+    "integer_or_array": frozenset({"int", "long", "dynamic", "array"}),
+    "array": frozenset({"dynamic", "array"}),
+    "bag": frozenset({"dynamic", "bag"}),
+    "number": NUMBERS,
+    "number_or_bool": NUMBERS | {"bool"},
+    "summable": NUMBERS | TEMPORAL,
+    "orderable": NUMBERS | TEMPORAL | {"string", "bool"},
+    "not_real_or_bool": frozenset({"int", "long", "decimal", "string", "guid"}) | TEMPORAL | DYNAMICS,
+    "not_dynamic": NUMBERS | TEMPORAL | {"string", "bool", "guid"},
+    "not_bool": NUMBERS | TEMPORAL | {"string", "guid"} | DYNAMICS,
+}
+"""Types that a parameter of each kind accepts; a kind that is missing here accepts all types."""
+_PROMOTED: Mapping[str, frozenset[str]] = {
+    "int": frozenset({"int", "long"}),
+    "long": frozenset({"int", "long"}),
+    "real": frozenset({"int", "long", "real"}),
+    "decimal": NUMBERS,
+    "string": frozenset({"string", "dynamic"}),
+    "dynamic": DYNAMICS,
+}
+"""Types that a parameter of a declared type accepts; other types accept themselves only."""
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+_CUSTOM = {
+    "array": ("pack_array", "array_concat", "array_iff", "set_difference", "set_intersect", "set_union"),
+    "bag": ("bag_pack", "bag_merge", "bag_pack_columns", "bag_remove_keys", "bag_set_key", "pack_all"),
+}
+_CUSTOM_RESULTS = {name: kind for kind, names in _CUSTOM.items() for name in names}
+"""Types of results for which the language service has a rule of its own."""
+
+type Signature = Mapping[str, Any]
+type Types = Sequence[str | None]
+
+
+def find_signatures(kind: str, function: str) -> Sequence[Signature]:
+    """Return the signatures of a function; none if the language service does not know the function.
+
+    Args:
+        kind: ``functions`` or ``aggregates``.
+        function: name of the function.
+    """
+    symbol = read_symbols(kind).get(function)
+    return () if symbol is None else symbol["signatures"]
+
+
+def infer_static_type(expr: ir.Expr) -> str | None:
+    """Return the type of an expression, with ``array`` and ``bag`` for dynamics of known form; None if unknown."""
+    found: str | None = None
+    match expr:
+        case ir.LetRef():
+            found = infer_static_type(expr.value)
+        case ir.InList() | ir.Between() | ir.HasList():
+            found = "bool"
+        case ir.BinaryOp():
+            found = _infer_arithmetic(expr) if expr.op in _ARITHMETIC else "bool"
+        case ir.UnaryOp(op="-" | "+"):
+            found = infer_static_type(expr.operand)
+        case ir.Literal(kind="dynamic"):
+            found = {"[": "array", "{": "bag"}.get(str(expr.value).lstrip()[:1])
+        case ir.FunctionCall():
+            found = _infer_call(expr)
+    return found or infer_type(expr)
+
+
+def _infer_arithmetic(expr: ir.BinaryOp) -> str | None:
+    left, right = infer_static_type(expr.left), infer_static_type(expr.right)
+    if left in NUMBERS and right in NUMBERS:
+        return "long" if left == right == "int" else _find_widest((left, right))
+    if left in TEMPORAL or right in TEMPORAL:
+        return _infer_temporal(expr.op, left, right)
+    return None
+
+
+def _infer_temporal(op: str, left: str | None, right: str | None) -> str | None:
+    if left is None or right is None:
+        return None
+    if left == right:
+        return {"-": "timespan", "/": "real"}.get(op, left)
+    return "datetime" if "datetime" in (left, right) else "timespan"
+
+
+def _find_widest(types: Types) -> str | None:
+    return max((str(each) for each in types), key=_WIDTH.index) if all(each in NUMBERS for each in types) else None
+
+
+def _infer_call(call: ir.FunctionCall) -> str | None:
+    types = [infer_static_type(arg) for arg in call.args]
+    signatures = find_signatures("functions", call.name)
+    results = [_find_result(call.name, each, types) for each in signatures if accepts(each["parameters"], types)]
+    if not results or (None in types and len(set(results)) > 1):
+        return None
+    return results[0]
+
+
+def _find_result(name: str, signature: Signature, types: Types) -> str | None:
+    returned = str(signature["returns"])
+    if not returned.startswith("="):
+        return None if returned == "unknown" else returned
+    if returned == "=custom":
+        return _CUSTOM_RESULTS.get(name)
+    if returned == "=parameter0_array":
+        return "array"
+    if returned == "=parameter0" and types:
+        return types[0]
+    if returned == "=common_not_dynamic":
+        return _find_common([*types[1:-1:2], types[-1]])
+    return _find_common(types) if returned in ("=widest", "=common") else None
+
+
+def _find_common(types: Types) -> str | None:
+    return types[-1] if len(set(types)) == 1 else _find_widest(types)
+
+
+def accepts(parameters: Sequence[Mapping[str, Any]], types: Types) -> bool:
+    """Return whether the parameters of a signature accept arguments of these types; True if this is unclear."""
+    if len(types) < sum(each.get("least", 1) for each in parameters):
+        return False
+    if any(each.get("most", 1) > 1 for each in parameters[:-1]):
+        known = [kind for kind in types if kind not in (None, "null")]
+        return all(any(_accepts_type(each["types"], str(kind)) for each in parameters) for kind in known)
+    for index, kind in enumerate(types):
+        if index >= len(parameters) and (not parameters or parameters[-1].get("most", 1) == 1):
+            return False
+        parameter = parameters[min(index, len(parameters) - 1)]
+        if kind is not None and kind != "null" and not _accepts_type(parameter["types"], kind):
+            return False
+    return True
+
+
+def _accepts_type(declared: str | Sequence[str], kind: str) -> bool:
+    if isinstance(declared, str):
+        return declared not in _ACCEPTED or kind in _ACCEPTED[declared]
+    return any(kind in _PROMOTED.get(each, {each}) for each in declared)

@@ -1,0 +1,80 @@
+"""Checks of types: arguments of calls and aggregates, conditions, and keys of groups."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+ROW = (
+    "datatable(l:long, i:int, r:real, s:string, b:bool, d:datetime, w:timespan, j:dynamic, g:guid)"
+    "[7, 3, 1.5, 'a', true, datetime(2024-01-02), 1h, dynamic([1, 2]), guid(74be27de-1e4e-49d9-b579-fe0b331d3642)]"
+)
+REJECTED = [
+    "where l",
+    "where j",
+    "where toint(s)",
+    "extend c = 3 | where c",
+    "extend c = j[0] | where c",
+    "extend c = 's' | where b and c",
+    "where l and b",
+    "where b or r > 1 or s",
+    "extend x = +s",
+    "extend x = l.a",
+    "mv-expand l",
+    "distinct j",
+    "summarize count() by j",
+    "summarize count() by j[0]",
+    "extend tag = j[0] | summarize count() by tag",
+    "summarize sum(b)",
+    "summarize countif(l)",
+    "summarize hll(b)",
+    "summarize hll(s, 1, 2)",
+    "summarize dcount(s, j)",
+    "summarize tdigest_merge(l)",
+    "summarize buildschema(dynamic([1, 2]))",
+    "summarize make_list(s, l)",
+    "extend series_fit_2lines(g)",
+    "extend series_fill_const(g)",
+    "extend x = series_stats(dynamic({'a': 1}))",
+    "project x = series_fill_backward(j, s)",
+    "project x = current_principal_is_member_of(hash_md5(s, s))",
+]
+ACCEPTED: list[tuple[str, list[Any]]] = [
+    ("extend c = l > 3 | where c and b | count", [1]),
+    ("extend c = b | where c | count", [1]),
+    ("project x = +l, y = -(+l)", [7, -7]),
+    ("extend tag = tostring(j[0]) | summarize count() by tag", ["1", 1]),
+    ("parse l with * '7' rest | project rest", [""]),
+    ("parse-kv l as (a:string) | project a", [""]),
+    ("project x = parse_command_line(l, 'windows')", [["7"]]),
+    ("extend g = 1 | project g", [1]),
+]
+
+
+@pytest.mark.parametrize("operators", REJECTED)
+def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
+    """An argument, condition or key of a wrong type is an error, as in Data Explorer, even over no rows."""
+    assert "SEM" in str(endpoint.error(f"{ROW} | {operators}"))
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        "where Number",
+        "where DeviceId and Running",
+        "where Running or Number",
+        "extend series_fill_const(DeviceId)",
+        "summarize avg(Running)",
+        "extend Number = strlen(Number) | where Value",
+    ],
+)
+def test_wrong_types_of_table_columns_are_rejected(endpoint: Endpoint, operators: str) -> None:
+    """A column of a table has its type until an operator assigns its name."""
+    assert "SEM" in str(endpoint.error(f"Telemetry | {operators}"))
+
+
+@pytest.mark.parametrize(("operators", "row"), ACCEPTED)
+def test_correct_types_are_accepted(endpoint: Endpoint, operators: str, row: list[Any]) -> None:
+    """A query whose types fit returns its rows."""
+    assert endpoint.rows(f"{ROW} | {operators}") == [row]

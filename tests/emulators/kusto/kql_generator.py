@@ -1,8 +1,9 @@
 """Random KQL queries with fixed seeds: queries by the signatures of the language service, and small changes to them.
 
-Half of the queries are changed ones, most of which are invalid.
+Most of the changed queries are invalid, so that half of all queries are.
 """
 
+import itertools
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ _CONSTANTS = {
 }  # fmt: skip
 _UNSHARED = [name for name in TABLE if name not in ("G", "W")]
 """Columns that remain after a `union` with other types."""
+_TWICE = 3
+"""One query of so many is changed twice; five sixths of the changed queries are invalid."""
 _TOKEN = re.compile(r"""[hH@]*"[^"\n]*"|[hH@]*'[^'\n]*'|\w+|[^\w\s]""")
 _INFIX = ("==", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "has", "contains", "startswith", "=~", "and", "or")
 
@@ -68,11 +71,15 @@ class QueryGenerator:
         self._aggregates = list(aggregates)
 
     def generate(self, count: int) -> Iterator[str]:
-        """Yield queries; every second one is a changed query, and all functions occur equally often."""
-        for index in range(0, count, 2):
-            query = self._build_query(index // 2)
+        """Yield queries: each with one or two changed ones after it; all functions occur equally often."""
+        yield from itertools.islice(self._generate_all(), count)
+
+    def _generate_all(self) -> Iterator[str]:
+        for index in itertools.count():
+            query = self._build_query(index)
             yield query
-            yield self._change(query)
+            for _ in range(1 if index % _TWICE else 2):
+                yield self._change(query)
 
     def _build_query(self, index: int) -> str:
         names = len(self._functions) + len(self._aggregates)

@@ -5,6 +5,7 @@ the same constant words have one pattern.
 """
 
 import collections
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -32,8 +33,7 @@ def compute_text_patterns(
     """
     if texts is None or counts is None:
         return None
-    separators = _NOT_IN_WORDS if not characters else re.compile(f"([{re.escape(characters)}]+)")
-    parts = [separators.split(text) for text in texts]
+    parts = [_split(text, characters) for text in texts]
     least = max(_LEAST_COUNT, (_DEFAULT_THRESHOLD if threshold is None else threshold) * sum(counts))
     frequent = _find_frequent_words(parts, counts, least)
     keys = [_build_key(each, frequent) for each in parts]
@@ -48,6 +48,19 @@ def compute_text_patterns(
             for each, key in zip(parts, keys, strict=True)
         ]
     }
+
+
+def _split(text: str, characters: str | None) -> list[str]:
+    """Return the words of a text, with the run of separators after each word but the last; a word may be empty."""
+    if not characters:
+        return _NOT_IN_WORDS.split(text)
+    runs = [(is_word, "".join(run)) for is_word, run in itertools.groupby(text, lambda each: each not in characters)]
+    parts = [run for _, run in runs]
+    if not runs or not runs[0][0]:
+        parts.insert(0, "")
+    if runs and not runs[-1][0]:
+        parts.append("")
+    return parts
 
 
 def _find_frequent_words(parts: Sequence[Sequence[str]], counts: Sequence[float], least: float) -> set[tuple[int, str]]:

@@ -88,6 +88,18 @@ async def run_once_per_key(call: Call[Any, Any], work: Callable[[str], Awaitable
     return await services().idempotency.replies.run_once(member, call.request.method, key, request, work)
 
 
+async def derive_seed(call: Call[Any, Any]) -> bytes:
+    """Return 32 secret bytes that are the same in every attempt of a request; empty without an Idempotency-Key.
+
+    Use this function below :func:`make_idempotent` for a new secret: two attempts can overlap, and the caller gets the
+    reply of either, so both must create the same secret.
+    """
+    key = call.request.headers.get(HEADER)
+    if key is None:
+        return b""
+    return await services().idempotency.replies.derive_seed(call.principal.member_id, key, call.append_id)
+
+
 def _identify_request(call: Call[Any, Any]) -> bytes:
     """Return the parts of a request that must be the same in a retry: path, query, body and conditional headers."""
     request = call.request

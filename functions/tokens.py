@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from functions.idempotency import make_idempotent
+from functions.idempotency import derive_seed, make_idempotent
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
@@ -283,7 +283,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
 
     This reply is the only one that contains the secret.
     """
-    body = call.body
+    body, seed = call.body, await derive_seed(call)
     # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
     async with services().signatures.signing.count_refusals(call.principal, {Kind.UNAUTHENTICATED}):
         issued = await services().access.api_keys.create(
@@ -292,7 +292,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
             principal=body.principal,
             rights=body.rights,
             expires_in_days=body.expires_in_days,
-            id_seed=call.append_id,
+            seed=seed,
             binding=body.binding,
         )
     members = await _key_to_json(issued.key)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shared.runtime import Runtime
 
 PREFIX = "oik_"
-_ID_BYTES = 5
+_ID_BYTES, _SALT_BYTES, _SEED_BYTES = 5, 16, 32
 _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 
@@ -23,13 +23,23 @@ class NewApiKey:
     digest: bytes
 
 
-def generate_key(runtime: Runtime, id_seed: str = "") -> NewApiKey:
-    """Generate an API key with a secret of 256 random bits; its id is random, or derived from ``id_seed`` if given."""
-    identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else runtime.random_bytes(_ID_BYTES)
-    key_id = base64.b32encode(identity).decode("ascii")
-    secret = runtime.new_token(32)
-    salt = runtime.random_bytes(16)
+def generate_key(runtime: Runtime, seed: bytes = b"") -> NewApiKey:
+    """Generate an API key with a secret of 256 bits.
+
+    Args:
+        runtime: randomness.
+        seed: 32 secret bytes from which the whole key is derived, so that a repeated request creates the same key;
+            empty for a random key.
+    """
+    seed = seed or runtime.random_bytes(_SEED_BYTES)
+    key_id = base64.b32encode(_derive(seed, b"id")[:_ID_BYTES]).decode("ascii")
+    secret = base64.urlsafe_b64encode(_derive(seed, b"secret")).rstrip(b"=").decode("ascii")
+    salt = _derive(seed, b"salt")[:_SALT_BYTES]
     return NewApiKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
+
+
+def _derive(seed: bytes, purpose: bytes) -> bytes:
+    return hmac.digest(seed, purpose, "sha256")
 
 
 def parse_key(text: str) -> tuple[str, str] | None:

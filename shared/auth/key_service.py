@@ -63,14 +63,14 @@ class ApiKeys:
         principal: str | None = None,
         rights: Sequence[AccessRight] | None = None,
         expires_in_days: int | None = None,
-        id_seed: str = "",
+        seed: bytes = b"",
         binding: TelemetryBinding | None = None,
     ) -> IssuedKey:
         """Create an API key for the caller or, with the right to manage keys, for another member.
 
-        A key never has a right that its creator lacks, so that no member gains rights with a key. A retry with the same
-        ``id_seed`` replaces the key of the first attempt, whose secret was never shown. A key with a ``binding`` has no
-        other right than to write telemetry.
+        A key never has a right that its creator lacks, so that no member gains rights with a key. Attempts with the
+        same ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with
+        a ``binding`` has no other right than to write telemetry.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
@@ -90,7 +90,7 @@ class ApiKeys:
             granted,
             expires_in_days,
             credential=caller.describe_credential(),
-            id_seed=id_seed,
+            seed=seed,
             creators=await self._find_creators(caller, owner),
             binding=binding,
         )
@@ -104,17 +104,17 @@ class ApiKeys:
         expires_in_days: int | None = None,
         *,
         credential: Mapping[str, str | None] = BY_COMMAND,
-        id_seed: str = "",
+        seed: bytes = b"",
         creators: Collection[str] | None = (),
         binding: TelemetryBinding | None = None,
     ) -> IssuedKey:
         """Create an API key without a check of the actor's rights; only the deployment's commands may call this.
 
-        ``actor`` and ``credential`` are the creator and the creator's credential in the audit event. ``id_seed`` has
-        the same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the
+        ``actor`` and ``credential`` are the creator and the creator's credential in the audit event. ``seed`` has the
+        same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the
         key; None if they are unknown.
         """
-        generated = api_keys.generate_key(self._runtime, id_seed)
+        generated = api_keys.generate_key(self._runtime, seed)
         at = self._runtime.now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
         key = ApiKey(
@@ -122,7 +122,7 @@ class ApiKeys:
             creators=None if creators is None else tuple(sorted(creators)),
             binding=binding,
         )
-        await self._store.add_key(key)
+        key = await self._store.add_key(key)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
         details = {

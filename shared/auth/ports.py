@@ -169,10 +169,13 @@ class CredentialStore(Protocol):
         """Read all credentials that authentication needs."""
         ...
 
-    async def add_key(self, key: ApiKey) -> None:
-        """Store a new API key.
+    async def add_key(self, key: ApiKey) -> ApiKey:
+        """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
-        A key with the same id and principal is replaced if it was never used: a repeated request creates it again.
+        A repeated request derives the same secret, so its attempts store one key, whichever attempt is the first.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond, or if another key has this id.
         """
         ...
 

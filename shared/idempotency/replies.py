@@ -127,6 +127,16 @@ class IdempotentReplies:
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 
+    async def derive_seed(self, caller: str, key: str, append_id: str) -> bytes:
+        """Derive 32 bytes that each attempt of a request derives again, and nobody else without the idempotency key.
+
+        Args:
+            caller: id of the caller.
+            key: the caller's idempotency key.
+            append_id: argument of the work in :meth:`run_once`.
+        """
+        return await self._runtime.run_in_thread(_derive_key, f"{caller}\n{key}", append_id.encode())
+
     async def _run_under_lease(self, name: str, lease: str, append_id: str, work: Work) -> bytes:
         try:
             async with self._renew_lease_until_done(name, lease):

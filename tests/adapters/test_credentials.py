@@ -73,22 +73,33 @@ async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
     assert loaded.version == await opener().read_version() > before + 1
 
 
-async def test_an_unused_key_can_be_added_again(store: CredentialStore) -> None:
-    """A retry replaces an unused key; a used or revoked key, or that of another principal, is not replaced."""
-    again = replace(KEY, digest=b"other", created_at=AT + HOUR, creators=("admin@x",))
+@pytest.mark.parametrize("shift", [-HOUR, HOUR])
+async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
+    """The first key with an id stays as it is, also if the clocks were set back; the same secret is no error."""
+    for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
+        assert await store.add_key(key) == key
+        version = await store.read_version()
+        assert await store.add_key(replace(key, created_at=AT + shift, creators=("admin@x",))) == key
+        assert (await store.read_version(), (await store.load()).keys[key.key_id]) == (version, key)
+
+
+async def test_an_id_has_one_secret(store: CredentialStore) -> None:
+    """A key with the id of another key is refused, and nothing is changed."""
     await store.add_key(KEY)
-    await store.add_key(again)
-    assert (await store.load()).keys == {KEY.key_id: again}
-    again = replace(again, creators=None, created_at=again.created_at + timedelta(seconds=1))
-    await store.add_key(again)
-    assert (await store.load()).keys == {KEY.key_id: again}
     with pytest.raises(WorkspaceError) as caught:
-        await store.add_key(replace(again, principal="viewer@x", created_at=AT + 2 * HOUR))
+        await store.add_key(replace(KEY, digest=b"other", created_at=AT + HOUR))
     assert caught.value.code == "CREDENTIALS_UNAVAILABLE"
+    assert (await store.load()).keys == {KEY.key_id: KEY}
+
+
+async def test_a_repeated_request_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
+    """A late attempt of the request that created a key changes neither its last use nor its revocation."""
+    await store.add_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
-    with pytest.raises(WorkspaceError):
-        await store.add_key(replace(again, created_at=AT + 2 * HOUR))
-    assert (await store.load()).keys[KEY.key_id].digest == b"other"
+    await store.revoke_key(KEY.key_id, AT + HOUR)
+    stored = await store.add_key(KEY)
+    assert (stored.last_used_at, stored.revoked_at) == (AT, AT + HOUR)
+    assert (await store.load()).keys == {KEY.key_id: stored}
 
 
 async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None:

@@ -58,18 +58,18 @@ class CosmosCredentialStore:
                 return _parse_credentials(before, items, self._runtime.now())
         raise self._items.unavailable_error()
 
-    async def add_key(self, key: ApiKey) -> None:
-        stored = _key_to_item(key)
+    async def add_key(self, key: ApiKey) -> ApiKey:
+        item = _key_to_item(key)
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
-            before = await self._items.read(stored["id"], SCOPE)
-            operation: Operation = ("create", (stored,), {})
+            before = await self._items.read(item["id"], SCOPE)
             if before is not None:
-                if not _is_replaceable(before, key):
-                    raise self._items.unavailable_error()
-                operation = ("replace", (stored["id"], stored), {"if_match_etag": before["_etag"]})
-            if await self._items.put(version, _build_next_version(version), [operation]) is not None:
-                return
+                stored = _key_from_item(before)
+                if stored.digest != key.digest:
+                    break
+                return stored
+            if await self._items.put(version, _build_next_version(version), [("create", (item,), {})]) is not None:
+                return key
         raise self._items.unavailable_error()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
@@ -141,12 +141,6 @@ def _build_set_operation(item_id: str, path: str, value: str) -> Operation:
 
 def _build_scope(token_id: str) -> str:
     return f"{_TOKEN}-{token_id}"
-
-
-def _is_replaceable(item: Item, key: ApiKey) -> bool:
-    """Return whether a stored key is an older key of the same principal that was neither used nor revoked."""
-    is_unused = item["lastUsedAt"] is None and item["revokedAt"] is None
-    return is_unused and item["principal"] == key.principal and item["createdAt"] < rfc3339(key.created_at)
 
 
 def _key_to_item(key: ApiKey) -> Item:

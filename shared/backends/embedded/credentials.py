@@ -39,13 +39,12 @@ UPDATE issued_tokens SET revoked_at = ? WHERE token_id IN (SELECT id FROM line) 
 """
 
 
-_DELETE_UNUSED_KEY = (
-    "DELETE FROM api_keys WHERE key_id = ? AND principal = ? AND created_at < ? "
-    "AND last_used_at IS NULL AND revoked_at IS NULL"
-)
 _SET_CREATORS = "INSERT OR REPLACE INTO api_key_creators VALUES (?,?)"
 _DELETE_CREATORS = "DELETE FROM api_key_creators WHERE key_id = ?"
 _SET_BINDING = "INSERT OR REPLACE INTO api_key_bindings VALUES (?,?)"
+type _Statement = tuple[str, tuple[Any, ...]]
+"""SQL statement and its parameters."""
+
 _INSERT_KEY = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
 
 
@@ -66,18 +65,18 @@ class SqliteCredentialStore:
         with _convert_errors():
             return await self._database.read(partial(_load_credentials, self._database.runtime.now()))
 
-    async def add_key(self, key: ApiKey) -> None:
-        rights = None if key.rights is None else json.dumps(sorted(key.rights))
-        row = (
-            *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
-            *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
-        )
-        await self._write_statements(
-            (_DELETE_UNUSED_KEY, (key.key_id, key.principal, rfc3339(key.created_at))),
-            (_INSERT_KEY, row),
-            _build_creators_statement(key),
-            (_SET_BINDING, (key.key_id, json.dumps(key.binding and key.binding.to_json()))),
-        )
+    async def add_key(self, key: ApiKey) -> ApiKey:
+        def add(connection: sqlite3.Connection) -> ApiKey:
+            stored = _find_key(connection, key.key_id)
+            if stored is None:
+                _execute_statements(connection, _build_key_statements(key))
+            return stored or key
+
+        with _convert_errors():
+            stored = await self._database.write(add)
+            if stored.digest != key.digest:
+                raise sqlite3.IntegrityError(key.key_id)
+        return stored
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
@@ -109,17 +108,28 @@ class SqliteCredentialStore:
     async def revoke_token(self, token_id: str, at: datetime) -> None:
         await self._write_statements((_REVOKE_TOKENS, (token_id, rfc3339(at))))
 
-    async def _write_statements(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        def execute_statements(connection: sqlite3.Connection) -> None:
-            for sql, arguments in statements:
-                connection.execute(sql, arguments)
-            connection.execute("UPDATE credential_version SET version = version + 1")
-
+    async def _write_statements(self, *statements: _Statement) -> None:
         with _convert_errors():
-            await self._database.write(execute_statements)
+            await self._database.write(lambda connection: _execute_statements(connection, statements))
 
 
-def _build_creators_statement(key: ApiKey) -> tuple[str, tuple[Any, ...]]:
+def _execute_statements(connection: sqlite3.Connection, statements: Sequence[_Statement]) -> None:
+    for sql, arguments in statements:
+        connection.execute(sql, arguments)
+    connection.execute("UPDATE credential_version SET version = version + 1")
+
+
+def _build_key_statements(key: ApiKey) -> Sequence[_Statement]:
+    rights = None if key.rights is None else json.dumps(sorted(key.rights))
+    row = (
+        *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
+        *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
+    )
+    binding = json.dumps(key.binding and key.binding.to_json())
+    return (_INSERT_KEY, row), _build_creators_statement(key), (_SET_BINDING, (key.key_id, binding))
+
+
+def _build_creators_statement(key: ApiKey) -> _Statement:
     if key.creators is None:
         return _DELETE_CREATORS, (key.key_id,)
     return _SET_CREATORS, (key.key_id, json.dumps(key.creators))
@@ -132,6 +142,17 @@ def _convert_errors() -> AbstractContextManager[None]:
 def _read_version(connection: sqlite3.Connection) -> int:
     row = connection.execute("SELECT version FROM credential_version").fetchone()
     return int(row[0])
+
+
+def _find_key(connection: sqlite3.Connection, key_id: str) -> ApiKey | None:
+    def find(table: str, column: str) -> Any:
+        sql = f"SELECT {column} FROM {table} WHERE key_id = ?"  # noqa: S608  the names are constants
+        return connection.execute(sql, (key_id,)).fetchone()
+
+    if (row := find("api_keys", "*")) is None:
+        return None
+    creators, binding = find("api_key_creators", "creators"), find("api_key_bindings", "binding")
+    return _key_from_row(row, creators and json.loads(creators[0]), binding and json.loads(binding[0]))
 
 
 def _load_credentials(at: datetime, connection: sqlite3.Connection) -> Credentials:

@@ -17,11 +17,13 @@ def test_a_new_key_is_parsed_and_verified() -> None:
     assert not is_secret_valid(new.salt[::-1], new.digest, parsed[1])
 
 
-def test_a_seed_determines_the_id_and_not_the_secret() -> None:
-    """Repeated requests get the same id; the secret and the salt are new each time."""
-    first, second = generate_key(SYSTEM_RUNTIME, "request-1"), generate_key(SYSTEM_RUNTIME, "request-1")
-    assert first.key_id == second.key_id != generate_key(SYSTEM_RUNTIME, "request-2").key_id
-    assert (first.text, first.salt) != (second.text, second.salt)
+def test_a_seed_determines_the_key() -> None:
+    """Attempts of one request create the same key; other seeds, and no seed, create other keys."""
+    first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
+    assert first == second
+    others = [generate_key(SYSTEM_RUNTIME, b"Seed" * 8), generate_key(SYSTEM_RUNTIME), generate_key(SYSTEM_RUNTIME)]
+    for part in ("text", "key_id", "salt", "digest"):
+        assert len({getattr(each, part) for each in (first, *others)}) == 4
 
 
 @pytest.mark.parametrize(

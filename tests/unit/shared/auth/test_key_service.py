@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight, Role
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind
 from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
@@ -72,19 +70,15 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
     assert secret[:8] not in repr(stored)
 
 
-async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
-    """A retry after a crash leaves one key and one event; used and later keys are not replaced."""
-    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
-    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
-    assert first.key.key_id == second.key.key_id
-    stored_keys = (await workspace.store.load()).keys
-    assert list(stored_keys.values()) == [second.key]
+async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> None:
+    """Attempts with one seed return the same key and secret and leave one event, also after a use of the key."""
+    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
+    assert await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
+    assert list((await workspace.store.load()).keys.values()) == [first.key]
     assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
-    with pytest.raises(WorkspaceError):
-        await workspace.store.add_key(first.key)
-    await workspace.store.store_last_use(second.key.key_id, second.key.created_at)
-    with pytest.raises(WorkspaceError):
-        await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
+    await workspace.store.store_last_use(first.key.key_id, first.key.created_at)
+    again = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
+    assert (again.api_key, again.key.last_used_at) == (first.api_key, first.key.created_at)
 
 
 async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:

@@ -27,8 +27,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteReplyStore]:
 @pytest.fixture
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the lease and the time to wait."""
-    monkeypatch.setattr(replies, "LEASE", timedelta(seconds=0.2))
-    monkeypatch.setattr(replies, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(replies, "LEASE", timedelta(seconds=1))
+    monkeypatch.setattr(replies, "WAIT_SECONDS", 2)
 
 
 async def run_once(

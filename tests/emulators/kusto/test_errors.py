@@ -32,7 +32,6 @@ NAMED = [
     ("Telemetry | count;\nDevices | where nothing", "Failed to resolve", "2:17"),
     ("let x = 1; let x = 2; print x", "'let x' is not supported", "1:5"),
     ("Telemetry | evaluate nosuch(Payload)", "'evaluate nosuch' is not supported", "1:13"),
-    ("Telemetry | reduce by DeviceId", "'reduce' is not supported", "1:13"),
     ("Telemetry | where Number ==", "unexpected end of the query", "1:28"),
     ("Telemetry | wher Number == 1", "unexpected '| wher'", "1:11"),
     ("range x from 1 to 5", "unexpected end of the query; expected 'step'", "1:20"),

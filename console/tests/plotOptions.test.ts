@@ -7,7 +7,7 @@ const DIGIT = 7.6;
 
 test("the label of the last tick fits, even at the right end of the axis", () => {
   vi.stubGlobal("getComputedStyle", () => ({ getPropertyValue: () => "" }));
-  const look = { names: ["a"], unit: "", limits: undefined, height: 100 };
+  const look = { names: ["a"], marks: new Set<number>(), unit: "", limits: undefined, height: 100 };
   const box = { clientWidth: 400 } as HTMLElement;
   const { padding } = buildPlotOptions(box, look as never, { isHidden: () => false } as unknown as PlotHandlers);
   const seconds = Date.parse("2026-11-23T23:59:59Z") / 1000;

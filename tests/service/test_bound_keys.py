@@ -83,4 +83,4 @@ def test_invalid_bindings_are_rejected(service: Service, members: dict[str, Any]
 def test_timestamps_far_in_the_future_are_rejected(service: Service) -> None:
     """A timestamp more than five minutes ahead of the service's clock is rejected."""
     reply = service.caller("editor@t").post("/oi-api/telemetry/press", json=[{}, {"timestamp": "2999-01-01T00:00:00Z"}])
-    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["[1]"]
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["[1].timestamp"]

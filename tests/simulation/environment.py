@@ -221,7 +221,13 @@ def _weaken_key_derivation() -> None:
 def _set_clock_of_tokens() -> None:
     """Let PyJWT, which reads the clock itself, use the clock of the simulated process that runs."""
 
-    class ProcessDatetime(datetime):
+    class AnyDatetime(type):
+        """Type of a class whose instances are all times, since PyJWT converts the times of a token by their class."""
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, datetime)
+
+    class ProcessDatetime(datetime, metaclass=AnyDatetime):
         """Times of the process that runs."""
 
         @classmethod

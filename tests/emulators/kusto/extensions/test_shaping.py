@@ -152,7 +152,7 @@ def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        (f"{SALES} | evaluate autocluster()", "'evaluate autocluster'"),
+        (f"{SALES} | evaluate nosuch()", "'evaluate nosuch'"),
         (f"{SALES} | evaluate pivot(nope, count())", "Failed to resolve"),
         (f"{SALES} | evaluate pivot(k, percentile(v, 5))", "EMB0001"),
         (f"{BAGS} | extend n = 1 | evaluate bag_unpack(d)", "already exists"),

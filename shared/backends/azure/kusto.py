@@ -1,35 +1,35 @@
 """Query engine over the SDK azure-kusto-data: Azure Data Explorer, or its local emulator."""
 
 import asyncio
-import json
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import aiohttp
 from azure.kusto.data import ClientRequestProperties, KustoConnectionStringBuilder
 from azure.kusto.data.aio import KustoClient
 from azure.kusto.data.exceptions import (
-    KustoApiError,
     KustoAuthenticationError,
     KustoMultiApiError,
-    KustoNetworkError,
     KustoServiceError,
     KustoThrottlingError,
 )
 from azure.kusto.data.response import KustoResponseDataSet
 
 from shared.backends.azure.identity import create_app_credential
+from shared.backends.azure.kusto_errors import build_timeout_error, build_unavailable_error, raise_failure
+from shared.backends.azure.kusto_replies import (
+    parse_computed_at,
+    parse_engine_ms,
+    parse_visualization,
+    reject_partial,
+    reject_several_tables,
+)
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.interpreter import pause_garbage_collection
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.text_formats.json_slices import loads_in_slices
-from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 MARGIN_SECONDS = 20.0
 _LOG = logs.get_logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
-_SERVER_ERRORS = 500
 _SLICED_LEVELS = 3
 """Number of nested JSON levels of a reply that are parsed in small steps: frames, rows of a frame, cells of a row."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
@@ -58,19 +56,6 @@ _RESTRICTIONS = (
 See https://learn.microsoft.com/kusto/api/rest/request-properties. ``request_block_row_level_security`` is omitted,
 because it makes queries fail on tables with row-level security.
 """
-_VISUALIZATION = {
-    "Visualization": "visualization", "Title": "title", "XColumn": "xColumn", "Series": "series",
-    "YColumns": "yColumns", "AnomalyColumns": "anomalyColumns", "XTitle": "xTitle", "YTitle": "yTitle",
-    "XAxis": "xAxis", "YAxis": "yAxis", "Legend": "legend", "YSplit": "ySplit", "Accumulate": "accumulate",
-    "Kind": "kind", "Ymin": "yMin", "Ymax": "yMax", "Xmin": "xMin", "Xmax": "xMax",
-}  # fmt: skip
-"""Names in the API of the properties of ``render`` that the engine's annotation ``Visualization`` contains."""
-_EMBEDDED_ONLY = "EMB0001"
-"""Code in the message of the local emulator for a construct that it does not support, in contrast to Data Explorer."""
-_NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
-_TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
-_TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
-_READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
 
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
@@ -154,27 +139,27 @@ class KustoEngine:
                     self._database, query.text, _build_properties(query)
                 )
             table = reply.primary_results[0]
-            _reject_partial(reply, table.raw_rows)
-            _reject_several_tables(reply)
+            reject_partial(reply, table.raw_rows)
+            reject_several_tables(reply)
         except KustoThrottlingError as error:
             detail = "The query engine is busy; retry later."
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5) from error
         except KustoServiceError as error:
-            _raise_failure(error, query)
+            raise_failure(error, query)
         except TimeoutError as error:
-            raise _timeout_error(query) from error
+            raise build_timeout_error(query) from error
         except KustoAuthenticationError as error:
             _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
-            raise _unavailable_error() from error
+            raise build_unavailable_error() from error
         except RecursionError:
             raise invalid("query", "a value of the result is nested too deeply", code="QUERY_INVALID") from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises these if the reply is not a Kusto reply.
-            raise _unavailable_error() from error
+            raise build_unavailable_error() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (self._runtime.monotonic() - started) * 1000
-        engine_ms, computed_at = _parse_engine_ms(reply, elapsed), _parse_computed_at(reply)
-        return EngineResult(columns, table.raw_rows, engine_ms, computed_at, _parse_visualization(reply))
+        engine_ms, computed_at = parse_engine_ms(reply, elapsed), parse_computed_at(reply)
+        return EngineResult(columns, table.raw_rows, engine_ms, computed_at, parse_visualization(reply))
 
     async def ping(self) -> None:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
@@ -240,136 +225,3 @@ def _build_properties(query: EngineQuery) -> ClientRequestProperties:
     for name, value in query.parameters.items():
         properties.set_parameter(name, value)
     return properties
-
-
-def _reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
-    failures = [row for row in rows if isinstance(row, dict)]
-    if failures:
-        raise KustoMultiApiError(failures)
-    if reply.errors_count:
-        raise KustoServiceError("; ".join(reply.get_exceptions()))
-
-
-def _reject_several_tables(reply: KustoResponseDataSet) -> None:
-    count = len(reply.primary_results)
-    if count > 1:
-        detail = (
-            f"the query has {count} results; a query of the workspace must have one statement without fork or facet"
-        )
-        raise invalid("query", detail, code="QUERY_INVALID")
-
-
-def _parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
-    # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
-    for cells in _read_cells(reply, "@ExtendedProperties"):
-        if cells.get("Key") == "ServerCache":
-            return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
-    return None
-
-
-def _parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
-    """Return the properties of the query's operator ``render`` with the names of the API; None without ``render``."""
-    for cells in _read_cells(reply, "@ExtendedProperties"):
-        if cells.get("Key") == "Visualization":
-            value = cells["Value"]
-            annotation = json.loads(value) if isinstance(value, str) else value
-            if not isinstance(annotation, dict) or not annotation.get("Visualization"):
-                return None
-            return {name: _convert_annotation(name, annotation.get(key)) for key, name in _VISUALIZATION.items()}
-    return None
-
-
-def _convert_annotation(name: str, value: Any) -> Any:
-    if name in _NAME_LISTS and isinstance(value, str):
-        return [each.strip() for each in value.split(",") if each.strip()]
-    return None if value in ("", "NaN") else value
-
-
-def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
-    for table in reply.tables:
-        if table.table_name == table_name:
-            names = [column.column_name for column in table.columns]
-            yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
-
-
-def _parse_engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
-    for cells in _read_cells(reply, "QueryCompletionInformation"):
-        if cells.get("EventTypeName") == "QueryResourceConsumption":
-            return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
-    return elapsed_ms
-
-
-def _raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
-    if isinstance(error, KustoNetworkError):
-        raise (_timeout_error(query) if isinstance(error.__cause__, TimeoutError) else _unavailable_error()) from error
-    failure = _parse_failure(error)
-    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any(_TIMED_OUT, failure.code):
-        raise _timeout_error(query) from error
-    if _contains_any(_TOO_LARGE, failure.code):
-        detail = "The query requires more memory or returns more rows than the engine allows."
-        raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
-    if failure.is_caused_by_query:
-        raise _invalid_query_error(failure, query) from error
-    _LOG.warning("the query engine failed", extra=logs.fields(status=failure.status, engineCode=failure.code))
-    raise _unavailable_error() from error
-
-
-@dataclass(frozen=True, slots=True)
-class _EngineFailure:
-    """Failure that the query engine reports; ``status`` is 200 if a successful HTTP reply contains the failure."""
-
-    code: str
-    message: str
-    status: int
-    permanent: bool
-
-    @property
-    def is_caused_by_query(self) -> bool:
-        """True if the query itself caused the failure; False for example if this service lacks access rights."""
-        denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
-        refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
-        return refused and self.permanent and not denied
-
-
-def _parse_failure(error: KustoServiceError) -> _EngineFailure:
-    status = getattr(getattr(error, "http_response", None), "status", HTTPStatus.OK)
-    if isinstance(error, KustoApiError):
-        one = error.get_api_error()
-    elif isinstance(error, KustoMultiApiError) and error.get_api_errors():
-        one = error.get_api_errors()[0]
-    else:
-        return _EngineFailure("", error.message_text, status, permanent=False)
-    permanent = one.permanent is not False
-    codes = f"{one.code} {one.type}"
-    return _EngineFailure(codes, one.description or one.message or "", status, permanent)
-
-
-def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
-    code = "QUERY_NOT_READ_ONLY" if _contains_any(_READ_ONLY, failure.code) else "QUERY_INVALID"
-    reported = failure.message
-    if _EMBEDDED_ONLY in reported:
-        reported += ". The query runs on Data Explorer only."
-    place = _POSITION.search(reported)
-    if place is None:
-        return invalid("query", reported, code=code)
-    line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
-    message = _POSITION.sub(f"[line:position={line}:{column}]", reported)
-    error = invalid("query", message, code=code)
-    error.members.update(line=line, column=column)
-    return error
-
-
-def _contains_any(marks: tuple[str, ...], *texts: str) -> bool:
-    return any(mark in text for mark in marks for text in texts)
-
-
-def _timeout_error(query: EngineQuery) -> WorkspaceError:
-    return WorkspaceError(
-        Kind.TIMEOUT, "QUERY_TIMEOUT", f"The query did not finish within {query.timeout_seconds} seconds."
-    )
-
-
-def _unavailable_error() -> WorkspaceError:
-    return WorkspaceError(
-        Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not respond; retry later.", retryAfter=5
-    )

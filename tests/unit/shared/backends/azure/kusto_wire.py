@@ -1,10 +1,18 @@
-"""A Kusto endpoint with canned replies."""
+"""Fake Kusto endpoint with prepared replies, and queries that the engine adapter sends to it."""
 
 import json
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+import pytest
+
+from shared.backends.azure.kusto import KustoEngine
+from shared.errors import WorkspaceError
+from shared.warm_queries.ports import EngineQuery, EngineResult
+
+QUERY = EngineQuery("line one is ours\nT | take 1", {"p": "long(1)"}, 11, 30, cache_seconds=60, lines_before=1)
 PRIMARY: dict[str, Any] = {
     "FrameType": "DataTable",
     "TableId": 0,
@@ -56,3 +64,35 @@ class Endpoint:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """Return a running endpoint."""
+    with Endpoint() as running:
+        yield running
+
+
+def build_failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any]:
+    """Return an error document."""
+    return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
+
+
+async def query_error(endpoint: Endpoint) -> WorkspaceError:
+    """Return the error of a query."""
+    engine = KustoEngine(endpoint.url, "db")
+    try:
+        with pytest.raises(WorkspaceError) as refused:
+            await engine.execute(QUERY)
+    finally:
+        await engine.close()
+    return refused.value
+
+
+async def execute_query(endpoint: Endpoint) -> EngineResult:
+    """Return the result of a query."""
+    engine = KustoEngine(endpoint.url, "db")
+    try:
+        return await engine.execute(QUERY)
+    finally:
+        await engine.close()

@@ -1,0 +1,81 @@
+"""Contents of replies of a Kusto endpoint besides their rows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.errors import Kind
+from tests.unit.shared.backends.azure.kusto_wire import (
+    END,
+    PRIMARY,
+    Endpoint,
+    build_failure,
+    endpoint,
+    execute_query,
+    query_error,
+)
+
+__all__ = ["endpoint"]  # the fixture
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [
+            {
+                **PRIMARY,
+                "Rows": [[1], {"OneApiErrors": [build_failure("LimitsExceeded", "part is missing", permanent=False)]}],
+            },
+            END,
+        ],
+        [
+            PRIMARY,
+            {**END, "HasErrors": True, "OneApiErrors": [build_failure("Internal", "part is missing", permanent=False)]},
+        ],
+        [PRIMARY, {**END, "HasErrors": True}],
+        [PRIMARY, {**END, "Cancelled": True}],
+    ],
+    ids=["row", "completion", "completion without reason", "cancelled"],
+)
+async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
+    """A reply 200 that contains a failure is never returned as a short result."""
+    endpoint.answers(frames)
+    assert (await query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
+async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
+    """The annotation of ``render`` has the names of the API, also if the engine sends columns as text."""
+    annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
+    endpoint.answers([build_properties(annotation), PRIMARY, END])
+    visualization = (await execute_query(endpoint)).visualization or {}
+    assert (visualization["visualization"], visualization["yColumns"]) == ("timechart", ["a", "b"])
+    assert (visualization["title"], visualization["yMin"], visualization["kind"]) == (None, None, None)
+
+
+async def test_a_query_without_render_has_no_visualization(endpoint: Endpoint) -> None:
+    """The annotation of a query without ``render`` names no visualization."""
+    endpoint.answers([build_properties({"Visualization": None, "Title": None}), PRIMARY, END])
+    assert (await execute_query(endpoint)).visualization is None
+
+
+def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
+    """Return the frame with the extended properties of a result."""
+    names = ("TableId", "int"), ("Key", "string"), ("Value", "dynamic")
+    return {
+        "FrameType": "DataTable",
+        "TableId": 0,
+        "TableKind": "QueryProperties",
+        "TableName": "@ExtendedProperties",
+        "Columns": [{"ColumnName": name, "ColumnType": kind} for name, kind in names],
+        "Rows": [[1, "Visualization", json.dumps(annotation)]],
+    }
+
+
+async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
+    """A query with several results is rejected instead of answered with the first one."""
+    endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
+    error = await query_error(endpoint)
+    assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
+    assert "2 results" in error.detail

@@ -74,6 +74,20 @@ def select_inner(place: Any, part: str, missing: Any = None) -> Any:
     return missing
 
 
+def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object from its members; pass this function as ``object_pairs_hook`` to :mod:`json`.
+
+    Raises:
+        JsonTextError: two members have the same name.
+    """
+    built = dict(members)
+    if len(built) != len(members):
+        names = [name for name, _ in members]
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise JsonTextError(f"the member {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
+    return built
+
+
 def _describe(error: json.JSONDecodeError) -> str:
     if not error.doc.strip():
         return "the text is empty"
@@ -93,15 +107,6 @@ def _parse_float(text: str) -> float:
     return number
 
 
-def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    built = dict(members)
-    if len(built) != len(members):
-        names = [name for name, _ in members]
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
-        raise JsonTextError(f"the member {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
-    return built
-
-
 # Built once: the functions of the module `json` build them for each call with these options.
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=_build_object)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_float, object_pairs_hook=build_object)
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -25,7 +25,8 @@ from oi.verification.export import (
     parse_export,
     verify_export,
 )
-from oi.verification.hash_rule import get_record_time, is_time, parse_json_integer, sequence_from_record_id
+from oi.verification.hash_rule import get_record_time, sequence_from_record_id
+from oi.verification.manifest import MANIFEST, parse_json_file, parse_manifest
 from oi.verification.merkle import is_included
 from oi.verification.notes import (
     CheckpointContent,
@@ -36,27 +37,10 @@ from oi.verification.notes import (
     open_checkpoint,
 )
 
-MANIFEST: Final = "manifest.json"
 VERIFIER_KEY: Final = "verifier-key.txt"
 REPORT: Final = "report.html"
 README: Final = "README.txt"
 _DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
-_MANIFEST_MEMBERS: Final = {"workspace", "createdAt", "createdBy", "filters", "chains"}
-_FILTERS: Final = {"startDate", "endDate", "entityId"}
-_CHAIN_MEMBERS: Final = {"target", "scopeKey", "file", "records", "complete", "checkpoint", "proof", "verdict"}
-_VERDICT_MEMBERS: Final = {
-    "Valid",
-    "ChainValid",
-    "Empty",
-    "Record",
-    "RecomputedHash",
-    "BrokenAt",
-    "ForkDetected",
-    "Reason",
-    "Target",
-}
-_TARGETS: Final = {"PlatformConfig": False, "AccessControl": False, "DomainEvents": True, "DomainAmendments": True}
-"""Targets, and whether their chains have a scope."""
 
 
 @dataclass(slots=True)
@@ -88,7 +72,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     """
     files = _read_files(path)
     _check_digests(files)
-    manifest = _parse_manifest(files[MANIFEST])
+    manifest = parse_manifest(files[MANIFEST])
     _check_names(files, manifest)
     if workspace is not None and manifest["workspace"] != workspace:
         raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
@@ -143,72 +127,6 @@ def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> 
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
     return f"{source} lists this file, but the bundle does not contain it"
-
-
-def _parse_json(name: str, content: bytes) -> Any:
-    try:
-        return json.loads(content.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise BrokenError(name, f"the file is not JSON: {error}") from None
-
-
-def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a JSON object has a duplicate key")
-    return dict(pairs)
-
-
-def _parse_manifest(content: bytes) -> dict[str, Any]:
-    """Parse the manifest of a bundle and check the form of all its properties."""
-    manifest = _parse_json(MANIFEST, content)
-    if not isinstance(manifest, dict) or manifest.keys() != _MANIFEST_MEMBERS:
-        raise BrokenError(MANIFEST, "the manifest lacks a required property, or has an unknown one")
-    created_at, filters = manifest["createdAt"], manifest["filters"]
-    are_valid = {
-        "workspace": isinstance(manifest["workspace"], str) and manifest["workspace"] != "",
-        "createdBy": isinstance(manifest["createdBy"], str) and manifest["createdBy"] != "",
-        "createdAt": isinstance(created_at, str) and is_time(created_at),
-        "filters": isinstance(filters, dict)
-        and filters.keys() == _FILTERS
-        and all(value is None or isinstance(value, str) for value in filters.values()),
-        "chains": isinstance(manifest["chains"], list),
-    }
-    for name, is_valid in are_valid.items():
-        if not is_valid:
-            raise BrokenError(MANIFEST, f"the property `{name}` of the manifest has an invalid value")
-    for number, entry in enumerate(manifest["chains"], start=1):
-        if not _is_valid_entry(entry, number):
-            raise BrokenError(MANIFEST, f"the entry of chain {number} is invalid")
-    return manifest
-
-
-def _is_valid_entry(entry: Any, number: int) -> bool:
-    if not isinstance(entry, dict) or entry.keys() != _CHAIN_MEMBERS or entry["target"] not in _TARGETS:
-        return False
-    verdict, scope = entry["verdict"], entry["scopeKey"]
-    return (
-        (isinstance(scope, str) and bool(scope) if _TARGETS[entry["target"]] else scope is None)
-        and entry["file"] == f"chains/{number}.json"
-        and entry["checkpoint"] in (None, f"checkpoints/{number}.txt")
-        and entry["proof"] in (None, f"proofs/{number}.json")
-        and type(entry["records"]) is int
-        and type(entry["complete"]) is bool
-        and entry["complete"] == (verdict is not None)
-        and (verdict is None or _is_valid_verdict(verdict, entry["target"]))
-    )
-
-
-def _is_valid_verdict(verdict: Any, target: str) -> bool:
-    return (
-        isinstance(verdict, dict)
-        and verdict.keys() == _VERDICT_MEMBERS
-        and all(type(verdict[name]) is bool for name in ("ChainValid", "Empty", "ForkDetected"))
-        and all(verdict[name] is None for name in ("Valid", "Record", "RecomputedHash"))
-        and isinstance(verdict["Reason"], str)
-        and verdict["ChainValid"] == (verdict["BrokenAt"] is None)
-        and not (verdict["ChainValid"] and verdict["ForkDetected"])
-        and verdict["Target"] == target
-    )
 
 
 def _check_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
@@ -301,7 +219,7 @@ def _verify_complete(
     if verdict["Empty"] != (count == 0):
         raise BrokenError(MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {count} records")
     if entry["proof"] is not None:
-        proof = _parse_json(entry["proof"], files[entry["proof"]])
+        proof = parse_json_file(entry["proof"], files[entry["proof"]])
         if not records:
             raise BrokenError(entry["proof"], "an empty chain has no last record")
         _check_proof(entry["proof"], proof, records[-1], checkpoint)
@@ -320,7 +238,7 @@ def _verify_filtered(
     """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters."""
     if checkpoint is not None and entry["proof"] is None:
         raise BrokenError(entry["file"], "the bundle does not contain the proofs of the records")
-    proofs = [] if entry["proof"] is None else _parse_json(entry["proof"], files[entry["proof"]])
+    proofs = [] if entry["proof"] is None else parse_json_file(entry["proof"], files[entry["proof"]])
     if checkpoint is not None and (not isinstance(proofs, list) or len(proofs) != len(records)):
         raise BrokenError(entry["proof"], "the file does not have one proof for each record")
     last, filters = 0, manifest["filters"]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import rfc8785
 
+from oi.json_text import build_object
 from oi.verification.hash_rule import (
     MAX_DEPTH,
     compute_digest,
@@ -75,7 +76,7 @@ def parse_export(text: str) -> list[dict[str, Any]]:
         UnreadableError: the text is not a JSON array of objects, or an object has a duplicate name.
     """
     try:
-        records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
+        records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=build_object)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"the export is not JSON: {error}") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
@@ -242,10 +243,3 @@ def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> No
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
     if tree.compute_root() != checkpoint.root:
         raise BrokenError("checkpoint", "the checkpoint was signed for other records than these")
-
-
-def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a JSON object has a duplicate key")
-    return members

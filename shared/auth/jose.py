@@ -12,6 +12,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from shared.text_formats.strict_json import build_object
+
 MAX_LENGTH = 16_384
 _TIMES = frozenset({"exp", "nbf", "iat"})
 _END_OF_TIME = 253_402_300_800
@@ -69,7 +71,7 @@ def _decode_segment(segment: str) -> bytes:
 
 def _parse_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
-    value = json.loads(data.decode("utf-8"), object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
+    value = json.loads(data.decode("utf-8"), object_pairs_hook=build_object, parse_constant=_reject_constant)
     if not isinstance(value, dict):
         raise ValueError("header and payload of the token must be JSON objects")  # noqa: TRY004  callers catch one error
     return value
@@ -84,13 +86,6 @@ def _check_times(payload: Mapping[str, Any]) -> None:
 
 def _reject_constant(name: str) -> Any:
     raise ValueError(f"the token contains {name}, which is not JSON")
-
-
-def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a JSON object in the token has two properties of the same name")
-    return members
 
 
 def _to_required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:

@@ -10,6 +10,7 @@ import rfc8785
 
 from shared.errors import WorkspaceError, invalid
 from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_json_integer
+from shared.text_formats.strict_json import build_object
 
 STRICT: Final = (
     orjson.OPT_SORT_KEYS
@@ -99,7 +100,7 @@ def canonicalise_record(text: bytes) -> bytes | None:
     or has no canonical form: a number that is not exactly a double, a lone surrogate, or too many levels.
     """
     try:
-        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
+        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object)
         return _dump_by_rfc8785(value) if type(value) is dict and value and "Hash" not in value else None
     except (ValueError, RecursionError):
         return None
@@ -111,13 +112,6 @@ def _parse_by_rfc8785(canonical: bytes) -> Any:
         return value if _dump_by_rfc8785(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
         return None
-
-
-def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("an object has a duplicate name")
-    return members
 
 
 def _dump_sorted(value: Any) -> bytes:

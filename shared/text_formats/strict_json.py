@@ -153,7 +153,7 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         # These hooks are written in Python, so the interpreter can switch to other threads at each number and object.
         return json.loads(
             text,
-            object_pairs_hook=_object_from_pairs,
+            object_pairs_hook=build_object,
             parse_constant=_reject_constant,
             parse_int=parse_int,
             parse_float=_parse_float,
@@ -169,7 +169,12 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         raise ValueError("a number has too many digits") if "digits" in str(error) else error from None
 
 
-def _object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object from its members; pass this function as ``object_pairs_hook`` to :mod:`json`.
+
+    Raises:
+        ValueError: two members have the same name.
+    """
     members = dict(pairs)
     if len(members) != len(pairs):
         counts = Counter(name for name, _ in pairs)

@@ -86,3 +86,10 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
     for part in split_pointer(pointer):
         value = select_inner(value, part)
     assert value == expected
+
+
+def test_equal_members_are_found_in_linear_time() -> None:
+    """An object with very many members and two equal ones is rejected as fast as it is parsed."""
+    text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
+    with pytest.raises(JsonTextError, match='"199999" occurs twice'):
+        parse_json(text)

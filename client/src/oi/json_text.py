@@ -1,6 +1,7 @@
 """Strict parsing and encoding of JSON: what the service would reject is rejected here, with the place of the fault."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from math import isinf
 from typing import Any, NoReturn
@@ -82,8 +83,8 @@ def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     built = dict(members)
     if len(built) != len(members):
-        names = [name for name, _ in members]
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        counts = Counter(name for name, _ in members)
+        twice = next(name for name in built if counts[name] > 1)
         raise JsonTextError(f"the member {json.dumps(twice[:_LONGEST_SHOWN])} occurs twice in one object")
     return built
 

@@ -1,7 +1,10 @@
-"""Queries of Cosmos DB that never return an item twice.
+"""Queries of Cosmos DB that never return an item twice and never wait without a limit.
 
 If the reply to a later page is 410/1002 (the partition was split), azure-cosmos 4.17 silently restarts the query and
 returns the items of the first page again. The functions of this module detect such a reply and raise an exception.
+
+For the plan of a query over several partitions, azure-cosmos 4.17 replaces the client's read timeout by none. If that
+reply were lost, the query would never end. The functions of this module pass the timeout with each query.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -39,7 +42,8 @@ async def query_items(container: ContainerProxy, text: str, **options: Any) -> A
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
-    async for item in container.query_items(text, raw_response_hook=detector, **options):
+    timeout = _get_read_timeout(container)
+    async for item in container.query_items(text, raw_response_hook=detector, read_timeout=timeout, **options):
         detector.check()
         yield item
 
@@ -54,11 +58,18 @@ async def query_page(
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
+    timeout = _get_read_timeout(container)
+    query = container.query_items(text, raw_response_hook=detector, read_timeout=timeout, **options)
     # The SDK's type does not declare the attribute continuation_token.
-    pages: Any = container.query_items(text, raw_response_hook=detector, **options).by_page(after)
+    pages: Any = query.by_page(after)
     page: AsyncIterator[Any]
     async for page in pages:
         detector.check()
         return [item async for item in page], pages.continuation_token
     detector.check()
     return [], None
+
+
+def _get_read_timeout(container: ContainerProxy) -> float:
+    """Return the timeout of a reply in seconds, as it was set for the client."""
+    return float(container.client_connection.connection_policy.ReadTimeout)

@@ -1,4 +1,4 @@
-"""Results of queries when a partition is split between their pages."""
+"""Results of queries when a partition is split between their pages, and timeouts of queries."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from azure.core.pipeline.transport import AioHttpTransport
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
@@ -111,6 +112,44 @@ async def test_the_sdk_repeats_items(plant: Plant) -> None:
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
     assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
+
+
+class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK exports no type
+    """Transport that records the read timeout of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timeouts: list[float | None] = []
+
+    async def send(self, request: Any, **config: Any) -> Any:
+        """Record the timeout and send the request."""
+        self.timeouts.append(config.get("read_timeout"))
+        return await super().send(request, **config)
+
+
+async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
+    """A query over all partitions waits for each reply with the timeout of the account, also for its plan."""
+    transport = _RecordingTransport()
+    account = CosmosAccount(
+        plant.server.endpoint, DATABASE, key=plant.server.key, read_seconds=7, create_transport=lambda: transport
+    )
+    states = CosmosItemStore(account, CATALOG, "CODE", "it")
+    assert await states.read("s0", "s")
+    transport.timeouts.clear()
+    assert len(await states.find("SELECT TOP 9 * FROM c ORDER BY c.id")) == COUNT
+    await account.close()
+    assert len(transport.timeouts) > 2
+    assert set(transport.timeouts) == {7}
+
+
+async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) -> None:
+    """The SDK alone sets no timeout for the plan; if this test fails, the workaround can be removed."""
+    transport = _RecordingTransport()
+    async with CosmosClient(plant.server.endpoint, plant.server.key, transport=transport, read_timeout=7) as client:
+        container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
+        query = container.query_items("SELECT TOP 9 * FROM c ORDER BY c.id")
+        assert len([item async for item in query]) == COUNT
+    assert None in transport.timeouts
 
 
 def _nth_query(place: int) -> Callable[[CosmosRequest], bool]:

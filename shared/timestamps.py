@@ -1,13 +1,15 @@
 """Formatting and parsing of timestamps: RFC 3339 in UTC with microseconds and ``Z``."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 # fromisoformat also accepts weeks, commas and offsets without a colon, which RFC 3339 does not have.
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?([Zz]|[+-](\d\d):(\d\d))?", re.ASCII)
 _MAX_HOURS, _MAX_MINUTES = "23", "59"
 
+LONGEST_SETBACK: Final = timedelta(hours=1)
+"""Time by which the clocks of hosts may be set back. Cursors by time read the records of this time again."""
 _LENGTH_WITHOUT_ZONE: Final = len("2026-01-05T08:00:00.000000")
 
 

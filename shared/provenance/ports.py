@@ -264,8 +264,15 @@ class ChainStore(Protocol):
         """
         ...
 
-    def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order."""
+    def list_tips(
+        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+    ) -> AsyncIterator[tuple[ChainKey, Tip]]:
+        """Yield the key and tip of each chain whose last record is not older than ``changed_from``, in any order.
+
+        Args:
+            changed_from: time as RFC 3339 text; empty for all chains.
+            targets: targets of the chains.
+        """
         ...
 
     async def close(self) -> None:

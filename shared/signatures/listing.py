@@ -19,7 +19,7 @@ from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, 
 from shared.provenance.signatures import SIGNED_AT, read_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import LONGEST_SETBACK, parse_rfc3339, rfc3339
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -107,11 +107,14 @@ class SignatureList:
         async with self._indexing:
             started = self._runtime.now()
             complete_to = await self._index.read_complete_to()
-            since = rfc3339(parse_rfc3339(complete_to) - OVERLAP) if complete_to else ""
-            async for chain, tip in self._chains.list_tips(since):
-                if chain.target in _DECISIONS and not await self._index_chain(chain, tip.sequence, deadline):
+            since = ""
+            if complete_to:
+                # The clocks may have been set back and forward since then, so a new record may have an earlier time.
+                since = rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
+            async for chain, tip in self._chains.list_tips(since, tuple(_DECISIONS)):
+                if not await self._index_chain(chain, tip.sequence, deadline):
                     return False
-            if not complete_to or started - parse_rfc3339(complete_to) > OVERLAP / 4:
+            if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
                 # A write in each run would cost more than comparing a few chains again.
                 await self._index.save_complete_to(rfc3339(started))
             return True

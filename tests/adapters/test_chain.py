@@ -186,6 +186,7 @@ async def test_chains_are_separate(store: ChainStore) -> None:
     for chain, tip in listed.items():
         assert tip == await store.read_tip(chain)
         assert len((await store.read(chain, 0, limit=9, max_bytes=MANY)).records) == 2
+    assert [chain async for chain, _ in store.list_tips("", (PLATFORM.target,))] == [PLATFORM]
     later = "2026-01-05T08:00:02.000001Z"
     assert [chain async for chain, _ in store.list_tips(later)] == []
     await fill(store, PLATFORM, 1)

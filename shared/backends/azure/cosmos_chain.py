@@ -147,8 +147,10 @@ class CosmosChainStore:
                     found.append(record)
         return found
 
-    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        for target in Target:
+    async def list_tips(
+        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+    ) -> AsyncIterator[tuple[ChainKey, Tip]]:
+        for target in targets:
             with_segments: set[ChainKey] = set()
             container = await self._account.open_container(target)
             async for item in list_changed_heads(container, changed_from, self.usage, self._account.runtime):

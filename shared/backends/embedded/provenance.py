@@ -59,7 +59,6 @@ CHANGED = (
 A head row that changes while the pages are read is returned a second time.
 """
 
-_TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
 
 
@@ -228,13 +227,15 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_orphans)
 
-    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+    async def list_tips(
+        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+    ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         last: tuple[Any, Any] = (changed_from, 0)
         while True:
             values = (*last, _TIPS_PAGE)
             rows = await self._read_in_thread(_build_row_reader(CHANGED, values))
             for row in rows:
-                if row[1] in _TARGETS:
+                if row[1] in targets:
                     yield ChainKey(Target(row[1]), row[2]), tip_from_row(row[3:])
             if len(rows) < _TIPS_PAGE:
                 return

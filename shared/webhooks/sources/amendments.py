@@ -8,7 +8,7 @@ from shared.provenance.decisions import parse_content
 from shared.provenance.hash_rule import sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import LONGEST_SETBACK, parse_rfc3339, rfc3339
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
 from shared.webhooks.models import EndpointList
 from shared.webhooks.ports import WebhookStore
@@ -17,8 +17,6 @@ from shared.webhooks.registry import EndpointRegistry
 DOCUMENT: Final = "amendments"
 OVERLAP: Final = timedelta(minutes=2)
 """Time before the last run whose records are read again, because the clocks of instances differ."""
-LONGEST_SETBACK: Final = timedelta(hours=1)
-"""Time whose records are read again after the clocks were set back; an event that was published stays unique."""
 _TYPES: Final = (WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED)
 _PAGE_RECORDS: Final = 500
 _PAGE_BYTES: Final = 4_000_000
@@ -64,15 +62,13 @@ class AmendmentEvents:
         started = self._runtime.now()
         text = await self._store.read_document(DOCUMENT)
         done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
-        if done_to - started > OVERLAP:
-            # The clocks were set back, so new records have earlier times than the last run.
-            done_to = started - LONGEST_SETBACK
-        since = rfc3339(done_to - OVERLAP)
+        # The clocks may have been set back and forward since the last run, so a new record may have an earlier time. An
+        # event that was published stays unique.
+        since = rfc3339(min(done_to, started) - LONGEST_SETBACK - OVERLAP)
         tips: dict[ChainKey, Tip] = {}
-        async for chain, tip in self._chains.list_tips(since):
-            if chain.target is Target.DOMAIN_AMENDMENTS:
-                await self._publish_chain(chain, tip, since)
-                tips[chain] = tip
+        async for chain, tip in self._chains.list_tips(since, (Target.DOMAIN_AMENDMENTS,)):
+            await self._publish_chain(chain, tip, since)
+            tips[chain] = tip
         self._tips = tips
         if text is None or abs(started - parse_rfc3339(text)) > OVERLAP / 4:
             # A write in each run would cost more than reading a few records again after a crash.

@@ -14,6 +14,7 @@ from shared.provenance.ports import (
     Lookup,
     OutcomeUnknownError,
     RecordPage,
+    Target,
     Tip,
     TipMovedError,
 )
@@ -123,10 +124,12 @@ class FaultyStore:
             self.late.pop(0)()
         return found
 
-    async def list_tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+    async def list_tips(
+        self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
+    ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield every chain."""
         for chain in list(self.chains):
-            if self._tip(chain).timestamp >= changed_from:
+            if chain.target in targets and self._tip(chain).timestamp >= changed_from:
                 yield chain, self._tip(chain)
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.query_hash import compute_query_hash
 from shared.errors import WorkspaceError
+from shared.runtime import Runtime
 from shared.signatures.listing import SignatureList
 from shared.signatures.ports import SignatureFilter
+from shared.timestamps import now
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN
 from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, decide
@@ -87,6 +90,16 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
     assert page.has_more
     rest = await listing.list_signatures(ALL, page.signatures[-1].place, 2)
     assert ([one.content["recordID"] for one in rest.signatures], rest.has_more) == (["000000000002"], False)
+
+
+@pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
+async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
+    """A signature of a new chain is listed although its time is before the last run."""
+    ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
+    assert await ahead.complete(9)
+    await decide(lists.ledger, 1)
+    listing = ahead if is_forward else lists.open()
+    assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
 
 
 async def test_signatures_of_queries(lists: Lists) -> None:

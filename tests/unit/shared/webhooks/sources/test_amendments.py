@@ -95,7 +95,10 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
 
 
-async def test_amendments_are_announced_after_the_clocks_were_set_back(parts: WebhookParts, tmp_path: Path) -> None:
+@pytest.mark.parametrize("forward", [0, 1500], ids=["back", "back and forward"])
+async def test_amendments_are_announced_after_the_clocks_were_set_back(
+    parts: WebhookParts, tmp_path: Path, forward: float
+) -> None:
     """An amendment of a new scope is announced although its time is before the last run."""
     chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=parts.runtime)
 
@@ -110,6 +113,7 @@ async def test_amendments_are_announced_after_the_clocks_were_set_back(parts: We
     parts.time.advance(-1500)
     members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
     await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), draft_record(members, "AmendedAt"))
+    parts.time.advance(forward)
     await source.run()
     assert len(await parts.list_all(endpoint)) == 1
     await log.close()

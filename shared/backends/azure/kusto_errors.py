@@ -1,4 +1,7 @@
-"""Conversion of failures that the SDK azure-kusto-data raises to errors of the service."""
+"""Conversion of failures that the SDK azure-kusto-data raises to errors of the service.
+
+Separate from the adapter, because the codes of failures change with the engine and not with the queries.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Contents of a Kusto reply besides its rows: partial failures, times, and the annotation of ``render``."""
+"""Contents of a Kusto reply besides its rows: partial failures, times, and the annotation of ``render``.
+
+Separate from the adapter, because the form of replies changes with the engine and not with the queries.
+"""
 
 import json
 from collections.abc import Iterator

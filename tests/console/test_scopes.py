@@ -101,9 +101,9 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
     console: Console, service: Service, editor: httpx.Client
 ) -> None:
     """A chain that the user finds broken gets the banner at once."""
-    append_events(editor, "altered", 4)
-    edit_record(service, "altered", 2, '"setpoint":5.5', '"setpoint":5.0')
-    console.sign_in(VIEWER).open("audit/DomainEvents/altered", "Audit log")
+    append_events(editor, "altered meanwhile", 4)
+    edit_record(service, "altered meanwhile", 2, '"setpoint":5.5', '"setpoint":5.0')
+    console.sign_in(VIEWER).open("audit/DomainEvents/altered meanwhile", "Audit log")
     page = console.page
     expect(page.get_by_role("grid")).to_contain_text("000000000004")
     banner = page.get_by_role("alert").filter(has_text=WARNING)
@@ -112,7 +112,7 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("The chain is broken")
     dialog.get_by_role("button", name="Close").last.click()
-    expect(banner).to_contain_text("Plant events of altered")
+    expect(banner).to_contain_text("Plant events of altered meanwhile")
 
 
 def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:

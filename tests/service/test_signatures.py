@@ -24,7 +24,7 @@ NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker")
 
 APPROVAL = {"meaning": "approval"}
 REJECTION = {"meaning": "rejection"}
-SCOPE = "signed"
+SCOPE = "signatures"
 
 
 @pytest.fixture(scope="module")

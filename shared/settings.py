@@ -74,6 +74,13 @@ class Settings(BaseModel):
     query_timeout_seconds: int = Field(
         60, ge=1, le=200, alias="QUERY_TIMEOUT_SECONDS", description="Server time-out of a query."
     )
+    max_queries_per_principal: int = Field(
+        4,
+        ge=1,
+        le=1_000,
+        alias="MAX_QUERIES_PER_PRINCIPAL",
+        description="Queries of one principal that an instance has the query engine run at once; further ones wait.",
+    )
     cosmos_endpoint: str = Field(
         "", alias="COSMOS_ENDPOINT", description="The Cosmos DB account's address; unused with embedded stores."
     )

@@ -1,5 +1,8 @@
 """Authenticated callers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -107,6 +110,19 @@ class Principal:
 
 ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", None)
 """Caller of a public operation."""
+
+acting_member: ContextVar[str] = ContextVar("acting_member", default="")
+"""Id of the team member whose request is processed; empty outside of a request and for public operations."""
+
+
+@contextmanager
+def act_as(caller: Principal) -> Iterator[None]:
+    """Context manager: the block processes a request of this caller."""
+    token = acting_member.set(caller.member_id)
+    try:
+        yield
+    finally:
+        acting_member.reset(token)
 
 
 def unauthenticated_error(detail: str) -> WorkspaceError:

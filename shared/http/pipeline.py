@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated_error
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, act_as, unauthenticated_error
 from shared.errors import Kind, WorkspaceError
 from shared.http import size_limits
 from shared.http.cors import Cors
@@ -149,7 +149,8 @@ class RequestPipeline:
                 caller = await self._authenticate_caller(match.operation, request, known)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known is not None or caller is ANONYMOUS else self._limits
-                reply = await self._handle_within_limits(match, caller, request, request_id, limits)
+                with act_as(caller):
+                    reply = await self._handle_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None

@@ -49,7 +49,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "URI_TOO_LONG": _define("Path and query are longer than 32,768 bytes.", 414),
     "HEADERS_TOO_LARGE": _define("More than 100 headers, or more than 128 KiB of them.", 431),
     "INTERNAL_ERROR": _define("The service failed; its log has the reason under the `traceId`.", 500),
-    "THROTTLED": _define("The engine, the hub or a data store is throttled; retry after `Retry-After`.", 429),
+    "THROTTLED": _define(
+        "The engine, the hub or a data store is throttled, or queries of the principal wait; see `Retry-After`.", 429
+    ),
     "RATE_LIMITED": _define(
         "More requests in a minute, or at once, than the workspace's tier allows a principal.", 429
     ),

@@ -31,17 +31,14 @@ class QueryServices:
     def engine(self) -> "QueryEngine":
         """Engine that executes KQL: Azure Data Explorer, or the embedded engine."""
         from shared.backends.azure.kusto import KustoEngine
+        from shared.warm_queries.fair_engine import FairEngine
         from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
         configured = self._settings
         uri, database = self.find_engine_uri(), configured.kusto_database
-        return self._backends.close_at_exit(
-            InstrumentedEngine(
-                KustoEngine(uri, database, configured.managed_identity_client_id, runtime=self._backends.runtime),
-                database,
-                runtime=self._backends.runtime,
-            )
-        )
+        engine = KustoEngine(uri, database, configured.managed_identity_client_id, runtime=self._backends.runtime)
+        measured = InstrumentedEngine(engine, database, runtime=self._backends.runtime)
+        return self._backends.close_at_exit(FairEngine(measured, configured.max_queries_per_principal))
 
     def find_engine_uri(self) -> str:
         """Return the query engine's URI: the setting, else the URI file in the data directory, else the default."""

@@ -101,6 +101,8 @@ var appSettings = {
   KUSTO_URI: kustoUri
   LIVE_SCHEDULE: '*/5 * * * * *'
   LOG_LEVEL: logLevel
+  // Data Explorer runs more queries at once than the engine of the local host.
+  MAX_QUERIES_PER_PRINCIPAL: '16'
   PUBLIC_URL: empty(gatewayHostName) ? '' : 'https://${gatewayHostName}'
   SIMULATORS_ENABLED: simulatorsEnabled ? 'true' : 'false'
   SIMULATOR_SCHEDULE: simulatorSchedule

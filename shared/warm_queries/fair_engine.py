@@ -1,0 +1,81 @@
+"""Decorator of the KQL query engine that shares the engine fairly between principals (users and services)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from shared.auth.principals import acting_member
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.instrumented_engine import ClosableEngine
+from shared.warm_queries.ports import EngineQuery, EngineResult
+
+RESPONSE_SECONDS: Final = 210
+"""Maximum time in seconds for the wait and the query together: the platform ends a request after 230 s."""
+_RETRY_AFTER_SECONDS: Final = 5
+
+
+class FairEngine:
+    """Query engine that runs a limited number of queries of each principal at once; the others wait in order.
+
+    All running queries share the processors of the engine. Without the limit, a principal with many heavy queries
+    would get nearly all of their time. Queries outside of a request, for instance of alert rules, are not limited.
+
+    Args:
+        engine: engine that executes the queries.
+        per_principal: maximum number of queries of one principal that the engine runs at once.
+    """
+
+    def __init__(self, engine: ClosableEngine, per_principal: int) -> None:
+        self._engine = engine
+        self._per_principal = per_principal
+        self._places: dict[str, asyncio.Semaphore] = {}
+        self._active: Counter[str] = Counter()
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Execute a query when its principal has a free place; for further errors, see ``QueryEngine``.
+
+        Raises:
+            WorkspaceError: THROTTLED ``THROTTLED`` if no place became free in time.
+        """
+        member = acting_member.get()
+        if not member:
+            return await self._engine.execute(query)
+        async with self._occupy_place(member, query.timeout_seconds):
+            return await self._engine.execute(query)
+
+    async def ping(self) -> None:
+        """Check that the engine is reachable."""
+        await self._engine.ping()
+
+    async def close(self) -> None:
+        """Close the connections of the engine."""
+        await self._engine.close()
+
+    @asynccontextmanager
+    async def _occupy_place(self, member: str, timeout_seconds: int) -> AsyncIterator[None]:
+        """Context manager: wait for a place of a principal and occupy it while the block runs."""
+        places = self._places.setdefault(member, asyncio.Semaphore(self._per_principal))
+        self._active[member] += 1
+        try:
+            await self._wait_for_place(places, timeout_seconds)
+            try:
+                yield
+            finally:
+                places.release()
+        finally:
+            self._active[member] -= 1
+            if not self._active[member]:
+                del self._active[member], self._places[member]
+
+    async def _wait_for_place(self, places: asyncio.Semaphore, timeout_seconds: int) -> None:
+        try:
+            async with asyncio.timeout(max(0, min(timeout_seconds, RESPONSE_SECONDS - timeout_seconds))):
+                await places.acquire()
+        except TimeoutError:
+            detail = (
+                f"The query engine runs {self._per_principal} queries of a principal at once, and your earlier queries "
+                "did not end in time; retry later."
+            )
+            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=_RETRY_AFTER_SECONDS) from None

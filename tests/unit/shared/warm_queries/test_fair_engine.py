@@ -1,0 +1,135 @@
+"""Tests of the query engine that shares another one fairly between principals."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from shared.auth.principals import ANONYMOUS, act_as
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.fair_engine import RESPONSE_SECONDS, FairEngine
+from shared.warm_queries.ports import EngineQuery, EngineResult
+
+QUERY = EngineQuery("Telemetry", {}, 10, 60)
+RESULT = EngineResult((), [], 0.0)
+
+
+class GatedEngine:
+    """Engine whose queries run until the gate is open."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.gate = asyncio.Event()
+        self.calls: list[str] = []
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Wait for the gate."""
+        self.started.append(query.text)
+        await self.gate.wait()
+        return RESULT
+
+    async def ping(self) -> None:
+        """Record the call."""
+        self.calls.append("ping")
+
+    async def close(self) -> None:
+        """Record the call."""
+        self.calls.append("close")
+
+
+def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
+    """Start a query in a request of a member; the text defaults to the member's id."""
+    with act_as(replace(ANONYMOUS, member_id=member)):
+        query = replace(QUERY, text=text or member, timeout_seconds=seconds)
+        return asyncio.create_task(fair.execute(query))
+
+
+async def run_ready_tasks() -> None:
+    """Let all tasks run until they wait."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
+    """The engine receives at most the limit of one principal's queries, and another principal's query at once."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 2)
+    many = [start_query(fair, "many") for _ in range(40)]
+    await run_ready_tasks()
+    one = start_query(fair, "one")
+    await run_ready_tasks()
+    assert engine.started == ["many", "many", "one"]
+    engine.gate.set()
+    assert await asyncio.gather(*many, one) == [RESULT] * 41
+
+
+async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
+    """The queries of a principal that wait run first come, first served; a cancelled one leaves the queue."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 1)
+    queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
+    await run_ready_tasks()
+    queries[1].cancel()
+    engine.gate.set()
+    await asyncio.gather(*queries, return_exceptions=True)
+    assert engine.started == ["first", "second", "third"]
+
+
+async def test_a_cancelled_query_frees_its_place() -> None:
+    """The next query of the principal starts after a running one was cancelled."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 1)
+    running, waiting = start_query(fair, "many", "running"), start_query(fair, "many", "waiting")
+    await run_ready_tasks()
+    running.cancel()
+    await run_ready_tasks()
+    assert engine.started == ["running", "waiting"]
+    engine.gate.set()
+    assert await waiting == RESULT
+
+
+async def test_a_query_that_waits_too_long_is_throttled() -> None:
+    """A query without a place in time is THROTTLED and never reaches the engine; a query with a place is not."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 1)
+    running = start_query(fair, "many", seconds=0)
+    await run_ready_tasks()
+    with pytest.raises(WorkspaceError) as late:
+        await start_query(fair, "many", "late", seconds=0)
+    assert (late.value.kind, late.value.code, late.value.members) == (Kind.THROTTLED, "THROTTLED", {"retryAfter": 5})
+    with pytest.raises(WorkspaceError, match="retry later"):
+        await start_query(fair, "many", "late", seconds=RESPONSE_SECONDS)
+    assert engine.started == ["many"]
+    engine.gate.set()
+    assert await running == RESULT
+
+
+async def test_queries_outside_of_requests_are_not_limited() -> None:
+    """Queries without a caller, such as those of alert rules, start at once."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 1)
+    queries = [asyncio.create_task(fair.execute(QUERY)) for _ in range(3)]
+    await run_ready_tasks()
+    assert len(engine.started) == 3
+    engine.gate.set()
+    await asyncio.gather(*queries)
+
+
+async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
+    """The engine forgets a principal without queries, so its memory does not grow with the number of principals."""
+    engine = GatedEngine()
+    engine.gate.set()
+    fair = FairEngine(engine, 1)
+    for number in range(100):
+        await start_query(fair, f"member-{number}")
+    assert not fair._places
+    assert not fair._active
+
+
+async def test_health_check_and_end_reach_the_engine() -> None:
+    """A ping and a close are passed on."""
+    engine = GatedEngine()
+    fair = FairEngine(engine, 1)
+    await fair.ping()
+    await fair.close()
+    assert engine.calls == ["ping", "close"]

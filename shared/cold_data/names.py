@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+_TEN_YEARS = timedelta(days=3660)
 ROOT = "impulses"
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HOUR = re.compile(r"(\d{4})/(\d\d)/(\d\d)/(\d\d)")
@@ -88,8 +89,15 @@ def range_from_name(name: str) -> SequenceRange | None:
 
 
 def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
-    """Yield blob name prefixes that together cover a connection's time range, in ascending order."""
+    """Yield blob name prefixes that together cover a connection's time range, in ascending order.
+
+    A prefix covers a day, a month of a range of over 31 days, or the whole connection for a range of over ten years.
+    """
     folder = build_connection_folder(connection)
+    if end - start > _TEN_YEARS:
+        # One listing of the archive is shorter than a listing of each month of the calendar.
+        yield folder
+        return
     day = floor_to_hour(start).replace(hour=0)
     by_month = end - start > 31 * DAY
     last = ""

@@ -77,6 +77,13 @@ def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) ->
         hour += timedelta(hours=1)
 
 
+def test_a_range_of_many_years_is_one_prefix() -> None:
+    """A range of over ten years is one listing of the connection, not one of each month of the calendar."""
+    start = datetime(2000, 1, 1, tzinfo=UTC)
+    assert len(list(list_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
+    assert list(list_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]
+
+
 def test_a_range_may_end_with_the_calendar() -> None:
     """There is no day after the last one."""
     end = datetime(9999, 12, 31, 23, tzinfo=UTC)

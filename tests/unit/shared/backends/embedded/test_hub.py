@@ -214,6 +214,7 @@ async def test_a_locked_file_rejects_sends_and_recovers(
 ) -> None:
     """While another process locks the file, a send is unavailable and stores nothing; later sends succeed."""
     monkeypatch.setattr("shared.backends.embedded.hub._BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("shared.backends.embedded.sqlite.BUSY_TIMEOUT_MS", 50)
     holder = sqlite3.connect(path, autocommit=True)
     holder.execute("BEGIN IMMEDIATE")
     results = await asyncio.gather(*(log.send(HUB, [message(b"1")]) for _ in range(3)), return_exceptions=True)

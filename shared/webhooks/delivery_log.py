@@ -62,7 +62,7 @@ class DeliveryLog:
             if before.lease:
                 return None  # an attempt runs at this moment
             retries = before.retries if before.status is DeliveryStatus.PENDING else len(RETRY_DELAYS)
-            updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at}
+            updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at, "scheduled_at": at}
             return before.model_copy(update=updates)
 
         delivery = await self._store.change(endpoint_id, delivery_id, change)

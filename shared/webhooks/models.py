@@ -160,6 +160,7 @@ class Delivery(_Record):
         retries: number of scheduled retries that were used.
         attempts: the last attempts, oldest first.
         next_attempt_at: time of the next attempt; None if the delivery has ended.
+        scheduled_at: time at which the next attempt was scheduled or a worker claimed the delivery.
         lease: token of the worker that sends the delivery now; empty if it waits.
     """
 
@@ -172,8 +173,13 @@ class Delivery(_Record):
     attempts: tuple[Attempt, ...] = ()
     created_at: datetime
     next_attempt_at: datetime | None = None
+    scheduled_at: datetime | None = None
     expires_at: datetime
     lease: str = ""
+
+    def reschedule(self, at: datetime) -> "Delivery":
+        """Return the delivery with its next attempt at a time; a claimed one keeps its claim."""
+        return self.model_copy(update={"next_attempt_at": at, "scheduled_at": at})
 
     def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
         """Return the delivery with one more attempt and without its lease; ``changes`` replace other attributes."""

@@ -77,5 +77,6 @@ def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runt
         body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
         created_at=at,
         next_attempt_at=at,
+        scheduled_at=at,
         expires_at=at + RETENTION,
     )

@@ -49,6 +49,17 @@ class WebhookStore(Protocol):
         """
         ...
 
+    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+        """Reschedule deliveries that were scheduled after a time; return their number.
+
+        Args:
+            at: current time, from which waiting deliveries are due.
+            until: time from which claimed deliveries are due again; the claims stay.
+            scheduled_after: time in the future. Only clocks that were set back since explain a later one.
+            limit: maximum number of deliveries.
+        """
+        ...
+
     async def save(self, delivery: Delivery, lease: str) -> bool:
         """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
         ...

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
@@ -24,6 +25,7 @@ MAX_PER_ENDPOINT: Final = 8
 """Maximum number of deliveries of one endpoint that a process sends at a time, so that it does not delay others."""
 PROMPT_RETRY_SECONDS: Final = 10.0
 """Seconds up to which a process itself waits for a retry; the background job starts later retries."""
+_MAX_RESCHEDULED: Final = 100
 _GONE: Final = 410
 _LOG = get_logger("webhooks")
 
@@ -64,6 +66,16 @@ class DeliveryWorker:
         if not self._is_closed and (self._loop is None or self._loop.done()):
             # The task serves many requests, so it must not inherit the log context of the first one.
             self._loop = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
+
+    async def reschedule_after_setback(self) -> None:
+        """Make deliveries due that were scheduled before the clocks were set back; they would wait much too long.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond.
+        """
+        at = self._runtime.now()
+        while await self._store.reschedule(at, at + LEASE, at + CLOCK_TOLERANCE, _MAX_RESCHEDULED):
+            self.wake()
 
     @property
     def is_idle(self) -> bool:
@@ -170,7 +182,7 @@ class DeliveryWorker:
             timer = asyncio.create_task(self._wake_at(due_at))
             self._timers.add(timer)
             timer.add_done_callback(self._timers.discard)
-        return delivery.add_attempt(attempt, retries=delivery.retries + 1, next_attempt_at=due_at)
+        return delivery.add_attempt(attempt, retries=delivery.retries + 1, next_attempt_at=due_at, scheduled_at=at)
 
     async def _wake_at(self, due_at: datetime) -> None:
         await self._runtime.sleep(max(0.0, (due_at - self._runtime.now()).total_seconds()))

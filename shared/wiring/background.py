@@ -145,6 +145,7 @@ class BackgroundServices:
     async def _run_webhooks(self) -> None:
         """Publish webhook events of stored changes, and start due deliveries, which continue after this run."""
         await self._webhook_endpoints.sources.run()
+        await self._webhooks.worker.reschedule_after_setback()
 
     async def _expire_deliveries(self) -> None:
         """Delete webhook deliveries whose retention time has ended."""

@@ -109,11 +109,43 @@ async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
     store, other = opener(), opener()
     await store.add([delivery(), delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
-    assert claimed == delivery(lease="lease-1")
+    assert claimed == delivery(lease="lease-1", scheduled_at=START)
     assert await other.claim("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
     assert await other.find_due(START, ()) is None
     later = await other.claim("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in later] == ["m2", "m1"]
+
+
+async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener: Opener) -> None:
+    """A delivery that was scheduled in the future is due at once, a claimed one at the given time; others wait."""
+    store, other = opener(), opener()
+    before = START + 1800 * SECOND
+    await store.add([delivery("claimed", next_attempt_at=before)])
+    [claimed] = await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
+    waiting = delivery("waiting", next_attempt_at=before, scheduled_at=before)
+    later = delivery("later", next_attempt_at=before, scheduled_at=START)
+    ended = delivery("ended", next_attempt_at=None, scheduled_at=before)
+    await store.add([waiting, later, ended])
+    until = START + 30 * SECOND
+    assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 2
+    assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 0
+    due = await other.claim("endpoint-a", START, START + 60 * SECOND, "lease-2", 10)
+    assert [each.id for each in due] == ["waiting"]
+    done = claimed.add_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
+    assert await store.save(done, "lease-1")
+    assert await other.get("endpoint-a", "later") == later
+    assert await other.get("endpoint-a", "ended") == ended
+
+
+async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
+    """If the worker of a claim has died, another worker gets the delivery at the given time."""
+    store, other = opener(), opener()
+    before, until = START + 1800 * SECOND, START + 30 * SECOND
+    await store.add([delivery(next_attempt_at=before)])
+    await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
+    assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 1
+    assert await other.find_due(until - SECOND, ()) is None
+    assert len(await other.claim("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 
 
 async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:

@@ -95,7 +95,9 @@ REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)
 RATE_LIMITS: Final = ContainerDefinition("rateLimits", "/id", default_ttl=180)
 DOWNLOADS: Final = ContainerDefinition("downloads", "/id", ("/owner/?", "/expiresAt/?"))
 BACKGROUND: Final = ContainerDefinition("background", "/id")
-WEBHOOKS: Final = ContainerDefinition("webhooks", "/endpoint", ("/status/?", "/place/?", "/dueAt/?", "/expiresAt/?"))
+WEBHOOKS: Final = ContainerDefinition(
+    "webhooks", "/endpoint", ("/status/?", "/place/?", "/dueAt/?", "/scheduledAt/?", "/expiresAt/?")
+)
 ALERTS: Final = ContainerDefinition(
     "alerts", "/rule", ("/open/?", "/state/?", "/severity/?", "/surface/?", "/sort/?"), default_ttl=ITEMS_DECIDE
 )

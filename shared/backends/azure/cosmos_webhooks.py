@@ -67,12 +67,21 @@ class CosmosWebhookStore:
         found = await self._items.find(text, endpoint, endpoint=endpoint, at=rfc3339(at))
 
         async def claim_one(item: Item) -> Delivery | None:
-            claimed = _delivery_from_item(item).model_copy(update={"lease": lease})
+            claimed = _delivery_from_item(item).model_copy(update={"lease": lease, "scheduled_at": at})
             after = _delivery_to_item(claimed) | {"dueAt": rfc3339(until)}
             return None if await self._items.put(item, after) is None else claimed
 
         claims = await asyncio.gather(*map(claim_one, found))
         return [each for each in claims if each is not None]
+
+    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+        text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
+        found = await self._items.find(text, after=rfc3339(scheduled_after))
+        for item in found:
+            after = _delivery_to_item(_delivery_from_item(item).reschedule(at))
+            # If another process has changed the delivery meanwhile, it was scheduled anew.
+            await self._items.put(item, after | {"dueAt": rfc3339(until if item["lease"] else at)})
+        return len(found)
 
     async def save(self, delivery: Delivery, lease: str) -> bool:
         saved: list[bool] = []
@@ -134,7 +143,9 @@ def _delivery_to_item(delivery: Delivery) -> Item:
         "content": delivery.model_dump_json(),
     }
     due = delivery.next_attempt_at
-    return item if due is None else item | {"dueAt": rfc3339(due)}
+    if due is None:
+        return item
+    return item | {"dueAt": rfc3339(due), "scheduledAt": rfc3339(delivery.scheduled_at or delivery.created_at)}
 
 
 def _delivery_from_item(item: Item) -> Delivery:

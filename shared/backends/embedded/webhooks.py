@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS webhook_deliveries (
 CREATE INDEX IF NOT EXISTS webhook_deliveries_by_due ON webhook_deliveries (endpoint, due_at)
   WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS webhook_deliveries_by_creation ON webhook_deliveries (endpoint, created_at, id);
+CREATE INDEX IF NOT EXISTS webhook_deliveries_by_schedule ON webhook_deliveries
+  (json_extract(content, '$.scheduled_at')) WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS webhook_deliveries_by_end ON webhook_deliveries (expires_at);
 """
 _INSERT = "INSERT OR IGNORE INTO webhook_deliveries VALUES (?,?,?,?,?,?,?,?)"
@@ -74,12 +76,27 @@ class SqliteWebhookStore:
 
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             found = [Delivery.model_validate_json(row[0]) for row in connection.execute(sql, values).fetchall()]
-            claimed = [each.model_copy(update={"lease": lease}) for each in found]
+            claimed = [each.model_copy(update={"lease": lease, "scheduled_at": at}) for each in found]
             for each in claimed:
                 _update_delivery(connection, each, rfc3339(until))
             return claimed
 
         return await self._run_write(claim_deliveries)
+
+    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+        sql = (
+            "SELECT content FROM webhook_deliveries WHERE due_at IS NOT NULL "
+            "AND json_extract(content, '$.scheduled_at') > ? LIMIT ?"
+        )
+
+        def reschedule_deliveries(connection: sqlite3.Connection) -> int:
+            rows = connection.execute(sql, (rfc3339(scheduled_after), limit)).fetchall()
+            for each in (Delivery.model_validate_json(row[0]) for row in rows):
+                after = each.reschedule(at)
+                _update_delivery(connection, after, rfc3339(until if each.lease else at))
+            return len(rows)
+
+        return await self._run_write(reschedule_deliveries)
 
     async def save(self, delivery: Delivery, lease: str) -> bool:
         def save_delivery(connection: sqlite3.Connection) -> bool:

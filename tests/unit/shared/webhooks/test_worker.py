@@ -47,6 +47,37 @@ async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts)
     assert delivery.attempts[-1].reply == "broken \ufffd\ufffd"
 
 
+@pytest.mark.parametrize("retries", [0, 2])
+async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: WebhookParts, retries: int) -> None:
+    """A new delivery, or one that waits for a retry, is sent at once after the clock was set back by 50 minutes."""
+    await parts.create()
+    parts.time.advance(3600)
+    await parts.publish()
+    parts.http.answer = fail
+    for delay in RETRY_DELAYS[:retries]:
+        await parts.work_after(seconds=delay.total_seconds())
+    parts.http.answer = parts.http.accept
+    parts.http.requests.clear()
+    parts.time.advance(-3000)
+    await parts.work()
+    assert parts.http.requests == []
+    await parts.worker.reschedule_after_setback()
+    await parts.work()
+    assert len(parts.http.requests) == 1
+
+
+async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookParts) -> None:
+    """Clocks that differ by a minute do not change the times of retries."""
+    await parts.create()
+    await parts.publish()
+    parts.http.answer = fail
+    await parts.work()
+    parts.time.advance(-60)
+    await parts.worker.reschedule_after_setback()
+    await parts.work()
+    assert len(parts.http.requests) == 1
+
+
 async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
     """The worker that failed waits for the retry after five seconds itself."""
     await parts.create()

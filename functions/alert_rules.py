@@ -134,7 +134,7 @@ async def delete_alert_rule(call: Call) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.EVALUATED)
 @make_idempotent
 async def evaluate_alert_rule(call: Call) -> Reply:
-    """Evaluate an alert rule once, also a disabled one, and return what would fire; no state changes."""
+    """Evaluate an alert rule once, even if it is disabled, and return the alerts that would fire; no state changes."""
     catalog = await services().catalog.current()
     entry = catalog.alert_rules.get(call.path["lookup"])
     if entry is None:

@@ -61,7 +61,8 @@ EventHubTriggerConverter._parse_datetime = staticmethod(parse_enqueued_time)  # 
 class TriggerBatch(Sequence[func.EventHubEvent]):
     """Batch of an Event Hub trigger as the host sends it, from which hub events are read without the SDK's objects.
 
-    Creating the SDK's objects takes longer than the rest of a trigger's work. As a sequence, it has them nevertheless.
+    Creating the SDK's objects takes longer than the rest of a trigger's work. They are created only for code that uses
+    the batch as a sequence.
 
     Args:
         bodies: bytes of the events.
@@ -128,7 +129,7 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
 def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] | None:
     """Return the partition keys of a batch without reading its events; None if the metadata does not state all keys.
 
-    The host omits empty keys from its metadata, so their number tells whether it stated all of them.
+    The host omits empty keys from its metadata, so a list with fewer keys than events is incomplete.
     """
     if not isinstance(events, TriggerBatch):
         return None

@@ -177,7 +177,7 @@ async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
     docs=replies.PUT,
 )
 async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
-    """Replace the definition of a webhook; without `enabled`, its state stays as it is."""
+    """Replace the definition of a webhook; if `enabled` is missing, its state does not change."""
     changed = await services().webhook_endpoints.service.replace(
         call.principal.member_id, call.path["id"], _to_definition(call.body), parse_condition(call.request)
     )
@@ -206,7 +206,7 @@ async def rotate_webhook_secret(call: Call) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/test", right=_RIGHT, docs=replies.SENT)
 @make_idempotent
 async def send_webhook_test(call: Call) -> Reply:
-    """Send the event `webhook.test` to a webhook, whatever its event types."""
+    """Send the event `webhook.test` to a webhook, even if its event types exclude this event."""
     delivery = await services().webhook_endpoints.service.send_test(
         call.principal.member_id, call.path["id"], append_id=call.append_id
     )

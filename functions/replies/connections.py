@@ -58,7 +58,7 @@ class InferredSignals(TypedDict):
 
 
 class ConnectionStatistics(TypedDict):
-    """Number of received messages, time of the latest or null, and number that contradict a signal's type."""
+    """Number of received messages, time of the newest (or null), and number that contradict the type of a signal."""
 
     messagesReceived: int
     lastMessage: datetime | None

@@ -16,7 +16,7 @@ class Redirection(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """Client that requests rights. The name of a client that is not declared is its own claim."""
+    """Client that requests rights. A client that the workspace does not declare chooses its own name."""
 
     id: str
     name: str

@@ -231,7 +231,7 @@ class ChoiceVariable(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """Client that requests rights. The name of a client that is not declared is its own claim."""
+    """Client that requests rights. A client that the workspace does not declare chooses its own name."""
 
     id: str
     name: str
@@ -251,7 +251,7 @@ ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCO
 
 
 class ConnectionStatistics(TypedDict):
-    """Number of received messages, time of the latest or null, and number that contradict a signal's type."""
+    """Number of received messages, time of the newest (or null), and number that contradict the type of a signal."""
 
     messagesReceived: int
     lastMessage: str | None

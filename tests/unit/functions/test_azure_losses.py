@@ -198,7 +198,7 @@ async def test_acknowledged_events_are_stored_exactly_once(
 async def test_acknowledged_events_are_stored_exactly_once_soak(
     plant: Plant, instances: Callable[[], Instance], key: str
 ) -> None:
-    """The same rule holds for a longer time."""
+    """Under longer load with failing dependencies, each acknowledged event is still stored exactly once."""
     await check_failures_under_load(plant, instances(), key, SOAK_SECONDS)
 
 

@@ -46,7 +46,7 @@ def test_both_formats_have_the_same_typed_table() -> None:
 
 
 def test_an_empty_result_keeps_its_columns() -> None:
-    """A result without rows has the types of its columns."""
+    """A file without rows still has the columns and their types."""
     empty = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, []))
     assert pa.ipc.open_stream(to_arrow(empty)).read_all().schema == pa.ipc.open_stream(to_arrow(BY_ROW)).schema
     assert empty.row_count == 0

@@ -13,12 +13,12 @@ def build(**headers: str) -> Request:
 
 
 def test_a_request_without_conditions_is_unconditional() -> None:
-    """Clients that do not know versions overwrite each other."""
+    """A request without conditional headers is executed whatever version is stored."""
     assert parse_condition(build()).is_empty
 
 
 def test_a_read_ignores_if_match() -> None:
-    """A list has no stored version with which If-Match could be compared."""
+    """A read ignores If-Match, because a list has no stored version to compare."""
     request = build(if_match='"1"', if_none_match='"2"')
     assert not parse_condition(request).is_satisfied_by('"3"')
     assert parse_read_condition(request).is_satisfied_by('"3"')
@@ -26,7 +26,7 @@ def test_a_read_ignores_if_match() -> None:
 
 @pytest.mark.parametrize("header", ["if_match", "if_none_match"])
 def test_a_malformed_header_is_named(header: str) -> None:
-    """The caller learns which header is wrong."""
+    """The error about a malformed conditional header names the header."""
     with pytest.raises(WorkspaceError) as raised:
         parse_condition(build(**{header: "1"}))
     assert header.replace("_", "-") in raised.value.detail.lower()

@@ -1,4 +1,4 @@
-"""Every operation that decides something can be signed; this test finds later kinds of decisions by itself."""
+"""Tests that every operation that records a decision accepts a signature, including operations that are added later."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ NO_DECISIONS = {
 
 
 def is_decision(operation: Operation) -> bool:
-    """Return whether the right or the address of an operation says that a person decides about the work of others."""
+    """Return whether an operation's right or route marks a decision about the work of other people."""
     needs_approval = any(right.endswith(".Approve") for right in operation.rights)
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
 
@@ -49,7 +49,7 @@ async def test_every_decision_can_be_signed() -> None:
 
 
 def test_rights_to_approve() -> None:
-    """The rights by which the test above recognises decisions exist."""
+    """Each right by which ``is_decision`` recognises a decision exists."""
     assert {right for right in AccessRight if right.endswith(".Approve")} == {
         AccessRight.AMENDMENT_APPROVE,
         AccessRight.WARM_QUERY_APPROVE,

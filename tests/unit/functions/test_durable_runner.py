@@ -49,7 +49,7 @@ async def test_the_id_of_the_job_is_that_of_the_orchestration(client: Client) ->
 
 
 async def test_a_failed_start_is_an_error_and_a_failed_end_is_not(client: Client) -> None:
-    """A cancelled job ends by itself at its next step."""
+    """If the client fails, a start is an error; a stop is not, because a cancelled job ends at its next step."""
     client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")

@@ -74,7 +74,7 @@ def test_events_of_a_batch() -> None:
 
 
 def test_partition_keys_are_read_without_the_events() -> None:
-    """The keys are known only if the host states one for each event; it omits empty keys."""
+    """Partition keys are returned only if the metadata has one for each event; the host omits empty keys."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None
@@ -97,7 +97,7 @@ def test_the_batch_has_the_events_of_the_sdk() -> None:
 
 
 def test_properties_that_are_not_finite() -> None:
-    """The host writes them as NaN and Infinity, which strict JSON does not have; integers of any size are exact."""
+    """Properties with the values NaN and Infinity, which strict JSON lacks, are read; integers keep all digits."""
     changed = [{"a": math.nan}, {"b": -math.inf}, {"c": 2**70}]
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
         {"a": "NaN"},
@@ -107,7 +107,7 @@ def test_properties_that_are_not_finite() -> None:
 
 
 def test_a_batch_of_texts_is_rejected() -> None:
-    """Only a trigger with the data type binary has the bytes of the events."""
+    """A batch of texts is rejected, because only a trigger with the data type binary has the bytes of the events."""
     data = Datum(SimpleNamespace(string=["{}"]), "collection_string")
     places = Datum(json.dumps(SYSTEM_PROPERTIES[:1]), "json")
     events = EventHubTriggerConverter.decode(data, trigger_metadata={"SystemPropertiesArray": places})

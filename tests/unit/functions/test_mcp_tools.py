@@ -17,7 +17,7 @@ async def run(_: object) -> ToolResult:
 
 
 def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
-    """No rejection by a rule of a tool's operation recommends the same call again later, except temporary ones."""
+    """Only temporary errors of a tool's operation advise the caller to repeat the same call later."""
     tool = Tool("tool", "t", "d", {"properties": {}}, {}, run)
     lists = {spec.name for spec in ROUTE_TOOLS}
     names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]

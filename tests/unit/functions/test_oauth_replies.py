@@ -1,4 +1,4 @@
-"""Replies of the OAuth endpoints."""
+"""Tests of replies of the OAuth endpoints."""
 
 import json
 

@@ -39,7 +39,7 @@ def build_catalog(queries: int) -> Catalog:
 
 
 def test_paths_are_serialised_one_by_one() -> None:
-    """Each path is serialised as soon as it is built, so that no call of the serializer is long; the text is equal."""
+    """Each path is serialised as soon as it is built, so that no serializer call is long; the document is the same."""
     operations = [operation for group in GROUPS for operation in group.operations]
     catalog = build_catalog(5)
     columns = {"q1": (Column("n", "long"),)}

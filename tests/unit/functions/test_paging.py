@@ -69,6 +69,6 @@ def test_a_cursor_of_another_list_is_rejected(cursor: str) -> None:
     ],
 )
 def test_invalid_parameters_are_rejected(sent: dict[str, str]) -> None:
-    """A limit out of range and a text that is no cursor are errors."""
+    """A limit out of range and a text that is not a cursor are errors."""
     with pytest.raises(ValidationError):
         CatalogPageQuery.model_validate(sent)

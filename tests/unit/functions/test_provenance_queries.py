@@ -28,7 +28,7 @@ from shared.provenance.ports import Filters
     ],
 )
 def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignored: bool) -> None:
-    """The contract requires the default instead of an error; a header names the parameter."""
+    """An invalid number is replaced by the default, as the contract requires, and a header names the parameter."""
     parser = LenientParser()
     assert parser.parse_number("limit", text, least=1, default=100) == number
     assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
@@ -49,7 +49,7 @@ def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignor
     ],
 )
 def test_a_time_is_that_of_records(text: str | None, instant: str) -> None:
-    """Without a zone it is UTC; a plus sign that became a space is restored."""
+    """A time without a zone is UTC; a plus sign that was decoded as a space is restored."""
     parser = LenientParser()
     assert parser.parse_instant("startDate", text) == instant
     assert parser.ignored == ([] if instant or text is None else ["startDate"])
@@ -65,7 +65,7 @@ def test_a_window_has_dates_and_sequences() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
 def test_a_sequence_that_is_no_number_is_an_error(text: str) -> None:
-    """A wrong sequence would return other records than the caller expects."""
+    """A sequence that is not a number is rejected, because a default would return unexpected records."""
     with pytest.raises(ValidationError):
         SequenceQuery.model_validate({"fromSequence": text})
 

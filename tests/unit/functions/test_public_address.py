@@ -13,7 +13,7 @@ HOSTS = ("127.0.0.1", "127.0.0.1:*", "[::1]:*", "plant.example", "plant.example:
     "host", ["127.0.0.1", "127.0.0.1:1", "127.0.0.1:65535", "[::1]:7071", "plant.example", "plant.example:8443"]
 )
 def test_a_listed_host_is_accepted(host: str) -> None:
-    """A listed name is accepted exactly, and with any port if its entry allows that."""
+    """A listed host is accepted exactly, and with any port if its entry ends with ``:*``."""
     assert is_allowed_host(host, HOSTS)
 
 
@@ -30,7 +30,7 @@ def test_other_hosts_are_rejected(host: str) -> None:
 
 
 def test_an_unknown_host_gets_a_problem_document() -> None:
-    """An unknown Host header is answered with 421 and the request id."""
+    """An unknown Host header gets a 421 reply with the request id."""
     reply = build_misdirected_reply("id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["code"]) == (421, 421, "PROTOCOL_REFUSED")

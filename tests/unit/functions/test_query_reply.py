@@ -42,7 +42,7 @@ def make_result(*rows: list[Any]) -> QueryResult:
 
 
 def test_csv_round_trip() -> None:
-    """A CSV reader gets every cell; null is empty, and lines end as in RFC 4180."""
+    """A CSV reader reads back every cell; null is an empty cell, and lines end as in RFC 4180."""
     written = to_csv(make_result(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
@@ -114,7 +114,7 @@ def test_empty_result_has_columns() -> None:
 
 
 class Threads:
-    """Services whose threads are the calling thread."""
+    """Services whose work for threads runs in the calling thread."""
 
     @property
     def runtime(self) -> "Threads":

@@ -58,7 +58,7 @@ def test_ingest_triggers() -> None:
 
 
 class IngestRecorder:
-    """Test double of the ingest that records its runs."""
+    """Test double that records the runs of the ingest."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, int]] = []
@@ -80,7 +80,7 @@ async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_entries() -> None:
-    """Each entry is a hub and a consumer group; duplicates are removed."""
+    """Each entry of the setting ``EVENT_HUB_SOURCES`` is a hub and a consumer group; duplicates are removed."""
     sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
     assert [source.function_name for source in sources] == ["ingest_press__Default", "ingest_oven_2_oi"]
@@ -89,7 +89,7 @@ def test_entries() -> None:
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
 def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A malformed entry, or one with a used function name, is logged and skipped."""
+    """An entry that is malformed, or whose function name is taken, is logged and skipped."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]

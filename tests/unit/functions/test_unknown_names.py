@@ -105,7 +105,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
-    """The OpenAPI document forbids additional members in their bodies at any depth and lists the 400 reply."""
+    """The OpenAPI document of a rejecting operation forbids additional body members and lists the 400 reply."""
     schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, replies=()))
     described = build_operation(body_only, schemas)

@@ -9,7 +9,7 @@ from shared.backends.embedded.key_files import FileNoteSigner
 
 
 async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints where the public part of the new key is."""
+    """After the command has replaced the key, the old key stays trusted, and the output names the new key's file."""
     path = tmp_path / "checkpoint-key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     old = await signer.load_public_key()

@@ -1,4 +1,4 @@
-"""The import contract that allows some packages below ``azure``."""
+"""Tests of the import contract that allows some packages below ``azure``."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from scripts.modules_imported_once import find_modules_imported_once, has_reason
 
 
 def test_pairs_name_the_only_importer() -> None:
-    """A package is no pair, because its modules import it, too."""
+    """A module with a single importer is reported; a package is not, because its own modules import it, too."""
     found = dict(find_modules_imported_once())
     assert found["local.host.life_cycle"] == "local.__main__"
     assert "shared.errors" not in found
@@ -30,7 +30,7 @@ def test_pairs_name_the_only_importer() -> None:
     ],
 )
 def test_the_layout_explains_some_modules(module: str, importer: str, *, expected: bool) -> None:
-    """Adapters, documented replies and modules of a register need no sentence."""
+    """Adapters, documented replies and registered modules need no reason in their docstring."""
     assert is_required_by_layout(module, importer) is expected
 
 
@@ -44,7 +44,7 @@ def test_the_layout_explains_some_modules(module: str, importer: str, *, expecte
     ],
 )
 def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: bool) -> None:
-    """A reader finds the reason where the file begins."""
+    """The reason why a module is separate stands in the module's docstring."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text(text, encoding="utf-8")
     assert has_reason("a.b", tmp_path) is expected
@@ -54,7 +54,7 @@ def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: 
 def test_modules_without_a_reason_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int, code: int
 ) -> None:
-    """The report is restricted to a package; the numbers are those of the listed modules."""
+    """The command can be limited to a package; it counts only the modules that it lists."""
     pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
     monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
     monkeypatch.setattr(modules_imported_once, "has_reason", lambda _: False)

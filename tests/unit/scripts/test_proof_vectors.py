@@ -1,4 +1,4 @@
-"""The proof vectors are current and valid."""
+"""Tests that the proof vectors are current and valid."""
 
 import json
 from base64 import b64decode

@@ -1,4 +1,4 @@
-"""The receipt vectors are current, and another implementation agrees with them."""
+"""Tests that the receipt vectors are current, and another implementation agrees with them."""
 
 import json
 
@@ -17,7 +17,7 @@ def test_the_receipt_vectors_are_current() -> None:
 
 
 def test_scitt_cose_agrees_with_the_receipt_vectors() -> None:
-    """Another implementation accepts every receipt, and rejects each invalid one with other than the right proofs."""
+    """The library scitt-cose accepts every valid receipt, and rejects invalid ones except those with several proofs."""
     vectors = json.loads(receipt_vectors.TARGET.read_text(encoding="utf-8"))
     hashes = [record["Hash"] for record in json.loads(TARGET.read_text(encoding="utf-8"))["records"]]
     key_set = bytes.fromhex(vectors["coseKeySet"])

@@ -33,7 +33,7 @@ def test_arguments_and_errors_are_passed_through() -> None:
 
 
 async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
-    """A worker thread has the context variables of the coroutine that waits for it."""
+    """Work in a thread has the context variables of the coroutine that waits for it."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("caller")
     assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"

@@ -1,4 +1,4 @@
-"""Event Hub triggers on a host with the embedded hub."""
+"""Tests of event Hub triggers on a host with the embedded hub."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Consumer groups that wait for more events after a partial batch."""
+"""Tests of consumer groups that wait for more events after a partial batch."""
 
 import asyncio
 from datetime import timedelta

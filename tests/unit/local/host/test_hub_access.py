@@ -1,4 +1,4 @@
-"""Access of the local host to the embedded event hub."""
+"""Tests of access of the local host to the embedded event hub."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Child process of the host, with a script in place of the Kusto emulator."""
+"""Tests of child process of the host, with a script in place of the Kusto emulator."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Start, failed start and shutdown of the host."""
+"""Tests of start, failed start and shutdown of the host."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Retry policies."""
+"""Tests of retry policies."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def test_policy_ends_after_its_count() -> None:
 
 
 def test_policies_of_the_worker_library() -> None:
-    """Both retry strategies are read; a policy is optional."""
+    """Fixed and exponential retry policies of the worker library are read; a function may have no policy."""
     fixed = RpcRetryOptions(retry_strategy="fixed_delay", max_retry_count=3, delay_interval=timedelta(seconds=7))
     growing = RpcRetryOptions(
         retry_strategy="exponential_backoff",

@@ -1,4 +1,4 @@
-"""Records of running hosts, valid only while the host runs."""
+"""Tests of records of running hosts, valid only while the host runs."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""Lock of a data directory with a query engine."""
+"""Tests of lock of a data directory with a query engine."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Timer functions on a host."""
+"""Tests of timer functions on a host."""
 
 import json
 import sqlite3
@@ -111,7 +111,7 @@ class CountedPauses(ShutdownSignal):
 
 
 async def test_data_is_deleted_at_the_start_and_hourly() -> None:
-    """The first deletion is at the start; after a failure, the next hour tries again."""
+    """Data is deleted at the start and every hour; after a failure the deletion is repeated an hour later."""
     outcomes: list[int | sqlite3.Error] = [3, sqlite3.OperationalError("database is locked"), 0]
 
     async def delete() -> int:

@@ -1,4 +1,4 @@
-"""App settings, host.json, and selection of functions by trigger."""
+"""Tests of app settings, host.json, and selection of functions by trigger."""
 
 from pathlib import Path
 

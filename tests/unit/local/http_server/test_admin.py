@@ -1,4 +1,4 @@
-"""Access to the administration API."""
+"""Tests of access to the administration API."""
 
 from contextlib import nullcontext
 from typing import Any

@@ -1,4 +1,4 @@
-"""HTTP requests and responses on a host."""
+"""Tests of HTTP requests and responses on a host."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Timeouts of incomplete requests and limits on connections."""
+"""Tests of timeouts of incomplete requests and limits on connections."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Error replies of the host."""
+"""Tests of error replies of the host."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Stored files over HTTP: ranges, ETags and errors."""
+"""Tests of stored files over HTTP: ranges, ETags and errors."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
 
 
 async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
-    """Each error has its own code."""
+    """Each kind of rejected file request has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = url.partition("/files/")[0]

@@ -1,4 +1,4 @@
-"""Validation of Host headers and request targets, and limits of targets and headers."""
+"""Tests of validation of Host headers and request targets, and limits of targets and headers."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Route templates and route parameters."""
+"""Tests of route templates and route parameters."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ def found(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict
     ],
 )
 def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
-    """Precedence is literal, mixed, parameter, catch-all; matching ignores case."""
+    """Templates match in the order literal, mixed, parameter, catch-all; matching ignores case."""
     assert found(table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 

@@ -1,4 +1,4 @@
-"""Uploads over HTTP: whole files, blocks that are sent again, and errors."""
+"""Tests of uploads over HTTP: whole files, blocks that are sent again, and errors."""
 
 import asyncio
 import base64
@@ -77,7 +77,7 @@ async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient
 
 
 async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str) -> None:
-    """A link for uploads does not read, a link for reading does not write, and malformed requests are named."""
+    """An upload link cannot read, a read link cannot write, and errors name the malformed part of a request."""
     await store.create("job/rig.csv", b"content")
     readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(

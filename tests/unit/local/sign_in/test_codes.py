@@ -9,7 +9,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
 async def test_a_code_works_once(tmp_path: Path) -> None:
-    """Another process with the same folder can redeem it; the member of the code is returned."""
+    """A code can be redeemed once, also by another process with the same folder; the result is the code's member."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
     assert await other.redeem(code) == "ann@plant-a"
@@ -17,7 +17,7 @@ async def test_a_code_works_once(tmp_path: Path) -> None:
 
 
 async def test_the_files_do_not_contain_the_code(tmp_path: Path) -> None:
-    """Whoever reads the folder cannot sign in; only its owner can read it."""
+    """The files contain no usable code, and only their owner can read them."""
     code = await open_sign_in_codes(tmp_path).create()
     folder = tmp_path / "sign-in"
     [file] = folder.iterdir()
@@ -27,7 +27,7 @@ async def test_the_files_do_not_contain_the_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [json.dumps({"member": "a", "expiresAt": 1.0}), "{", "{}", "[]"])
 async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: str) -> None:
-    """The next new code removes it."""
+    """An expired or damaged code is unknown, and the next new code removes it."""
     codes = open_sign_in_codes(tmp_path)
     code = await codes.create()
     [file] = (tmp_path / "sign-in").iterdir()

@@ -1,4 +1,4 @@
-"""Sign-in codes of the local host."""
+"""Tests of sign-in codes of the local host."""
 
 import asyncio
 import stat

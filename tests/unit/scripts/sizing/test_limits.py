@@ -1,4 +1,4 @@
-"""Limits of the sizing model, and their remedies."""
+"""Tests of limits of the sizing model, and their remedies."""
 
 from pathlib import Path
 

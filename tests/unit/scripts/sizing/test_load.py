@@ -1,4 +1,4 @@
-"""Loads of the sizing model."""
+"""Tests of loads of the sizing model."""
 
 from dataclasses import fields, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The formulas of the sizing model."""
+"""Tests of the formulas of the sizing model."""
 
 from dataclasses import replace
 

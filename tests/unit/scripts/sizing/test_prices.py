@@ -1,4 +1,4 @@
-"""Prices of the sizing model."""
+"""Tests of prices of the sizing model."""
 
 import json
 import re

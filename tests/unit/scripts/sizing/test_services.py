@@ -1,4 +1,4 @@
-"""Request units of the sizing model."""
+"""Tests of request units of the sizing model."""
 
 from scripts.sizing.services import compute_read_ru, compute_write_ru
 

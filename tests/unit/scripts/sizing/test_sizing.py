@@ -1,4 +1,4 @@
-"""The sizing model: its formulas, its command and the page that explains it."""
+"""Tests of the sizing model: its formulas, its command and the page that explains it."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def _default(name: str, text: str) -> str:
 
 
 def test_facts_repeat_the_templates() -> None:
-    """Numbers that repeat a default of the templates or of host.json are equal to it."""
+    """Numbers of the model that repeat a default of the Bicep templates or of host.json equal this default."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
     assert int(_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
     assert int(_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES

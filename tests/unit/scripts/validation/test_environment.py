@@ -33,7 +33,7 @@ def test_version_and_environment_are_described(project: Path) -> None:
 
 
 def test_changes_that_are_not_committed_are_named(project: Path) -> None:
-    """A report of changed files does not look like one of the commit."""
+    """The report lists uncommitted changes, so that it is not mistaken for a report of the commit."""
     commands = (
         ["init", "-q"],
         ["add", "."],

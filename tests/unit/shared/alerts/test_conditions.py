@@ -49,7 +49,7 @@ def test_large_integers_are_compared_exactly() -> None:
 
 
 def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:
-    """One alert stands for the rule; rows that do not match count only if none matches."""
+    """Without groups there is one alert, with the value of the first matching row, else of the first row."""
     rows: list[dict[str, Any]] = [{"value": value} for value in (None, 1, 7, 9)]
     [group] = find_row_groups(build_rule(), build_result(*rows))
     assert (group.labels, group.value, group.matches) == ({}, 7, True)
@@ -77,7 +77,7 @@ def test_each_combination_is_a_group() -> None:
 
 @pytest.mark.parametrize(("rows", "count", "matches"), [("any", 2, True), ("any", 0, False), ("none", 0, True)])
 def test_conditions_on_the_number_of_rows(rows: str, count: int, *, matches: bool) -> None:
-    """`any` needs a row and `none` needs that there is none; the value is the number of rows."""
+    """`rows: any` matches if a row exists, `rows: none` if no row exists; the value is the number of rows."""
     rule = build_rule(condition={"rows": rows})
     [group] = find_row_groups(rule, build_result(*({"value": 1} for _ in range(count))))
     assert (group.labels, group.value, group.matches) == ({}, count, matches)
@@ -104,7 +104,7 @@ def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> N
 
 
 def test_a_truncated_result_is_an_error() -> None:
-    """Groups beyond the limit would seem to be gone, so a truncated result is rejected; rows alone can be counted."""
+    """A truncated result is an error, because missing groups would seem resolved; a count of rows accepts it."""
     result = build_result({"value": 9}, truncated=True)
     with pytest.raises(EvaluationError, match="more than 1 rows"):
         find_row_groups(build_rule(), result)
@@ -113,7 +113,7 @@ def test_a_truncated_result_is_an_error() -> None:
 
 
 def test_long_labels_are_an_error() -> None:
-    """Labels are limited, because they identify alerts."""
+    """A label over the length limit is an error, because labels identify alerts."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
         find_row_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))
@@ -124,7 +124,7 @@ _CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 
 @given(st.lists(st.fixed_dictionaries({"value": _CELLS, "device": _CELLS}), max_size=8))
 def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]) -> None:
-    """Whatever the cells are, groups are unique, their values are finite numbers, and nothing raises."""
+    """For any cell values, groups are unique, values are finite numbers, and no exception is raised."""
     groups = find_row_groups(build_rule(groupBy=["device"]), build_result(*rows))
     assert len({group.key for group in groups}) == len(groups)
     json.dumps([group.value for group in groups], allow_nan=False)

@@ -25,7 +25,7 @@ from tests.unit.shared.alerts.fakes import (
     ],
 )
 async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: WorkspaceError, reason: str) -> None:
-    """The rule is in error with the reason, its alerts stay, and one warning is published until it works again."""
+    """A failing query sets the rule's state to error with the reason; alerts stay, and one warning is published."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = error

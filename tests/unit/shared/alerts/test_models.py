@@ -30,7 +30,7 @@ def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool)
 
 
 def test_marks_are_removed_one_by_one() -> None:
-    """Work that is not done keeps its mark."""
+    """The mark of a pending piece of work is removed when this work is done; other marks stay."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
     assert marked.without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 

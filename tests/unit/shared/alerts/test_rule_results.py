@@ -1,4 +1,4 @@
-"""Status of an alert rule for callers."""
+"""Tests of status of an alert rule for callers."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def test_a_new_rule_is_due_at_once() -> None:
 
 
 def test_an_evaluated_rule_shows_its_result() -> None:
-    """The stored result counts for the rule that it belongs to; a changed rule is due at its change."""
+    """A rule shows its stored result; a rule that changed after the result is due at the time of its change."""
     entry = build_entry(build_rule())
     state = RuleState(
         rule="hot",

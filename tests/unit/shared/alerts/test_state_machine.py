@@ -136,7 +136,7 @@ def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
 
 @given(STEPS, st.sampled_from(["PT0S", "PT1M", "PT3M"]))
 def test_transitions_of_any_course(steps: list[tuple[int, dict[str, bool]]], hold: str) -> None:
-    """Whatever happens, also to the clock, each alert fires at most once, resolves at most once and in this order."""
+    """For any values and clock changes, each alert fires at most once, and is then resolved at most once."""
     plant = Plant(hold)
     for seconds, groups in steps:
         plant.evaluate(groups, seconds)

@@ -24,7 +24,7 @@ async def write(path: Path) -> dict[str, str]:
 
 
 async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
-    """The digest is that of the content, which may arrive in parts."""
+    """Each entry's digest is computed from its content, also if the content is written in parts."""
     digests = await write(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("chains/b.json") == b"first second"
@@ -32,7 +32,7 @@ async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
 
 
 async def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
-    """Two people who build the same bundle can compare the files."""
+    """Bundles with equal contents have equal bytes, so that two people can compare their files."""
     for name in ("a.zip", "b.zip"):
         await write(tmp_path / name)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

@@ -6,7 +6,7 @@ from tests.unit.shared.auth.conftest import Workspace
 
 
 async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace) -> None:
-    """A creation has no state before it, and a revocation without details no state after it."""
+    """The event of a creation has no earlier state; the event of a revocation without details has no later state."""
     await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
     await workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
     made, ended = workspace.trail

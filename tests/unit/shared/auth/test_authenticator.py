@@ -233,7 +233,7 @@ async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace
 
 
 async def test_wrong_secret_and_unknown_key_reload_alike(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both reload the keys at most once a second, so that timing does not reveal which key ids exist."""
+    """An unknown key and a wrong secret both reload the keys, so that timing does not reveal which key ids exist."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0

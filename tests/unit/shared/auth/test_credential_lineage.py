@@ -60,7 +60,7 @@ async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: 
 
 
 async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> None:
-    """An earlier key of a member who was removed and added again is revoked and listed so; a later one is accepted."""
+    """After a member was removed and added again, an earlier key is listed as revoked; a later key is accepted."""
     earlier = await workspace.api_keys.create(caller(EDITOR.id), "earlier")
     at = now()
     workspace.team_now = replace(workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(keys=at, tokens=at)})
@@ -88,7 +88,7 @@ async def test_the_creators_of_a_token_are_those_of_its_key(workspace: Workspace
 
 
 async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace) -> None:
-    """In a decision, a service counts as the persons who created its API keys; another person's member does not."""
+    """In decisions, the creator of a service's API key also counts as the service; a key for a person has no effect."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
         await workspace.api_keys.create(caller(ADMIN.id), "given", principal=member.id, rights=[])
@@ -100,7 +100,7 @@ async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(workspace: Workspace) -> None:
-    """A token whose key is not found within a number of tokens cannot approve."""
+    """A token cannot approve if so many tokens lie between the token and its key that the key is not found."""
     expires_at = now() + timedelta(hours=1)
     for number in range(MAX_TOKENS + 1):
         await workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))

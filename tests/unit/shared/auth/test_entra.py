@@ -1,4 +1,4 @@
-"""Tokens of managed identities, in both versions that Entra ID issues."""
+"""Tests of tokens of managed identities, in both versions that Entra ID issues."""
 
 import pytest
 

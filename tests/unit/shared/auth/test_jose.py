@@ -1,4 +1,4 @@
-"""Token attacks with malformed tokens, after Project Wycheproof."""
+"""Tests of token attacks with malformed tokens, after Project Wycheproof."""
 
 import json
 

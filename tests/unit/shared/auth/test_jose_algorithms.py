@@ -1,4 +1,4 @@
-"""Token attacks with algorithms and keys, after Project Wycheproof."""
+"""Tests of token attacks with algorithms and keys, after Project Wycheproof."""
 
 import base64
 import hashlib

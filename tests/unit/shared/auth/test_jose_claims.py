@@ -1,4 +1,4 @@
-"""Token attacks with claims of validly signed tokens, after Project Wycheproof."""
+"""Tests of token attacks with claims of validly signed tokens, after Project Wycheproof."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Token attacks with invalid signatures, after Project Wycheproof."""
+"""Tests of token attacks with invalid signatures, after Project Wycheproof."""
 
 import base64
 

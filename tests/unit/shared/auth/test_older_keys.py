@@ -85,7 +85,7 @@ class Events:
 async def test_creators_are_those_of_the_events(
     events: dict[str, dict[str, Any]], creators: tuple[str, ...] | None
 ) -> None:
-    """The event of a key states its creator; the events of the credentials behind it state further ones."""
+    """The creators of a key are those in its own event and in the events of the credentials that created it."""
     found = Events(events)
     older_keys = OlderKeyCreators(found.find)
     assert await older_keys.find(KEY) == creators
@@ -96,7 +96,7 @@ async def test_creators_are_those_of_the_events(
 
 
 async def test_outage_is_not_remembered() -> None:
-    """While the audit log does not respond, the creators are unknown, and a call some seconds later asks again."""
+    """While the audit log does not respond, the creators are unknown; a call some seconds later reads them again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)

@@ -47,7 +47,7 @@ def test_only_a_token_of_a_client_is_delegated(client: str, via: CredentialKind,
 
 
 def test_a_missing_right_is_named() -> None:
-    """The error names the right, for the person who asks an administrator for it."""
+    """The error names the missing right, so that a person can request it from an administrator."""
     with pytest.raises(WorkspaceError) as raised:
         CALLER.require_right(AccessRight.KEYS_MANAGE)
     assert (raised.value.code, raised.value.members) == (

@@ -67,7 +67,7 @@ async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspac
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
-    """A token that descends from a key that another person created says so, and so do its descendants."""
+    """A token that descends from another person's key is marked as such, and so are its descendants."""
     first = await mint(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await mint(workspace, first)
     assert (first.personal, second.personal) == (False, False)
@@ -100,7 +100,7 @@ def test_fraction_of_a_second_is_dropped() -> None:
 
 
 def test_tokens_of_earlier_versions_have_no_sign_in() -> None:
-    """Claims without a sign-in are those of an earlier version."""
+    """A token whose claims contain no sign-in, as in earlier versions of the service, has no sign-in."""
     assert sign_in_from_claims({}) == NO_SIGN_IN
 
 

@@ -37,7 +37,7 @@ def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
 
 
 def test_only_bound_connections_are_allowed() -> None:
-    """The lookup must equal one of the binding exactly."""
+    """A credential can use a connection only if the lookup exactly equals a lookup of its binding."""
     binding = TelemetryBinding(("pump", "press"))
     binding.check_connection("press")
     for lookup in ("Press", "pump-2", ""):

@@ -78,7 +78,7 @@ class Crew:
         self.reader.start()
 
     def kill(self) -> None:
-        """Kill the process like a power cut; its replies so far count."""
+        """Kill the process as a power cut would; its replies so far stay recorded."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.reader.join()

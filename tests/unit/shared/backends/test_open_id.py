@@ -59,7 +59,7 @@ def build(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
 
 
 async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
-    """Each request of a caller would otherwise cost two requests to the tenant."""
+    """Keys are cached for an hour; otherwise each caller's request would cost two requests to the tenant."""
     provider, time = build(tenant)
     assert await provider.load_issuer() == "https://issuer/"
     assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}

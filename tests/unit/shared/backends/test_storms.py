@@ -1,4 +1,4 @@
-"""The model of the storms rejects each kind of invalid history."""
+"""Tests that the model of the storms rejects each kind of invalid history."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -18,5 +18,5 @@ from tests.virtual_time import START
     ],
 )
 def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
-    """Otherwise no job would run until the clocks reach the stored time again."""
+    """A stored time that is too far ahead after a clock change is limited; otherwise no job would run until then."""
     assert limit_stored_time(START + ahead, START) == expected

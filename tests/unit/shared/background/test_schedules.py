@@ -58,7 +58,7 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
 
 
 def test_due_times_do_not_depend_on_earlier_questions() -> None:
-    """A schedule that has answered for a later time gives the same answer for an earlier time."""
+    """A schedule returns the same due time for an earlier time, also after a call for a later time."""
     schedule = Schedule("0 */5 * * * *")
     schedule.next(START + timedelta(days=400))
     assert schedule.next(START) == Schedule("0 */5 * * * *").next(START)

@@ -14,7 +14,7 @@ THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": 
 
 
 def test_a_definition_has_only_the_properties_of_its_kind() -> None:
-    """Defaults of the other kind are left out, because a document cannot declare them."""
+    """A stored rule has no fields of the other kind of rule, because a document cannot declare them."""
     threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
     absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
     assert not threshold.keys() & {"connections", "after"}

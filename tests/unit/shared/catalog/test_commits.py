@@ -50,7 +50,7 @@ def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
 
 
 def test_members_are_recorded_in_the_chain_of_access() -> None:
-    """Who has access is recorded apart from the other definitions."""
+    """Changes of members are recorded in the access-control chain, apart from other definitions."""
     event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event
@@ -72,7 +72,7 @@ def test_a_commit_has_items_deletions_and_an_event_each() -> None:
 
 
 def test_without_provenance_only_warm_queries_have_events() -> None:
-    """The event of a warm query is announced to webhooks; it has no audit chain then."""
+    """Without an audit log only changes of warm queries have events, which are announced to webhooks."""
     changes = [ItemChange(ItemKind.CONNECTION, "rig", None, RIG), QUERY]
     commit = build_commit(changes, build_stored(audited=False), "ann", ItemOrigin.API, RUNTIME)
     [event] = commit.events

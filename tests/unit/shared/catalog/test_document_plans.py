@@ -1,4 +1,4 @@
-"""Plans of workspace documents: signed approvals of queries, over HTTPS and by the command."""
+"""Tests of plans of workspace documents: signed approvals of queries, over HTTPS and by the command."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> Non
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
 def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
-    """A signature that is not stored makes the query a draft, and the command says why."""
+    """A signature that is not stored makes the query a draft, and the command explains why."""
     stored = store(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]

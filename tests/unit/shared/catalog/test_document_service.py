@@ -26,7 +26,7 @@ def list_changes(planned: DocumentPlan) -> list[tuple[str, str]]:
 
 
 async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path) -> None:
-    """A plan asks the account once for each database with undeclared records, and its tag binds the answer."""
+    """A plan reads the containers of each database with undeclared records once, and its tag includes the result."""
     containers = {"recipes", "other"}
     asked: list[tuple[str, str]] = []
 

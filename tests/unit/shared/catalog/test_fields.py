@@ -26,7 +26,7 @@ def test_a_lookup_fits_into_a_url(lookup: str) -> None:
 
 @pytest.mark.parametrize("values", [{"name": "tab\tname"}, {"member": ".."}])
 def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) -> None:
-    """A stored item with a name from before the rule must not disappear."""
+    """Names are checked only in declared documents, so that stored items from before the rule can still be loaded."""
     [(name, value)] = values.items()
     assert getattr(Example.model_validate(values), name) == value
     with pytest.raises(ValidationError):

@@ -27,7 +27,7 @@ RULE = {
 
 
 def test_the_field_of_an_error_is_relative_to_the_item() -> None:
-    """The caller sent one connection, so the path does not contain its place in a document."""
+    """The field of an error is relative to the item in the request, not to a whole document."""
     broken = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", "simulator": SIMULATOR}
     [error] = find_connection_errors(Connection.model_validate(broken))
     assert error.field == "simulator"
@@ -51,7 +51,7 @@ def test_a_surface_names_existing_connections() -> None:
     ],
 )
 def test_an_alert_rule_names_existing_items(changes: dict[str, Any], fields: list[str]) -> None:
-    """A rule that watches an unknown connection would never fire."""
+    """An alert rule that names an unknown item is rejected, because it would never fire."""
     rule = AlertRule.model_validate({**RULE, **changes})
     assert [error.field for error in find_alert_rule_errors(rule, ["rig"], ["cooling"])] == fields
 

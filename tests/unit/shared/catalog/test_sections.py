@@ -13,7 +13,7 @@ DATA = {
 
 
 def test_a_valid_document_has_all_its_items() -> None:
-    """The sections of a valid document are its lists with indexes."""
+    """The sections of a valid document contain all its items, with their indexes in the lists."""
     document = load_document(PLANT, "w.yaml")
     sections = Sections.from_document(document)
     assert [item for _, item in sections.team] == list(document.team)

@@ -60,7 +60,7 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
 
 
 async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
-    """A record cannot contain integers beyond 2^53-1 as numbers, so that their digits are text; nothing is lost."""
+    """Integers beyond 2^53-1, which a record cannot contain as numbers, are stored as text with all digits."""
     parameters = [{"name": "p", "type": "dynamic", "default": [2**53 - 1, 2**53, -(10**30), 1e300, True]}]
     after = {**EXTRA, "parameters": parameters}
     async with plant(tmp_path) as opened:

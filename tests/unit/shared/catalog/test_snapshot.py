@@ -31,7 +31,7 @@ def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str,
 
 
 def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
-    """A connection that no surface contains has no surfaces."""
+    """The surfaces of a connection are those that contain it; an ungrouped connection has none."""
     assert (catalog.find_surfaces("rig"), catalog.find_surfaces("none")) == (("cooling",), ())
 
 

@@ -54,7 +54,7 @@ def test_each_value_has_its_place() -> None:
 
 
 def test_an_alias_is_the_value_of_its_anchor() -> None:
-    """Both places have the same node."""
+    """An alias is the same node as its anchor."""
     root = parse_yaml("a: &x [1]\nb: *x\n", "w.yaml")
     (_, first), (_, second) = root.entries or []
     assert second is first
@@ -91,6 +91,6 @@ def test_a_problem_has_its_place(text: str, problem: str) -> None:
 def test_a_text_beyond_a_limit_is_rejected(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int, text: str, problem: str
 ) -> None:
-    """A small text with many aliases could otherwise become a huge document."""
+    """A text beyond a limit is rejected, because a small text with many aliases could expand to a huge document."""
     monkeypatch.setattr(yaml_document, limit, value)
     assert problem in parse_error(text)

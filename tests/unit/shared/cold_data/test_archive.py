@@ -1,4 +1,4 @@
-"""Archive writer: names and contents of blobs, and redelivery."""
+"""Tests of archive writer: names and contents of blobs, and redelivery."""
 
 import io
 import json

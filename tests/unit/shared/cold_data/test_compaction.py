@@ -1,4 +1,4 @@
-"""Compaction: conditions for merges, and complete reads during merges."""
+"""Tests of compaction: conditions for merges, and complete reads during merges."""
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 
 
 def later(quiets: float = 1.1) -> datetime:
-    """Return an instant that is a number of quiet times after now."""
+    """Return the time that is a number of quiet times (waiting times before a merge) after now."""
     return now() + quiets * QUIET
 
 
@@ -60,7 +60,7 @@ def crashing(path: Path, changes: int) -> CrashingStore:
 
 
 async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
-    """Blobs of a past hour are merged after the quiet time; their sources are deleted a quiet time later."""
+    """Blobs of a past hour are merged after a waiting time; their sources are deleted one waiting time later."""
     store = folder_store(tmp_path)
     for batch in batches([event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)

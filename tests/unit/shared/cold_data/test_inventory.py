@@ -31,7 +31,7 @@ async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("second", "overlapping"), [((3, 4), False), ((2, 3), True)])
 async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *, overlapping: bool) -> None:
-    """Ranges of sequence numbers show whether a row can occur twice."""
+    """Two batches may share rows only if their ranges of sequence numbers overlap."""
     store = folder_store(tmp_path)
     await archive(store, 1, 2)
     await archive(store, *second)
@@ -49,7 +49,7 @@ async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
 async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A blob may be merged and deleted between the list and the read, but not for ever."""
+    """A read is repeated if blobs are merged and deleted meanwhile; after several attempts it is unavailable."""
     store = folder_store(tmp_path)
     await archive(store, 1)
 

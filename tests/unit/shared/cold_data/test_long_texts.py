@@ -1,4 +1,4 @@
-"""Long messages: archived, compact_all and read in bounded memory, with the same rows as short messages."""
+"""Tests of long messages: archived, compacted and read in bounded memory, with the same rows as short messages."""
 
 import io
 import random

@@ -24,7 +24,7 @@ HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def test_an_hour_is_read_back_from_its_folder() -> None:
-    """Names of years before 1000 have their zeros, so that they sort by time."""
+    """An hour is read back from its folder name; years before 1000 have leading zeros, so that names sort by time."""
     for hour in (HOUR, datetime(7, 1, 2, 3, tzinfo=UTC)):
         name = build_hour_folder("rig", hour) + "x.parquet"
         assert hour_from_name(name) == hour
@@ -33,14 +33,14 @@ def test_an_hour_is_read_back_from_its_folder() -> None:
 
 
 def test_an_hour_is_that_of_utc() -> None:
-    """Zones with half an hour have other hours."""
+    """The hour of a time is its hour in UTC, because some zones differ by half an hour."""
     local = datetime(2026, 1, 5, 14, 10, 5, 7, timezone(timedelta(hours=5, minutes=30)))
     assert floor_to_hour(local) == HOUR
 
 
 @pytest.mark.parametrize("connection", ["../other", "a/b", "", "ü", "x" * 65, "\ud800", "~" + "0" * 64])
 def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
-    """Events of foreign senders cannot leave the folder of the archive."""
+    """Each lookup has its own folder, and no lookup leads out of the archive's folder."""
     folder = build_connection_folder(connection)
     assert folder.count("/") == 2
     assert folder.startswith("impulses/~")
@@ -85,6 +85,6 @@ def test_a_range_of_many_years_is_one_prefix() -> None:
 
 
 def test_a_range_may_end_with_the_calendar() -> None:
-    """There is no day after the last one."""
+    """A range may end with the last day of the calendar, which has no next day."""
     end = datetime(9999, 12, 31, 23, tzinfo=UTC)
     assert list(list_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]

@@ -26,6 +26,6 @@ async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
 
 
 def test_an_error_leaves_the_span_unchanged() -> None:
-    """Tracing hides no error, also if it is off."""
+    """An error of the store is raised unchanged, with and without tracing."""
     with pytest.raises(FileNotFoundError), open_blob_span("read", "cold"):
         raise FileNotFoundError

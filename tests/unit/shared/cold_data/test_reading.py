@@ -1,4 +1,4 @@
-"""Archive reader: ranges, order, and duplicates."""
+"""Tests of archive reader: ranges, order, and duplicates."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

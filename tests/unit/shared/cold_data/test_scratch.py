@@ -1,4 +1,4 @@
-"""Limits of scratch files and their errors."""
+"""Tests of limits of scratch files and their errors."""
 
 import shutil
 from pathlib import Path

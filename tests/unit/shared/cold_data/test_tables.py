@@ -45,7 +45,7 @@ def write(rows: pa.RecordBatch) -> bytes:
 
 
 def test_the_summary_is_in_the_footer() -> None:
-    """A reader needs only the end of the blob, whose length the last bytes say."""
+    """The summary is in the footer, so that a reader needs only the end of the blob."""
     content = write(build_rows("{}", "{}"))
     size = read_footer_size(content[-8:])
     assert size < len(content)

@@ -1,4 +1,4 @@
-"""The workspace command: output, streams and exit codes."""
+"""Tests of the workspace command: output, streams and exit codes."""
 
 import subprocess
 import sys

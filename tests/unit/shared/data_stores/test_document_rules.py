@@ -25,14 +25,14 @@ def test_a_text_is_an_id(document_id: str) -> None:
 
 @pytest.mark.parametrize("document_id", ["", 7, None, "a/b", "a\\b", "a?", "a#", "a\n", ".", "..", "a ", "ü" * 512])
 def test_other_ids_are_rejected(document_id: Any) -> None:
-    """Clients could not address such a document by its URL."""
+    """An id that cannot be part of a document's URL is rejected."""
     with pytest.raises(WorkspaceError) as raised:
         check_document_id(document_id, "documentId")
     assert "documentId" in raised.value.detail
 
 
 def test_a_document_gets_an_id_and_loses_system_properties() -> None:
-    """A client may send back what it read."""
+    """A document without an id gets one, and system properties that a client sends back are removed."""
     sent = {"line": 1, "_etag": "x", "_ts": 7, "_oiWrite": "w", "_own": True}
     document = build_document(sent, SYSTEM_RUNTIME)
     assert str(UUID(document.pop("id")))
@@ -42,7 +42,7 @@ def test_a_document_gets_an_id_and_loses_system_properties() -> None:
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE, -LARGEST_WHOLE, 1.5e300, True, [{"a": [LARGEST_WHOLE]}]])
 def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
-    """Cosmos DB stores numbers as doubles."""
+    """A number that a double represents exactly is stored, because Cosmos DB stores numbers as doubles."""
     assert build_document({"id": "a", "n": value}, SYSTEM_RUNTIME)["n"] == value
 
 

@@ -1,4 +1,4 @@
-"""Rule for a disk that is nearly full."""
+"""Tests of rule for a disk that is nearly full."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Conversion: files contain exactly the archived rows."""
+"""Tests of conversion: files contain exactly the archived rows."""
 
 import csv
 import hashlib

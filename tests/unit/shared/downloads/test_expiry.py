@@ -57,7 +57,7 @@ class Stores:
 
 
 def build(folder: Path) -> tuple[DownloadExpiry, Stores]:
-    """Return the service with an expired job and one that lives."""
+    """Return the service with an expired job and a job that has not expired."""
     stores, time = Stores(), VirtualTime()
     for job_id, expires_at in (("old", START), ("new", START + ORPHAN_AGE)):
         stores.jobs[job_id] = Job(

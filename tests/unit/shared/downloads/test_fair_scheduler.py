@@ -1,4 +1,4 @@
-"""Fair scheduling of principals."""
+"""Tests of fair scheduling of principals."""
 
 import asyncio
 

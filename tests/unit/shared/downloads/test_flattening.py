@@ -64,14 +64,14 @@ def test_values_are_texts() -> None:
 
 @pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
 def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
-    """The part is then converted again with all its columns."""
+    """A leaf without a column is detected, so that the part can be converted again with all columns."""
     texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_singly(texts, paths) is None
 
 
 def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CSV file with more columns cannot be opened by other programs."""
+    """More columns than the limit are an error, because other programs could not open the CSV file."""
     monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
     for find in (flattener.find_leaves, find_leaves_singly):
         with pytest.raises(WorkspaceError) as raised:

@@ -1,4 +1,4 @@
-"""Quotas of downloads."""
+"""Tests of quotas of downloads."""
 
 import asyncio
 from datetime import timedelta

@@ -56,7 +56,7 @@ def build_planned() -> Job:
     ],
 )
 def test_each_kind_has_its_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
-    """A caller of one route must not learn of jobs of another kind."""
+    """Each kind of job has its own errors, so that a route does not reveal jobs of another kind."""
     job = build_job(**changes)
     assert job.kind is kind
     assert job.cancel().status is JobStatus.CANCELLED
@@ -117,7 +117,7 @@ def test_an_import_starts_once() -> None:
 
 
 def test_a_repeated_step_counts_once() -> None:
-    """A process that ended after the store of a step repeats it."""
+    """A step that is repeated after a crash is counted once."""
     once = build_job(import_request=IMPORT).add_import_step(0, STEP)
     assert once.import_request is not None
     assert (once.import_request.position, once.import_request.accepted, once.import_request.steps) == (10, 3, 1)

@@ -57,13 +57,13 @@ def test_empty_batches_are_left_out() -> None:
 
 
 def test_times_have_microseconds() -> None:
-    """The text has no zone; the writer adds it."""
+    """A formatted time has microseconds and no zone; the writer adds the zone."""
     times = pa.array([datetime(2026, 1, 5, 8, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert format_timestamps(times).to_pylist() == ["2026-01-05T08:00:00.000000", "0001-01-01T00:00:00.000000"]
 
 
 def test_results_are_in_the_order_of_the_items() -> None:
-    """The first item waits for the second one, so both run at the same time."""
+    """Results have the order of the items, although the items are processed at the same time."""
     second = Event()
 
     def work(item: int) -> int:

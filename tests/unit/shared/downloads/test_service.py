@@ -1,4 +1,4 @@
-"""Downloads for callers."""
+"""Tests of downloads for callers."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Download work: repeatable steps."""
+"""Tests of download work: repeatable steps."""
 
 import asyncio
 import csv

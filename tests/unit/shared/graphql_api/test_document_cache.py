@@ -1,4 +1,4 @@
-"""DocumentCache: merged selections, limits of validation, and cache size."""
+"""Tests of DocumentCache: merged selections, limits of validation, and cache size."""
 
 import asyncio
 import gc

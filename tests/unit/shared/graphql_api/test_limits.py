@@ -1,4 +1,4 @@
-"""Limits of a request."""
+"""Tests of limits of a request."""
 
 from graphql import OperationDefinitionNode, parse
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Pages of root lists."""
+"""Tests of pages of root lists."""
 
 from datetime import UTC, datetime
 

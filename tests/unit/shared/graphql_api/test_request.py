@@ -1,4 +1,4 @@
-"""Lookup of queries in a request."""
+"""Tests of lookup of queries in a request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Columns of queries in lists."""
+"""Tests of columns of queries in lists."""
 
 from datetime import UTC, datetime
 from typing import Any, cast

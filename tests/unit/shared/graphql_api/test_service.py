@@ -1,4 +1,4 @@
-"""Store reads of a request."""
+"""Tests of store reads of a request."""
 
 import pytest
 

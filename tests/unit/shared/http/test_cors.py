@@ -33,7 +33,7 @@ def test_other_requests_are_no_preflights() -> None:
 
 
 def test_only_a_known_origin_may_read_the_reply() -> None:
-    """The reply names the origin if it is allowed; by default none is."""
+    """The reply names the origin only if the origin is allowed; by default no origin is allowed."""
     request = build_request("GET", origin=KNOWN)
     assert Cors([KNOWN]).build_headers(request)["Access-Control-Allow-Origin"] == KNOWN
     assert Cors().build_headers(request) == {}

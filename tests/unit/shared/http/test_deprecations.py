@@ -80,7 +80,7 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
-    """Only a former name at the place of its member counts."""
+    """A former name counts only at the place of the renamed member."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 
@@ -95,7 +95,7 @@ def test_headers_have_the_earliest_dates() -> None:
 
 @pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
 async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
-    """Also an error reply tells that the request uses a former name."""
+    """Every reply to a request with a former name has the deprecation headers, also an error reply."""
     assert (await serve("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
 
 

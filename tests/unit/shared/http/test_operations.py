@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
-    """Everything else has a default: a token, no right, no body, and unknown names are rejected."""
+    """Name and summary come from the handler; an operation needs a token, no right and no body by default."""
     group = Group("things")
     group.endpoint("GET", "things")(handle)
     [operation] = group.operations
@@ -39,7 +39,7 @@ def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
 
 
 def test_all_rights_of_an_operation_are_listed() -> None:
-    """The further rights come after the first one."""
+    """An operation lists its first right, then its further rights."""
     group = Group("things")
     group.endpoint("POST", "a", right=AccessRight.CATALOG_READ, further_rights=(AccessRight.KEYS_MANAGE,))(handle)
     [operation] = group.operations
@@ -62,7 +62,7 @@ def test_a_group_may_have_its_own_error_format() -> None:
 
 @pytest.mark.parametrize("unknown", [UnknownNames.REJECT, UnknownNames.REPORT])
 def test_a_body_without_a_model_cannot_have_unknown_names(unknown: UnknownNames) -> None:
-    """The mistake is found at the import of the module, and not at the first request."""
+    """The mistake raises an error at the import of the module, and not at the first request."""
     with pytest.raises(TypeError, match="POST /a: only an operation with a body model"):
         Group("g").endpoint("POST", "a", body=dict[str, int], unknown=unknown)
     with pytest.raises(TypeError):

@@ -11,7 +11,7 @@ from shared.http.problems import STATUS, build_error_headers, build_problem_repl
 
 
 def test_each_kind_of_error_has_a_status() -> None:
-    """A new kind without a status would make its reply fail."""
+    """Each kind of error has an HTTP status; without it, the reply would fail."""
     assert set(STATUS) == set(Kind)
 
 

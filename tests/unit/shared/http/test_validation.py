@@ -87,7 +87,7 @@ async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
 
 @pytest.mark.parametrize("body", [b"{", b'{"a":1,"a":2}', b"\xff", b'{"name": NaN}'])
 async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
-    """The code comes before those of invalid parameters."""
+    """A body that is not JSON has its own error code, also if parameters are invalid, too."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(), body, "limit=0")
     assert raised.value.code == "BODY_NOT_JSON"
@@ -118,7 +118,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     ],
 )
 async def test_a_put_may_repeat_what_a_get_returned(body: bytes, fields: list[str]) -> None:
-    """Properties of the service are accepted with their stored values; equal times may be written differently."""
+    """A PUT may repeat properties of the service with their stored values; equal times may be written differently."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
@@ -162,7 +162,7 @@ async def test_a_raw_body_is_left_to_the_handler() -> None:
 
 
 def test_thousands_of_errors_are_counted() -> None:
-    """Messages for each of them would block other requests."""
+    """Thousands of errors are reported as a number, because a message for each would block other requests."""
 
     class Many(BaseModel):
         numbers: list[int]

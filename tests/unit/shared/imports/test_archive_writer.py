@@ -1,4 +1,4 @@
-"""Grouping of imported messages by hour."""
+"""Tests of grouping of imported messages by hour."""
 
 from datetime import UTC, datetime
 

@@ -49,7 +49,7 @@ async def preview(
 
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
-    """Row numbers are those of the file, and messages have the form of the API."""
+    """Problems have the row numbers of the file, and messages have the form of the API."""
     shown = await preview(tmp_path, GOOD, BAD)
     assert shown["columns"] == ["time", "x"]
     [message] = shown["messages"]
@@ -81,7 +81,7 @@ async def test_a_problem_of_the_whole_file_has_no_row(
 
 
 async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
-    """The mapping of the request is not changed by it."""
+    """A preview with another mapping does not change the import's stored mapping."""
     shown = await preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
 

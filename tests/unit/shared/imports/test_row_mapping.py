@@ -17,7 +17,7 @@ TEN = "2026-01-05T10:00:00Z"
 
 
 def test_the_id_depends_on_the_content_only() -> None:
-    """Without a column of ids, the id is that of the same message from any other source; the order is irrelevant."""
+    """Without an id column, equal messages get equal ids from any source, also if their members have another order."""
     mapper = build_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
     message = mapper.map_row(row)

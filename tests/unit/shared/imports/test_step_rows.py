@@ -1,4 +1,4 @@
-"""File of the rejected rows of an import."""
+"""Tests of file of the rejected rows of an import."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""Encoding of uploaded text files."""
+"""Tests of encoding of uploaded text files."""
 
 import codecs
 

@@ -27,13 +27,13 @@ class Groups:
 
 
 def build() -> tuple[Audience, Groups, VirtualTime]:
-    """Return an audience with its message service and its clock."""
+    """Return an ``Audience`` (the groups with listeners) with its fake message service and its clock."""
     groups, time = Groups(), VirtualTime()
     return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
 
 
 async def test_an_empty_group_is_asked_again_after_a_second() -> None:
-    """Other processes admit listeners, too, so an empty group counts as empty for a short time only."""
+    """An empty group counts as empty for a second only, because other processes admit listeners, too."""
     audience, groups, time = build()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
     groups.occupied.add("a")
@@ -43,7 +43,7 @@ async def test_an_empty_group_is_asked_again_after_a_second() -> None:
 
 
 async def test_an_occupied_group_is_asked_again_after_a_minute() -> None:
-    """A message to a group that has just become empty costs little."""
+    """An occupied group is checked again after a minute, because messages to an empty group cost little."""
     audience, groups, time = build()
     groups.occupied.add("a")
     assert await audience.can_have_listeners("a")
@@ -55,7 +55,7 @@ async def test_an_occupied_group_is_asked_again_after_a_minute() -> None:
 
 
 async def test_a_listener_who_is_about_to_join_counts() -> None:
-    """No message is lost between the admission and the connection, also if the group was just found empty."""
+    """A group counts as occupied from the admission of a listener, so that no message is lost before the connection."""
     audience, groups, _ = build()
     assert not await audience.can_have_listeners("a")
     audience.expect_listener(("a", "b"))
@@ -65,7 +65,7 @@ async def test_a_listener_who_is_about_to_join_counts() -> None:
 
 
 async def test_a_listener_who_is_admitted_during_the_question_counts() -> None:
-    """The reply of the message service may be older than the admission."""
+    """A listener admitted during a check counts, because the reply of the message service may be older."""
     audience, groups, _ = build()
     groups.during.append((audience, "a"))
     assert await audience.can_have_listeners("a")

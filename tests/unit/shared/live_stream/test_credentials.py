@@ -1,4 +1,4 @@
-"""Credentials, user ids and event sources of the live stream."""
+"""Tests of credentials, user ids and event sources of the live stream."""
 
 import hashlib
 import hmac
@@ -21,7 +21,7 @@ KEY = "an access key for tests alone"
 
 
 def test_precedence_of_credentials() -> None:
-    """The header precedes the parameter, which precedes the subprotocol; the subprotocol is echoed in any case."""
+    """The header precedes the parameter, which precedes the subprotocol; a subprotocol with a token is echoed."""
     both = ["chat", "bearer.s"]
     assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
     assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
@@ -94,7 +94,7 @@ def _signed(connection: str, key: str = KEY) -> str:
     ],
 )
 async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event is accepted if it is signed with the access key; without a key all events are rejected."""
+    """An event is accepted only if it is signed with the access key; without a key all events are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
         return
@@ -122,7 +122,7 @@ class Tokens:
     ],
 )
 async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
-    """On Azure, an event is accepted if its token belongs to the service's managed identity."""
+    """On Azure, an event is accepted only if its token belongs to the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
     assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:

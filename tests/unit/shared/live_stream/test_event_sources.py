@@ -56,7 +56,7 @@ async def test_a_signature_of_the_connection_is_needed(connection: str, signatur
 
 
 async def test_an_empty_key_accepts_nothing() -> None:
-    """A missing setting must not make the signature of an empty key valid."""
+    """Without a configured key all events are rejected, even those signed with an empty key."""
     headers = {"ce-connectionid": "c1", "ce-signature": sign("c1", "")}
     assert not await is_accepted(SignedEvents(""), headers)
 
@@ -80,6 +80,6 @@ async def test_the_token_belongs_to_the_managed_identity(header: str, object_id:
 
 
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
-    """Web PubSub asks for its own host name; the emulator may have any."""
+    """The reply to Web PubSub's validation request allows the service's own host name; the emulator may have any."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
     assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

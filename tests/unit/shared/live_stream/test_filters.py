@@ -1,4 +1,4 @@
-"""Query parameters of a stream."""
+"""Tests of query parameters of a stream."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from shared.live_stream.filters import StreamFilters
 
 @pytest.mark.parametrize("name", ["connection", "surface"])
 def test_an_empty_filter_is_none(name: str) -> None:
-    """The empty text of a form field counts as missing."""
+    """An empty filter parameter counts as missing."""
     assert getattr(StreamFilters.model_validate({name: ""}), name) is None
     assert getattr(StreamFilters.model_validate({name: "rig"}), name) == "rig"

@@ -50,7 +50,7 @@ async def read(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",
 
 
 async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
-    """Messages of this time are repeated, so that none is missed."""
+    """A page starts at the last time of the previous page, and repeats messages of this time so that none is missed."""
     assert await read(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
 
 
@@ -62,7 +62,7 @@ async def test_many_messages_of_one_time_need_a_larger_page() -> None:
 
 
 async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the parameter that the caller can change."""
+    """A page over the maximum size is an error that names the parameter that the caller can change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
         await read(Engine(*[0] * 5), 2)
@@ -70,7 +70,7 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_connection_costs_no_query() -> None:
-    """A listener without connections has no history; the names of connections are in the query's text."""
+    """A listener without connections has an empty history, without a query to the engine."""
     engine = Engine(0)
     assert await read(engine, 2, ()) == []
     assert engine.limits == []

@@ -1,4 +1,4 @@
-"""Publishing: each impulse once, in order, only while fresh, within the service's limits."""
+"""Tests of publishing: each impulse once, in order, only while fresh, within the service's limits."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -76,7 +76,7 @@ def publisher(service: Service) -> LivePublisher:
 
 
 async def test_order_per_connection() -> None:
-    """Messages of one connection are published in order; unrouted impulses are not published."""
+    """The messages of each connection are published in order; unrouted impulses are not published."""
     service = Service()
     events = [event(number, "ab"[number % 2]) for number in range(100)]
     await publisher(service).run([*events, event(100, UNROUTED), event(101, "")], AT)
@@ -242,7 +242,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 
 @given(IDS, IDS)
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
-    """Another payload with the same id is a repeat; another id is not, with any characters."""
+    """An impulse with the same id and another payload is a repeat; another id is not, with any characters."""
     repeats = RecentImpulses()
     repeats.remember("a", impulse(one))
     assert repeats.was_published("a", impulse(one, 1))

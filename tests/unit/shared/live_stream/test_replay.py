@@ -1,4 +1,4 @@
-"""Replays: each impulse exactly once, for any order of arrival."""
+"""Tests of replays: each impulse exactly once, for any order of arrival."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Replays to streams that are already live."""
+"""Tests of replays to streams that are already live."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -90,7 +90,7 @@ def replays(table: Table, service: Service, **options: Any) -> CatchUp:
 
 
 async def test_late_impulses_are_replayed_once() -> None:
-    """After the lag, impulses that were missing at first are replayed, and no others."""
+    """After the expected delay, impulses that were missing at first are replayed, and no others."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
     await replays(table, service).run("c", ASKED)

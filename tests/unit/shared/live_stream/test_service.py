@@ -1,4 +1,4 @@
-"""Admission of listeners, and closing of unauthorised streams."""
+"""Tests of admission of listeners, and closing of unauthorised streams."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -90,7 +90,7 @@ async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
 
 
 async def test_link_is_restricted_to_the_right_to_listen() -> None:
-    """A link has no other rights of its member."""
+    """A link to a stream has only the right to listen, and none of its member's other rights."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:

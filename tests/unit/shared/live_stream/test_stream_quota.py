@@ -1,4 +1,4 @@
-"""Quota of open live streams."""
+"""Tests of the quota of open live streams."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -33,7 +33,7 @@ class Service:
 
 
 class World:
-    """Two instances with one store and one clock."""
+    """Two instances of the service with one store and one clock."""
 
     def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.clock = VirtualTime()

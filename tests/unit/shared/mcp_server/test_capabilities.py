@@ -13,7 +13,7 @@ async def run(arguments: Mapping[str, Any]) -> ToolResult:
 
 
 def test_former_names_of_arguments_are_known() -> None:
-    """They are accepted and not listed; any other name is unknown."""
+    """Former names of arguments are accepted but not listed; any other name is unknown."""
     schema = {"type": "object", "properties": {"limit": {}}}
     tool = Tool("t", "T", "Does t.", schema, {}, run, hidden_arguments=("count",))
     assert tool.find_unknown_arguments(["limit", "count", "limt"]) == ["limt"]

@@ -28,7 +28,7 @@ def test_arguments_keep_their_rules_and_descriptions() -> None:
 
 
 def test_results_keep_the_types_of_their_members() -> None:
-    """A named type becomes its JSON type; an alternative with rules of its own stays an alternative."""
+    """A named type in a result becomes its JSON type; an alternative with rules of its own stays an alternative."""
     schema = {
         "type": "object",
         "properties": {

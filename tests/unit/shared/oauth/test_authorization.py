@@ -48,7 +48,7 @@ async def test_the_question_separates_the_rights_that_the_member_lacks(server: S
     ],
 )
 async def test_an_invalid_request_returns_to_the_client(server: Server, changes: dict[str, str], error: str) -> None:
-    """The redirect URI belongs to the client, so the client gets the error with its state."""
+    """An invalid request with a valid redirect URI redirects to the client with the error and the state."""
     result = await server.authorization.ask(server.build_caller(), Parameters({**VALID, **changes}), BASE)
     assert read_error(result) == error
 
@@ -87,13 +87,13 @@ async def test_a_delegated_or_bound_credential_cannot_consent(
 
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
 async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
-    """Also a choice without a right that the member has is a denial."""
+    """A choice without any right that the member has is a denial, too, and creates no grant."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
     assert (read_error(result), server.trail) == ("access_denied", [])
 
 
 async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
-    """The error names the right at its place in the list."""
+    """A right that was not requested is an error that names the right's place in the list."""
     chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
@@ -102,7 +102,7 @@ async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
 
 
 async def test_a_consent_is_audited(server: Server) -> None:
-    """The event has the client and the delegated rights; the client gets a code."""
+    """The audit event of a consent has the client and the delegated rights; the client gets a code."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, [str(READ)])
     assert isinstance(result, Redirect)
     assert read_query(result.address)["code"]

@@ -48,7 +48,7 @@ async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> 
 async def test_a_token_cannot_exceed_its_key(
     server: Server, scope: str | None, minutes: Decimal | None, error: str
 ) -> None:
-    """A right that the key lacks and a lifetime beyond the limit are errors of OAuth."""
+    """A token with a right that its key lacks, or with a lifetime beyond the limit, is an OAuth error."""
     grant = ClientCredentialsGrant(server.authenticator, server.issuer)
     with pytest.raises(OAuthError) as raised:
         await grant.issue(

@@ -51,7 +51,7 @@ async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
 
 
 async def test_a_document_describes_a_client() -> None:
-    """Name and redirect URIs come from the document; the fetch has the limits of the contract."""
+    """Name and redirect URIs come from the client's document, which is read with limits of time and size."""
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))

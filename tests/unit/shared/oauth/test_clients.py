@@ -1,4 +1,4 @@
-"""OAuth clients and their redirect URIs."""
+"""Tests of OAuth clients and their redirect URIs."""
 
 import pytest
 

@@ -17,7 +17,7 @@ from shared.oauth.errors import OAuthErrorCode, find_error_code, invalid_grant_e
     ],
 )
 def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
-    """Errors of other parts of the service get the code of their kind."""
+    """Each error of another part of the service gets the OAuth code of its kind."""
     assert find_error_code(WorkspaceError(kind, "X", "x")) is code
 
 

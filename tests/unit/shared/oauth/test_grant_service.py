@@ -48,7 +48,7 @@ async def test_a_lost_race_leaves_no_token(server: Server) -> None:
 
 
 async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
-    """Of two simultaneous uses of a refresh token, one fails and ends the grant, the winner's tokens included."""
+    """Of two simultaneous uses of a refresh token one fails and ends the grant, also for the successful one."""
     _, text = await server.redeem(await server.consent())
     stored = await server.grants.find_by_refresh_token("tool", text)
     won, refresh = await server.grants.refresh(stored, text, None)
@@ -71,7 +71,7 @@ async def test_a_refresh_token_lives_thirty_days(server: Server) -> None:
 
 
 async def test_a_guess_does_not_end_the_family(server: Server) -> None:
-    """A refresh token with another family secret is no reuse, although it names the grant."""
+    """A refresh token with a wrong secret does not end the grant that it names."""
     _, text = await server.redeem(await server.consent())
     prefix, grant_id, rest = text.split("_", 2)
     await check_refused(server.refresh(f"{prefix}_{grant_id}_{rest[:43].swapcase()}{rest[43:]}"))
@@ -93,7 +93,7 @@ async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server
 
 
 async def test_lost_rights_shrink_the_next_token(server: Server) -> None:
-    """Rights that the member lost are left out."""
+    """A new token omits rights that the member has lost since the consent."""
     _, text = await server.redeem(await server.consent())
     server.role = Role.VIEWER
     access, _ = await server.refresh(text)

@@ -63,7 +63,7 @@ def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
     ],
 )
 def test_a_client_identifies_itself(authorization: str, form: dict[str, str], expected: ClientIdentification) -> None:
-    """Id and secret come from the header, decoded as a form, or from the form."""
+    """A client's id and secret are read from the form-encoded Authorization header or from the body's form."""
     assert identify_client(authorization, Parameters(form)) == expected
 
 
@@ -81,7 +81,7 @@ def test_a_client_identifies_itself(authorization: str, form: dict[str, str], ex
     ],
 )
 def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
-    """Missing, malformed and doubled credentials are errors; a 401 belongs to the first two."""
+    """Missing and malformed credentials are ``invalid_client``, repeated credentials ``invalid_request``."""
     assert catch_code(identify_client, authorization, Parameters(form)) is expected
 
 

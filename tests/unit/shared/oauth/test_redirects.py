@@ -22,7 +22,7 @@ def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
 
 
 def test_a_request_without_state_gets_none() -> None:
-    """An empty state that the client sent is returned; a missing one is not invented."""
+    """The redirect repeats the client's state, also an empty one; without a state it contains none."""
     assert "state" not in append_query("https://t/", Parameters({}), BASE, {})
     assert "state=&" in append_query("https://t/", Parameters({"state": ""}), BASE, {})
 

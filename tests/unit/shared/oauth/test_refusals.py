@@ -25,7 +25,7 @@ class Trail(AccessAudit):
 
 
 async def test_a_client_has_one_event_an_hour() -> None:
-    """The first refusal of an hour is recorded, with the number since the previous event."""
+    """The first refusal of an hour is recorded, with the number of refusals since the previous event."""
     time, trail = VirtualTime(), Trail()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
@@ -41,7 +41,7 @@ async def test_a_client_has_one_event_an_hour() -> None:
 
 
 async def test_unknown_clients_count_together() -> None:
-    """Requests without a known client have one event an hour."""
+    """Refusals of unknown clients share one event an hour."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):

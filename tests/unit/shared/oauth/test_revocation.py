@@ -29,7 +29,7 @@ async def is_accepted(server: Server, token: str) -> bool:
 
 
 async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
-    """The access tokens of the grant end with it."""
+    """The revocation of a refresh token ends its grant with all access tokens."""
     access, refresh = await server.redeem(await server.consent())
     await build(server).revoke(TOOL, refresh)
     assert not await is_accepted(server, access)
@@ -37,7 +37,7 @@ async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
 
 
 async def test_an_access_token_ends_alone(server: Server) -> None:
-    """The client can still refresh its tokens."""
+    """The revocation of an access token ends only this token; the client can still refresh."""
     access, refresh = await server.redeem(await server.consent())
     await build(server).revoke(TOOL, access)
     assert not await is_accepted(server, access)
@@ -51,7 +51,7 @@ async def test_an_unknown_token_is_ignored(server: Server) -> None:
 
 
 async def test_the_token_of_another_client_is_refused(server: Server) -> None:
-    """Neither another client nor another API key ends a token."""
+    """A token can be revoked only by its own client or API key."""
     access, _ = await server.redeem(await server.consent())
     key = await server.api_keys.issue("test", MEMBER, "k")
     others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]

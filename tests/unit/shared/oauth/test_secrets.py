@@ -9,7 +9,7 @@ GRANT = "0" * 32
 
 
 def test_codes_and_refresh_tokens_are_parsed() -> None:
-    """The parts of a text are found again; each text is new; refresh tokens of a family share a secret."""
+    """Codes and refresh tokens are parsed to their parts; each is new, and those of one grant share a secret."""
     code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
     assert secrets.parse_code(str(code)) == code
     first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)
@@ -21,13 +21,13 @@ def test_codes_and_refresh_tokens_are_parsed() -> None:
 
 @pytest.mark.parametrize("text", ["", "oic_", "oir_", f"oic_{GRANT}_short", f"oic_{GRANT}_{'ä' * 43}", "x" * 10_000])
 def test_other_texts_are_no_codes(text: str) -> None:
-    """A text of another form is None."""
+    """A text that is not a code or refresh token is parsed to None."""
     assert secrets.parse_code(text) is None
     assert secrets.parse_refresh(text) is None
 
 
 def test_the_verifier_of_the_rfc_is_valid() -> None:
-    """The example of RFC 7636, appendix B, is valid; others are not."""
+    """The code verifier of RFC 7636, appendix B, matches its challenge; other verifiers do not."""
     challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     assert secrets.is_verifier_valid("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", challenge)
     for wrong in ("", challenge, "x" * 43, "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjX", "ä" * 43):

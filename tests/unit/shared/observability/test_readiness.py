@@ -46,7 +46,7 @@ async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPa
 
 
 async def test_probes_run_concurrently() -> None:
-    """Probes that wait for each other both succeed."""
+    """Probes run concurrently: two probes that wait for each other both succeed."""
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):

@@ -48,7 +48,7 @@ def declare(route: str = "oi-api/test", method: str = "GET", **options: Any) -> 
 def test_a_caller_sees_what_it_may_use(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
-    """Credential, rights, identity and features of the workspace must match."""
+    """The document contains an operation only if the caller's credential, rights, identity and features permit it."""
     assert is_usable(declare(**options), caller, features) is expected
 
 
@@ -65,7 +65,7 @@ def test_operations_of_one_path_are_together() -> None:
 
 
 def test_path_items_are_converted_one_by_one() -> None:
-    """Only the converted form is kept, because a document may have thousands of paths."""
+    """Path items are converted one at a time and only the converted form is stored, because there may be thousands."""
     items = PathItems(",".join)
     items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
     items.add("/b", {"get": {"tags": ["x"]}})

@@ -8,7 +8,7 @@ from shared.webhooks.events import WebhookEventType
 
 
 def test_each_event_type_is_described() -> None:
-    """A receiver finds the request of every event that it may subscribe to."""
+    """The document describes the request of each event type to which a receiver may subscribe."""
     built = build_event_webhooks(SchemaRegistry())
     assert set(built) == {kind.value for kind in WebhookEventType}
     names = [item["post"]["operationId"] for item in built.values()]
@@ -17,7 +17,7 @@ def test_each_event_type_is_described() -> None:
 
 
 def test_each_example_fits_its_schema() -> None:
-    """The examples are what the service sends."""
+    """The example of each event type is valid under its schema."""
     schemas = SchemaRegistry()
     for kind, item in build_event_webhooks(schemas).items():
         form = item["post"]["requestBody"]["content"]["application/json"]

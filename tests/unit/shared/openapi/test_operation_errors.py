@@ -1,4 +1,4 @@
-"""Error codes of operations: complete, documented, and with a reply for each."""
+"""Tests of error codes of operations: complete, documented, and with a reply for each."""
 
 import re
 from pathlib import Path

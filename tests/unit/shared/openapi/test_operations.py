@@ -57,12 +57,12 @@ def declare(**options: Any) -> Operation:
     ],
 )
 def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    """A reader of the document learns which right to ask for."""
+    """The document describes in a sentence which right an operation requires."""
     assert describe_access(declare(**options)) == sentence
 
 
 def test_an_operation_has_the_parameters_of_its_model() -> None:
-    """The version header belongs to each operation of a versioned group."""
+    """An operation has the parameters of its model and, if its group has versions, the version header."""
     built = build_operation(declare(query=Query), SchemaRegistry())
     assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
     assert [(each["name"], each["in"]) for each in built["parameters"]] == [
@@ -84,12 +84,12 @@ def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: b
 
 
 def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
-    """The handler parses the body, so only the documentation describes it."""
+    """The body of a raw operation is described by its documentation only, because the handler parses it."""
     docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
     built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
     assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def test_a_public_operation_needs_no_credential() -> None:
-    """Tools send no credential to it."""
+    """The document requires no credential for a public operation."""
     assert build_operation(declare(access=Access.PUBLIC), SchemaRegistry())["security"] == []

@@ -34,7 +34,7 @@ def test_a_template_names_each_parameter_once(route: str, template: str) -> None
 
 @pytest.mark.parametrize(("name", "converted"), [("me", "me"), ("get_warm_query", "getWarmQuery")])
 def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
-    """Generators of clients derive the names of methods from it."""
+    """An operation id is in camel case, because client generators derive method names from it."""
     assert to_camel_case(name) == converted
 
 
@@ -48,7 +48,7 @@ def test_the_operation_may_restrict_a_parameter() -> None:
 
 
 def test_each_parameter_of_the_service_is_described() -> None:
-    """A new route needs a description and an example of its parameters."""
+    """Each parameter of a route has a description and an example."""
     for group in GROUPS:
         for operation in group.operations:
             parameters = build_path_parameters(operation)

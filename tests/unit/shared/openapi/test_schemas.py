@@ -1,4 +1,4 @@
-"""Schemas of types: named enumerations and closed bodies."""
+"""Tests of schemas of types: named enumerations and closed bodies."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypedDict

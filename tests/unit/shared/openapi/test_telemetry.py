@@ -42,7 +42,7 @@ def test_signals_are_members_of_the_message() -> None:
 
 
 def test_one_limit_is_described() -> None:
-    """A signal with one limit names this limit."""
+    """The description of a signal with only one limit states this limit."""
     low, high = (
         connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
         for limit in ({"min": 0}, {"max": 100})

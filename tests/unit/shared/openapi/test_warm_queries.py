@@ -1,4 +1,4 @@
-"""Operations of approved queries: parameters and rows with the types of their columns."""
+"""Tests of operations of approved queries: parameters and rows with the types of their columns."""
 
 from functions import GROUPS
 from shared.openapi.operations import build_operation
@@ -9,7 +9,7 @@ from shared.openapi.warm_queries import register_query_summary
 
 
 def test_summary_has_all_members_but_the_rows() -> None:
-    """The rows are in one schema only, because generators merge members of the same name in different ways."""
+    """The summary schema has all members except the rows, because generators merge equal members in different ways."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)
     register_query_summary(schemas)

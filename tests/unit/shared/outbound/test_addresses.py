@@ -78,7 +78,7 @@ def test_a_url_is_parsed(text: str, origin: str) -> None:
     ],
 )
 def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    """A URL with credentials, another scheme or port, or an unusual form of a host is refused with the rule."""
+    """A URL with credentials, another scheme or port, or an unusual host is an error that names the rule."""
     with pytest.raises(AddressRefusedError, match=rule) as refused:
         parse_outbound_url(text)
     assert "secret" not in refused.value.reason
@@ -133,7 +133,7 @@ def test_a_public_address_is_accepted(address: str) -> None:
     ],
 )
 def test_an_internal_address_is_refused(address: str) -> None:
-    """Private, local, special and embedding addresses are not public."""
+    """Private, local, special and IPv4-embedding addresses are refused as not public."""
     assert not is_public(ip_address(address))
     url = parse_outbound_url("https://hooks.example/")
     with pytest.raises(AddressRefusedError, match="not public"):
@@ -141,7 +141,7 @@ def test_an_internal_address_is_refused(address: str) -> None:
 
 
 def test_every_address_of_a_host_is_checked() -> None:
-    """A host with one internal address is refused, and a host without an address, too."""
+    """A host is refused if one of its addresses is internal, or if it has no address."""
     url = parse_outbound_url("https://hooks.example/")
     AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):

@@ -72,7 +72,7 @@ def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
 
 
 def test_a_signature_without_statement_and_methods_has_no_empty_lines() -> None:
-    """A missing statement is left out; unknown methods of the sign-in are named so."""
+    """A missing statement is omitted, and unknown sign-in methods are shown as unknown."""
     page = render({**SIGNATURE, "Statement": None, "AuthMethods": []})
     assert "<dt>Statement</dt>" not in page
     assert "2026-05-04 07:59:00.000000 UTC, unknown" in page

@@ -1,4 +1,4 @@
-"""Life cycle of amendments, and the rights to decide about them."""
+"""Tests of life cycle of amendments, and the rights to decide about them."""
 
 import asyncio
 import json
@@ -97,7 +97,7 @@ async def test_an_author_cannot_decide(amendments: Amendments) -> None:
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
 async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
-    """Unknown ids, malformed ids and ids of decisions are not found."""
+    """Unknown ids, malformed ids and ids of decisions are not accepted as ids of amendments."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
@@ -178,7 +178,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
 
 
 def test_an_event_has_only_its_own_members() -> None:
-    """Unknown members, members that the server sets, and optional members with null are ignored."""
+    """Unknown members, members that the server sets, and optional members with null are not part of an event."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",

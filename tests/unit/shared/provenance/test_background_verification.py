@@ -59,7 +59,7 @@ class Parts:
         self.background = self.open(seconds)
 
     def open(self, seconds: float = 600) -> BackgroundVerification:
-        """Return a background verification, as a new process has it."""
+        """Return the background verification of a new process."""
         recorder: Any = self.recorder
         runtime = Runtime(monotonic=lambda: self.recorder.seconds)
         return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
@@ -95,7 +95,7 @@ async def test_only_chains_that_grew_are_verified(parts: Parts) -> None:
 
 
 async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None:
-    """A broken chain gets its place and reason, is verified in each period, and is valid again after its repair."""
+    """A broken chain is stored with position and reason, and is verified again in each period until it is valid."""
     parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3"))
     for _ in range(2):
         parts.recorder.started.clear()

@@ -1,4 +1,4 @@
-"""RFC 8785: the fast path writes the same bytes as rfc8785, on published examples and on random values."""
+"""Tests of RFC 8785: the fast path writes the same bytes as rfc8785, on published examples and on random values."""
 
 import json
 import math
@@ -33,13 +33,13 @@ SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
 @example(SURROGATE_ORDER)
 @example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
 def test_the_fast_path_equals_the_reference(value: Any) -> None:
-    """The bytes of any value are those of rfc8785."""
+    """The fast serialiser and the rfc8785 library write the same bytes for any value."""
     assert encode_jcs(value) == rfc8785.dumps(value)
 
 
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
-    """RFC 8785 section 3.2.2.3, compared with ECMA-262 Number::toString from shortest digits."""
+    """Numbers have the format of RFC 8785 section 3.2.2.3, which is ECMAScript's Number::toString."""
     assert encode_jcs([number]).decode() == f"[{_ecmascript(number)}]"
 
 

@@ -1,4 +1,4 @@
-"""The append engine stores every append once and in order, despite faults of the store."""
+"""Tests that the append engine stores every append once and in order, despite faults of the store."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def read_names(store: FaultyStore) -> list[str]:
 
 
 async def test_waiting_appends_are_batched() -> None:
-    """Appends that arrive during a commit are stored in batches of the maximum size."""
+    """Appends that arrive during a commit are stored together in batches of up to the maximum size."""
     store = FaultyStore()
     log = build_engine(store)
     await append(log, "first")

@@ -16,7 +16,7 @@ from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
 
 
 async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
-    """Proofs show that each record is in a checkpoint, and that a checkpoint contains the one before."""
+    """Proofs show that each record is in a checkpoint, and that each checkpoint extends the previous one."""
     first = await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 6)
     second = await ledger.checkpoints.create(PLATFORM)

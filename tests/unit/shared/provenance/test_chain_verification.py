@@ -1,4 +1,4 @@
-"""Damaged records: verification names them, and all other records remain readable."""
+"""Tests of damaged records: verification names them, and all other records remain readable."""
 
 import json
 import sqlite3
@@ -101,7 +101,7 @@ def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
 async def test_a_damaged_record_is_named_and_others_are_readable(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Verification stops at the damaged record; queries, exports and the offline verifier show a placeholder."""
+    """Verification stops at a damaged record; queries, exports and the offline verifier show a placeholder for it."""
     column, value, how = DAMAGE[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column(column, value))

@@ -1,4 +1,4 @@
-"""Checkpoints are signed once per size, extended incrementally, and never created for a broken chain."""
+"""Tests that checkpoints are signed once per size, extended incrementally, and never created for a broken chain."""
 
 import base64
 import json

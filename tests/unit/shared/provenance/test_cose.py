@@ -1,4 +1,4 @@
-"""COSE encoding of signatures over roots, of receipts and of keys."""
+"""Tests of COSE encoding of signatures over roots, of receipts and of keys."""
 
 import cbor2
 import pytest
@@ -38,7 +38,7 @@ def test_other_content_is_not_a_signature(content: bytes) -> None:
 
 
 def test_a_signature_without_key_is_rejected() -> None:
-    """A protected header without a key id, or that is not CBOR, names no key; zeros are no signature."""
+    """A protected header that lacks a key id or is not CBOR names no key; a signature of zeros is invalid."""
     for header in (b"", b"\xa0", cbor2.dumps({4: 5}), cbor2.dumps([])):
         with pytest.raises(NoteError, match="names no key"):
             RootSignature(header, b"").read_key_id()
@@ -47,7 +47,7 @@ def test_a_signature_without_key_is_rejected() -> None:
 
 
 def test_a_key_set_has_fixed_lengths() -> None:
-    """Coordinates have 32 bytes, also those with leading zeros."""
+    """Coordinates of keys have 32 bytes, including leading zeros."""
     for number in range(1, 400, 57):
         public = ec.derive_private_key(number, ec.SECP256R1()).public_key()
         key = VerifierKey("", public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))

@@ -1,4 +1,4 @@
-"""Decisions about amendments are found by the content of records, also if filter fields were edited."""
+"""Tests that decisions about amendments are found by the content of records, also if filter fields were edited."""
 
 import itertools
 import threading
@@ -62,7 +62,7 @@ async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column:
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
 async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
-    """An amendment with edited filter fields is damaged, also if they make it look decided."""
+    """An amendment with edited filter fields counts as damaged, even if the edit makes it look decided."""
     edit_record(ledger, change, 2)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -72,7 +72,7 @@ async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: 
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
 async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) -> None:
-    """A damaged decision has no effect, but its filter field prevents another decision."""
+    """A damaged decision has no effect, but while its filter field names the amendment, no other one is possible."""
     edit_record(ledger, change, 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
@@ -174,7 +174,7 @@ async def read_rejection_code(store: ChainStore) -> str:
 
 
 async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
-    """A decision near its amendment is found by its content."""
+    """A decision without filter fields is found by its content among the records that follow its amendment."""
     plain.lose(3, "AmendmentID", "Status")
     assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
 
@@ -183,7 +183,7 @@ async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStor
 async def test_reading_is_limited_and_returns_its_end(
     plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
-    """Reading stops at a maximum and returns its last sequence; later decisions are found by filter fields only."""
+    """The search by content is limited to a number of records; later decisions are found only by filter fields."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
     result = await find_decisions(plain, CHAIN, [FIRST])

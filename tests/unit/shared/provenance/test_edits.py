@@ -1,4 +1,4 @@
-"""Random edits: the record of any changed byte in any column is named."""
+"""Tests of random edits: the record of any changed byte in any column is named."""
 
 import asyncio
 import sqlite3

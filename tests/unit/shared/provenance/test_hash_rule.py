@@ -1,4 +1,4 @@
-"""Format of a record's time."""
+"""Tests of format of a record's time."""
 
 from datetime import UTC, date, datetime
 
@@ -32,7 +32,7 @@ def test_only_calendar_days_are_valid(year: int) -> None:
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
 def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
-    """A replaced, inserted or removed character is invalid, except a digit replaced by another."""
+    """A replaced, inserted or removed character makes a time invalid, except one digit replaced by another."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)

@@ -1,4 +1,4 @@
-"""Forged head items: verification reports them, and no record is appended to them."""
+"""Tests of forged head items: verification reports them, and no record is appended to them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -193,7 +193,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
 
 
 async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
-    """Orphaned amendments break the chain of their scope only, since they contain it."""
+    """Orphaned amendments make only the chain of their own scope invalid, because they contain the scope."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")

@@ -35,7 +35,7 @@ async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
 
 
 async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of proofs reads each subtree once for its records, and once for its root."""
+    """Any number of proofs reads the records of each subtree once, and its root once."""
     reads: list[int] = []
     read = ledger.store.read_hashes
 

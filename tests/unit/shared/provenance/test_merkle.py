@@ -1,4 +1,4 @@
-"""Merkle trees compared with the reference vectors of Certificate Transparency and RFC 6962's recursion."""
+"""Tests of Merkle trees compared with the reference vectors of Certificate Transparency and RFC 6962's recursion."""
 
 import hashlib
 
@@ -80,7 +80,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
 
 @given(SIZES, st.data())
 def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """The path of a leaf verifies; another leaf, index, size, root or path does not."""
+    """The inclusion proof of a leaf verifies; another leaf, index, size, root or path does not."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
     path = [reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
@@ -98,7 +98,7 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
 
 @given(SIZES, st.data())
 def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """The proof between two sizes verifies; other roots or hashes do not."""
+    """The consistency proof between two sizes verifies; with other roots or hashes it does not."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
     proof = [reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]

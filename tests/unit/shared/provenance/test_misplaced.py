@@ -1,4 +1,4 @@
-"""Forged records at invalid sequences: verification finds them, reads exclude them, and appends are rejected."""
+"""Tests of forged records at invalid sequences: verification finds them, reads exclude them, appends fail."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable

@@ -30,13 +30,13 @@ def test_an_event_has_only_its_own_properties() -> None:
 
 @pytest.mark.parametrize("changes", [{"EntityID": ""}, {"EntityID": 7}, {"AfterState": []}, {"ActionType": None}])
 def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
-    """No value is converted, because the record contains it as it was sent."""
+    """A value of another type is rejected and not converted, because the record contains values as they were sent."""
     with pytest.raises(ValidationError):
         EventBody.model_validate({**EVENT, **changes})
 
 
 def test_an_ignored_property_has_a_canonical_form() -> None:
-    """A body with a number that JSON parsers read differently is rejected, also in an unknown property."""
+    """A number that JSON parsers read differently is rejected, also in an unknown property."""
     with pytest.raises(WorkspaceError) as raised:
         EventBody.model_validate({**EVENT, "Extra": [2**60]})
     assert "Extra" in raised.value.detail
@@ -44,14 +44,14 @@ def test_an_ignored_property_has_a_canonical_form() -> None:
 
 @pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
 def test_an_amendment_names_what_it_changes(changes: dict[str, Any]) -> None:
-    """An amendment has both records and at least one changed field."""
+    """An amendment needs the record before, the record after and at least one changed field."""
     assert AmendmentBody.model_validate(AMENDMENT).changed_fields == ["a"]
     with pytest.raises(ValidationError):
         AmendmentBody.model_validate({**AMENDMENT, **changes})
 
 
 def test_a_signature_is_checked_later() -> None:
-    """Other reasons to refuse a decision come first, so the body accepts any signature; its own model is strict."""
+    """The body accepts any signature, because other reasons to refuse a decision come first."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):
         SignatureBody.model_validate({"meaning": "approval", "other": 1})

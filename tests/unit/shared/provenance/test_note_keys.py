@@ -1,4 +1,4 @@
-"""Rotation of the key that signs checkpoints: valid chains remain valid, and a lost key is not replaced."""
+"""Tests of rotation of the key that signs checkpoints: valid chains remain valid, and a lost key is not replaced."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -168,7 +168,7 @@ async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None
 
 
 async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
-    """Signatures of a disabled key are not trusted, and the verdict says so."""
+    """Signatures of a disabled key are not trusted, and the verdict names this reason."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)

@@ -28,7 +28,7 @@ def test_a_row_has_all_values() -> None:
 
 
 def test_missing_and_damaged_values_are_null() -> None:
-    """A damaged time of a record is not shown as a time; verification reports it."""
+    """Missing and damaged values of a record, such as an invalid time, are shown as null."""
     chain = ChainKey(Target.PLATFORM_CONFIG)
     row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))
     assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)
@@ -36,6 +36,6 @@ def test_missing_and_damaged_values_are_null() -> None:
 
 
 def test_a_broken_chain_is_marked() -> None:
-    """The last complete verification counts, by a request or in the background."""
+    """The newest complete verification determines whether a chain is marked as broken."""
     broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
     assert summary_to_row(broken)["lastVerdict"] == "broken"

@@ -1,4 +1,4 @@
-"""Parallel verification of long chains: the verdict does not depend on the window verifier."""
+"""Tests of parallel verification of long chains: the verdict does not depend on the window verifier."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable

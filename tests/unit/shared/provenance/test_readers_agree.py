@@ -1,4 +1,4 @@
-"""Verification, queries, single-record checks and the offline verifier agree on any stored content."""
+"""Tests that verification, queries, single-record checks and the offline verifier agree on any stored content."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Receipts of records and of growth, checked with scitt-cose, which is another implementation."""
+"""Tests of receipts of records and of growth, checked with scitt-cose, which is another implementation."""
 
 import asyncio
 import sqlite3
@@ -89,7 +89,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Check that a record of the batch gets no receipt."""
+    """Check that a record gets no receipt because of an error with this code; return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code
@@ -129,7 +129,7 @@ async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
 
 
 async def test_the_form_of_a_receipt(issuer: Issuer) -> None:
-    """A receipt is a COSE_Sign1 with tag 18, the four protected labels, one proof, and a detached payload."""
+    """A receipt is a COSE_Sign1 with tag 18, four protected headers, one proof, and a detached payload."""
     key = await issuer.checkpoints.load_verifier_key()
     message = cbor2.loads(await issuer.receipts.prove_inclusion(BATCH, 1, 1))
     protected, unprotected, payload, signature = message.value
@@ -266,7 +266,7 @@ async def test_a_key_that_is_no_longer_trusted_gives_no_receipts(issuer: Issuer)
     "content", [b"", b"\xff", b"\x01", b"\xd2\x80", b"\xd2\x84\x40\xa0\xf6\x40", b"longer", b"root"]
 )
 async def test_a_damaged_signature_gives_no_receipts(issuer: Issuer, content: bytes) -> None:
-    """A stored signature that is damaged, or that is the one of another checkpoint, is not used."""
+    """A stored signature that is damaged, or belongs to another checkpoint, is not used."""
     name = build_checkpoint_name(BATCH, 13)
     file, other = (next(one for one in issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))
     content = {b"longer": file.read_bytes() + b"\0", b"root": other.read_bytes()}.get(content, content)
@@ -277,7 +277,7 @@ async def test_a_damaged_signature_gives_no_receipts(issuer: Issuer, content: by
 
 
 async def test_receipts_of_a_page(issuer: Issuer) -> None:
-    """A page gets the receipts of the records that the newest checkpoint covers; they are those of single requests."""
+    """A page gets receipts for its records up to the newest checkpoint, equal to those of single requests."""
     records = await issuer.ledger.records(BATCH)
     found = await issuer.receipts.prove_covered(BATCH, records[3:6])
     assert found == {

@@ -1,4 +1,4 @@
-"""Creation, linking and verification of records."""
+"""Tests of creation, linking and verification of records."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The beginning of the printable report of amendments."""
+"""Tests of the beginning of the printable report of amendments."""
 
 from shared.provenance.amendment_report import Report, render_report
 from shared.provenance.checkpoint_ports import StoredCheckpoint
@@ -51,7 +51,7 @@ def test_a_report_of_a_broken_chain_has_a_warning() -> None:
 
 
 def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
-    """Before the first verification and the first checkpoint the report says so."""
+    """A report says so if the chain has no verification and no checkpoint yet."""
     text = render(ChainEvidence(None, None, None))
     assert "The chain was not verified yet." in text
     assert "No checkpoint was signed yet." in text

@@ -83,7 +83,7 @@ def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> 
 
 @pytest.mark.parametrize("value", [None, 7, "7", "00000000000x", "0000000000007", ""])
 def test_a_malformed_record_id_is_rejected(value: Any) -> None:
-    """Null is not the same as a missing RecordID."""
+    """A malformed RecordID is rejected, and so is null, which is not the same as a missing RecordID."""
     with pytest.raises(WorkspaceError) as raised:
         parse_record_id({"RecordID": value})
     assert "12 digits" in raised.value.detail

@@ -1,4 +1,4 @@
-"""Verification of signatures in chains of amendments, by the service and by the client."""
+"""Tests of verification of signatures in chains of amendments, by the service and by the client."""
 
 import asyncio
 import json

@@ -30,12 +30,12 @@ def test_a_signature_names_person_meaning_and_record() -> None:
     [({}, None), ({"Signature": None}, None), ({"Signature": "x"}, None), ({"Signature": {"a": 1}}, {"a": 1})],
 )
 def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[str, Any] | None) -> None:
-    """A record from before signatures, or a damaged one, has none."""
+    """A record without a signature object, for example an older or damaged one, has no signature."""
     assert read_signature(content) == signature
 
 
 async def test_a_session_is_undecided_until_the_append() -> None:
-    """Without an append the sign-in may sign again."""
+    """If a decision was not appended, its sign-in may sign again."""
     session = SigningSession(SIGNATURE)
     await session.confirm()
     assert not session.is_decided

@@ -1,4 +1,4 @@
-"""Time limit of verification."""
+"""Tests of time limit of verification."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The published test vectors are correct, and docs/explanation/audit-trail.md shows them."""
+"""Tests that the published test vectors are correct, and docs/explanation/audit-trail.md shows them."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "explanation" / "audit-trail.md").read_text(encoding="ut
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
-    """Genesis hashes, hashes, links and roots match hashlib and rfc8785, and the engine writes the same bytes."""
+    """Hashes, links and roots of the vectors match hashlib and rfc8785, and the engine writes the same bytes."""
     lines = ("oi-provenance/v1", chain["workspace"], chain["target"], chain["scopeKey"])
     previous = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert chain["genesis"] == previous == compute_genesis_hash(*lines[1:])

@@ -294,7 +294,7 @@ async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
 
 
 async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
-    """Verify a chain in steps of two records, as the background does."""
+    """Verify a chain in steps of two records, as the background verification does."""
     run = await ledger.verifier.start(PLATFORM)
     while not await ledger.verifier.advance(run, 2):
         pass

@@ -21,7 +21,7 @@ OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
     ],
 )
 def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
-    """Only an Enterprise workspace has limits of its own; without them it has the budget of Pro."""
+    """Only Enterprise workspaces can set limits; without limits they have the budget of the tier Pro."""
     assert get_budget(Catalog(tier=tier, limits=limits)) == budget
 
 

@@ -30,7 +30,7 @@ def attempt(count: int) -> MemberAttempts:
 
 
 def test_a_lock_out_is_stored_with_its_event() -> None:
-    """The attempts before it are forgotten, so that one attempt after its end does not lock again."""
+    """A lock-out is stored with its event; earlier attempts are forgotten, so one later attempt does not lock again."""
     locked = attempt(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
     assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
@@ -39,14 +39,14 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
-    """Otherwise a program that tries again would lock a member out for ever."""
+    """Attempts during a lock-out do not extend it; else a program that retries would lock a member out for ever."""
     locked = attempt(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
-    """The seconds are rounded up, so that the next attempt is late enough."""
+    """The error states the seconds until the lock-out ends, rounded up, so that the next attempt is late enough."""
     locked, at = attempt(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
         check_lock(locked, at)
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """A member cannot know that the sign-in is too old; only the newest fifty tokens are remembered."""
+    """The first challenge of each token does not count, because a member cannot know that the sign-in is too old."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
@@ -79,6 +79,6 @@ def test_a_reported_event_is_removed_once() -> None:
 
 
 def test_stored_attempts_are_read_back() -> None:
-    """No attribute is lost in the storage, before and after a lock-out."""
+    """All attributes of stored attempts are read back, before and after a lock-out."""
     for attempts in (NONE, attempt(2), attempt(MAX_ATTEMPTS), add_challenge(NONE, "t", START, "e") or NONE):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts

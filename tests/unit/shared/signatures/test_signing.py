@@ -25,7 +25,7 @@ from tests.unit.shared.signatures.environment import Environment
     ],
 )
 async def test_order_of_refusals(environment: Environment, sent: Any, changes: dict[str, Any], code: str) -> None:
-    """A signature is refused first for its form, then for the sign-in, then for the person."""
+    """A signature is refused first because of its form, then because of the sign-in, then because of the person."""
     assert await environment.sign(sent, **changes) == code
 
 

@@ -32,7 +32,7 @@ def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | No
 
 
 def current(stored_catalog: Catalog) -> CurrentCatalog:
-    """Return a function that returns a catalog."""
+    """Return an async function that always returns the catalog."""
 
     async def get_catalog() -> Catalog:
         return stored_catalog

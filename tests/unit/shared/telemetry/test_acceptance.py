@@ -44,7 +44,7 @@ def _fields(body: object, source: Connection = RIG) -> list[str]:
 
 
 def test_extracted_members() -> None:
-    """Timestamp, message id and device id are removed from the payload and sent as properties."""
+    """Timestamp, message id and device id are taken out of the payload and sent as event properties."""
     (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
@@ -186,13 +186,13 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """Other members, other elements, or an array around the object make it a message."""
+    """An object with other members, an array of other elements, or an array around the object is a message."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_pointer_into_a_batch() -> None:
-    """A pointer of the connection into the array makes the object a message."""
+    """An object is a message, not a batch, if a pointer of the connection leads into its array."""
     source = connection("readings", source={"deviceIdPointer": "/readings/0/id"})
     (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
@@ -228,7 +228,7 @@ async def has_space() -> None:
 
 
 async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
-    """A nearly full disk rejects valid telemetry, and nothing is sent; errors of the request are reported before."""
+    """A full disk rejects valid telemetry and sends nothing; errors of the request have priority."""
     disk, hub = DiskGuard(SmallDisk()), Hub()
     service = TelemetryService(CURRENT, hub, require_space=disk.require_space)
     codes = []

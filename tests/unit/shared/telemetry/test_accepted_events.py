@@ -1,4 +1,4 @@
-"""Fast conversion of accepted events, compared with the general conversion."""
+"""Tests of fast conversion of accepted events, compared with the general conversion."""
 
 from datetime import UTC, datetime
 
@@ -52,7 +52,7 @@ def test_both_conversions_agree(payload: dict[str, object], at: datetime, messag
 
 
 def test_usual_event_is_converted_quickly() -> None:
-    """An event of this service without headers needs no general conversion."""
+    """An event that this service accepted, without headers, is converted by the fast conversion."""
     event = build_event(b'{"Pressure":1.5}')
     assert encode_quickly(event) == encode_generally(event)
 

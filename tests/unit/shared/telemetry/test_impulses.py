@@ -25,7 +25,7 @@ EXAMPLE = Impulse(
 
 
 def test_wire_format() -> None:
-    """The wire format has exactly these members."""
+    """The serialised impulse has exactly the documented members."""
     assert orjson.loads(encode_impulse(EXAMPLE)) == {
         "ID": "m-1",
         "Timestamp": "2026-01-05T08:00:00.250000Z",
@@ -60,12 +60,12 @@ def test_round_trip(impulse: Impulse) -> None:
 
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
-    """The result is the same as without the text."""
+    """The encoded impulse is the same whether the payload's known text is copied or the payload is serialised."""
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
 def test_a_deep_payload_is_checked_although_its_text_is_known() -> None:
-    """A message that could not be parsed again is rejected."""
+    """A payload that is nested too deeply to be parsed again is rejected, also if its text is known."""
     deep: list[object] = []
     for _ in range(1_023):
         deep = [deep]
@@ -77,13 +77,13 @@ def test_a_deep_payload_is_checked_although_its_text_is_known() -> None:
 
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
-    """The archive's texts are those of the decoded impulse, whatever its strings contain."""
+    """Texts copied from an encoded impulse equal those of the decoded impulse, whatever its strings contain."""
     assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
 def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
-    """Another order of the members, spaces and line feeds change nothing."""
+    """Impulses of other senders give the same texts, with another order of members, spaces and line feeds."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
     assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))

@@ -47,7 +47,7 @@ class Plant:
 
 
 async def test_normalisation() -> None:
-    """Values that pointers select are extracted, the rest is the payload, and properties are headers."""
+    """Values selected by pointers are extracted, the rest becomes the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
     (impulse,) = await Plant().ingest(event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
@@ -81,7 +81,7 @@ async def test_properties_take_precedence() -> None:
 
 
 async def test_timestamp_format() -> None:
-    """The connection's format applies to the message; the property is always RFC 3339."""
+    """The connection's timestamp format applies to the message; a timestamp in an event property is always RFC 3339."""
     plant = Plant()
     (impulse,) = await plant.ingest(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})

@@ -21,7 +21,7 @@ class ClosableHub(Hub):
 
 
 async def test_messages_and_errors_pass_through() -> None:
-    """The traced sender behaves as the other one, also without traces."""
+    """The traced sender sends and fails as the wrapped sender does, also without traces."""
     hub = ClosableHub()
     sender = InstrumentedSender(hub, "eventhubs")
     await sender.send("telemetry", MESSAGES)

@@ -109,7 +109,7 @@ def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
 
 @pytest.mark.parametrize("body", [None, 5])
 def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
-    """The error about a body that is neither names both."""
+    """The error about a body that is neither an object nor an array names both."""
     with pytest.raises(WorkspaceError, match="body: must be a JSON object or an array of 1 to 500 JSON objects"):
         parse_messages(body, DEFAULT_LAYOUT)
 

@@ -23,7 +23,7 @@ def test_extracted_values_leave_the_payload() -> None:
 
 
 def test_properties_come_before_the_message() -> None:
-    """A gateway may correct what a device sent; the message then keeps its value."""
+    """An event property has priority over the member of the message, which then keeps its value."""
     sent = event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
@@ -31,7 +31,7 @@ def test_properties_come_before_the_message() -> None:
 
 
 def test_missing_values_come_from_the_event() -> None:
-    """The time of the hub, an id from the position, and the device of IoT Hub or the connection replace them."""
+    """Missing values are replaced by the hub's time, a position-based id, and IoT Hub's device or the connection."""
     without, with_device = event(b"", 3), event(b"", 3, device="iot-1")
     impulse = to_impulse("telemetry", without, ROUTE, {})
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (without.enqueued_at, "0-3", "rig")
@@ -43,7 +43,7 @@ def test_missing_values_come_from_the_event() -> None:
     [({"id": 7}, "messageId: must be a string"), ({"device": ""}, "deviceId"), ({"ts": "yesterday"}, "timestamp")],
 )
 def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) -> None:
-    """The error names the value, and the message is stored as it was sent."""
+    """An invalid value is named in the error, and the message is stored as it was sent."""
     before = {"ts": "2026-01-05T08:00:00Z", **message}
     sent = dict(before)
     with pytest.raises(ValueError, match=reason):
@@ -53,12 +53,12 @@ def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) 
 
 @pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
 def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
-    """Two hubs may have the same partition and sequence number."""
+    """Derived ids contain the hub, because two hubs may have the same partition and sequence number."""
     assert build_event_id(hub, event(b"", 7)) == message_id
 
 
 def test_a_derived_id_depends_on_the_content() -> None:
-    """The order of properties is irrelevant; connection, device, time and each value count."""
+    """A derived id depends on connection, device, time and every value, but not on the order of properties."""
     content: tuple[Any, ...] = ("rig", "d1", MOMENT, {"a": 1, "b": [2]})
     same = derive_message_id("rig", "d1", MOMENT, {"b": [2], "a": 1})
     others = {

@@ -47,7 +47,7 @@ def test_examples_of_the_rfc(pointer: str, value: object) -> None:
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
 def test_missing_targets_give_none(pointer: str) -> None:
-    """A pointer beyond an array, into a scalar or with an invalid index returns None."""
+    """A pointer past the end of an array, into a scalar or with an invalid index returns None."""
     missing = object()
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer), missing) is missing

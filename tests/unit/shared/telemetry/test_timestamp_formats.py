@@ -52,7 +52,7 @@ def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: dateti
     ],
 )
 def test_examples(value: object, form: TimestampFormat, expected: str) -> None:
-    """Digits beyond microseconds are cut off, and times before 1970 are negative."""
+    """Digits of a timestamp beyond microseconds are cut off, and times before 1970 are negative."""
     assert parse_timestamp(value, form) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
@@ -101,6 +101,6 @@ def test_range(value: object) -> None:
 
 @pytest.mark.parametrize("value", [-62135596801, 10**4000, -(10**4000), 1.7e300, 1e20, "9" * 20, parse(b"1" * 30)])
 def test_milliseconds_are_suggested_only_if_they_help(value: object) -> None:
-    """A number that is outside the years as milliseconds, too, gets no such hint."""
+    """Milliseconds are suggested only for a number that is a valid time in milliseconds."""
     with pytest.raises(ValueError, match=r"years 1 to 9999$"):
         parse_timestamp(value, SECONDS)

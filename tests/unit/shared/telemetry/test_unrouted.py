@@ -19,7 +19,7 @@ from tests.unit.shared.telemetry.fakes import event
 
 
 def test_an_object_is_stored_as_it_is() -> None:
-    """The headers say why the event is unrouted, and which connection it claims."""
+    """An unrouted object is stored unchanged; headers state the reason and the connection that the event names."""
     impulse = build_impulse("telemetry", event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
@@ -30,7 +30,7 @@ def test_an_object_is_stored_as_it_is() -> None:
     [(b"plain", "utf-8", "plain"), (b"[1]", "utf-8", "[1]"), (b"\xff\x00", "base64", "/wA="), (b"", "utf-8", "")],
 )
 def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
-    """Bytes that are not UTF-8 are stored as base64; no byte is lost."""
+    """A body that is not JSON is stored as text, or as base64 if it is not UTF-8, without loss."""
     impulse = build_impulse("telemetry", event(body), parse_if_json(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
     assert CLAIMED_BY not in impulse.headers
@@ -41,13 +41,13 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
     [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
 )
 def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
-    """The device of IoT Hub cannot be forged, so it comes first."""
+    """The device of IoT Hub, which cannot be forged, has priority over the device in the event's properties."""
     impulse = build_impulse("telemetry", event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 
 
 def test_a_large_event_is_stored_in_parts() -> None:
-    """The parts together are the event, each with its number and its own id."""
+    """A large event is stored in numbered parts with their own ids, which together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
     parts = list(build_unrouted_part_impulses("telemetry", event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]

@@ -45,7 +45,7 @@ def _values(
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
 def test_same_seed_same_values(declared: dict[str, Any]) -> None:
-    """The same seed gives the same values from any tick; random values differ between devices and seeds."""
+    """Equal seeds give equal values from any tick on; random values differ between devices and seeds."""
     values = _values(declared, range(200))
     assert _values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}

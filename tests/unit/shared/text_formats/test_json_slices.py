@@ -40,14 +40,14 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members that were parsed together do not hide an error behind them."""
+    """An error after members that were parsed together is still found."""
     monkeypatch.setattr(json_slices, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)
 
 
 def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole numbers of any length and numbers beyond the range of doubles are those of the standard library."""
+    """Whole numbers of any length and numbers beyond the range of doubles equal those of the standard library."""
     monkeypatch.setattr(json_slices, "_SLICE", 2)
     for number in (
         "1234567890123456789",

@@ -40,7 +40,7 @@ TEXTS = st.recursive(
 
 @given(TEXTS)
 def test_both_parsers_agree(text: str) -> None:
-    """The fast parser returns the same value as the slow one, of the same types, or leaves the text to it."""
+    """The fast parser returns the same value as the slow parser, with the same types, or declines the text."""
     found = strict_json._parse_fast(text.encode())
     if found is not strict_json._UNDECIDED:
         assert repr(found) == repr(strict_json._parse_slowly(text.encode(), int))
@@ -151,6 +151,6 @@ def test_other_errors_belong_to_no_element(body: bytes) -> None:
     ],
 )
 def test_the_sentence_of_an_error(body: bytes, message: str) -> None:
-    """The error is one sentence with at most one position."""
+    """The message of an error is one sentence with at most one position."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         parse_json(body)

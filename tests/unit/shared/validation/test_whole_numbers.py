@@ -13,6 +13,6 @@ def test_digits_are_a_number(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "101", "+1", "-1", " 1", "1_0", "1.0", "1e1", "٣", "9" * 10, "1\n"])
 def test_other_texts_are_rejected(text: str) -> None:
-    """Texts that int() would accept are errors, and the message names the limits."""
+    """Texts that are not whole numbers are rejected, even if int() accepts them; the message names the limits."""
     with pytest.raises(ValueError, match="must be a whole number from 1 to 100"):
         parse_whole_number(text, 100)

@@ -116,7 +116,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
 
 
 async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a limited time lists use the engine's rejection of a query; a definition asks the engine again."""
+    """For a limited time, lists reuse the engine's rejection of a query; a saved definition is checked again."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

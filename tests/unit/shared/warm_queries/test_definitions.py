@@ -208,7 +208,7 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
 
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
-    """Approval asks the engine again: a draft can come from a workspace with another engine."""
+    """Approval validates the query with the engine again, because a draft may come from another engine."""
     await processes.services[0].put(member("editor@plant-a.example"), make_query())
     engine = Engine()
     engine.rejects = True

@@ -44,7 +44,7 @@ async def check(columns: Columns, **options: object) -> WorkspaceError | None:
 
 
 async def test_valid_queries_have_no_error() -> None:
-    """All queries are validated, or only the given ones."""
+    """The check validates all queries, or only the given ones; valid queries have no error."""
     columns = Columns(VirtualTime())
     assert await check(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]
@@ -63,12 +63,12 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
 
 
 async def test_an_engine_that_does_not_respond_is_no_fault_of_the_document() -> None:
-    """The caller decides whether the document is applied without the check."""
+    """An engine that does not respond raises its own error, and the caller decides whether to apply the document."""
     assert await check(Columns(VirtualTime(), q1=DOWN)) is DOWN
 
 
 async def test_a_slow_engine_stops_the_check() -> None:
-    """The error says how many queries were validated."""
+    """A slow engine stops the check with an error that states how many queries were validated."""
     error = await check(Columns(VirtualTime()), seconds=1)
     assert error is not None
     assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

@@ -78,5 +78,5 @@ def test_new_model_members_do_not_change_tag() -> None:
 
 
 def test_tag_is_independent_of_process() -> None:
-    """The tag of a stored definition is this constant in every process."""
+    """The tag of a stored definition equals a constant in every process."""
     assert compute_etag(stored()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

@@ -89,7 +89,7 @@ async def test_unknown_lookup_is_not_found(lookup: str) -> None:
 
 
 async def test_draft_cannot_be_executed() -> None:
-    """A query without approval is rejected before its parameters are validated."""
+    """A draft is rejected before its parameters are validated."""
     error = await get_error("draft", {"unknown": "1"})
     assert (error.kind, error.code) == (Kind.FORBIDDEN, "QUERY_NOT_APPROVED")
 

@@ -16,7 +16,7 @@ SIGNED = SignedChange(DecisionSignature("bob", "Bob", "approval", "seen", AT, ("
 
 
 def test_a_signature_contains_the_hash_of_the_text() -> None:
-    """The signature stays linked to the text that was decided."""
+    """A signature contains the hash of the query's text, so that it stays linked to the decided text."""
     signature = build_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
     assert signature is not None
     assert (signature.user_id, signature.printed_name, signature.meaning) == ("bob", "Bob", "approval")
@@ -34,7 +34,7 @@ def test_a_decision_is_no_edit() -> None:
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
-    """A decision about an edited query is another decision, also with the same Idempotency-Key."""
+    """After an edit of the query, the same Idempotency-Key records another decision."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
     assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
     assert len({derive_event_id("a", ITEM), derive_event_id("b", ITEM), derive_event_id("a", edited)}) == 3

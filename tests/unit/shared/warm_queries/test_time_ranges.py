@@ -39,7 +39,7 @@ def test_milliseconds_are_exact(milliseconds: int) -> None:
     "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
 )
 def test_other_values_are_no_time(value: Any) -> None:
-    """The error names both forms."""
+    """A value that is not a time is rejected, and the error names both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
         parse_time(value)
 
@@ -73,7 +73,7 @@ def test_contradictions_are_rejected() -> None:
 
 
 def test_conditions() -> None:
-    """A duration includes both ends; a range includes its start and excludes its end."""
+    """A duration includes both ends of its range; a range of two times excludes its end."""
     assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
     assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
     assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"
@@ -84,7 +84,7 @@ def test_conditions() -> None:
 
 
 def test_fixed_ranges_can_be_cached() -> None:
-    """A duration moves with the clock; a range does not. Errors name the member that the caller sent."""
+    """A range of fixed times can be cached, a duration cannot; errors name the parameter that the caller sent."""
     assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
         True,
         True,

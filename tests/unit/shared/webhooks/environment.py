@@ -128,7 +128,7 @@ class WebhookParts:
         await self.outbox.publish([replace(event, **changes)])
 
     async def work(self) -> None:
-        """Send everything that is due; retries within seconds are not waited for."""
+        """Send everything that is due, without waiting for retries that are due seconds later."""
         self.worker.wake()
         for _ in range(1_000):
             await asyncio.sleep(0)

@@ -24,7 +24,7 @@ def test_the_url_is_described_without_its_secret() -> None:
 
 
 def test_an_address_that_is_no_longer_allowed_is_left_out() -> None:
-    """A stored URL from before a rule does not make the change fail."""
+    """The change of an endpoint whose stored URL breaks a newer rule succeeds; its event omits the address."""
     described = describe_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
     assert not {"url", "urlOrigin"} & described.keys()
 
@@ -38,7 +38,7 @@ def test_an_address_that_is_no_longer_allowed_is_left_out() -> None:
     ],
 )
 def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
-    """A new endpoint has no state before, and a removed one no state after the change."""
+    """The audit event of a new endpoint has no state before the change, that of a removed endpoint none after it."""
     listed = add_audit(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
     [pending] = listed.audit
     assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")

@@ -1,4 +1,4 @@
-"""Processes that are killed at random, and endpoints that fail in every way: no event is lost or has a second id."""
+"""Tests that no event is lost or duplicated while processes are killed and endpoints fail in every way."""
 
 import asyncio
 import json
@@ -146,7 +146,7 @@ async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: rando
 
 
 async def drain(folder: Path, devices: int) -> None:
-    """Let one process send what is left."""
+    """Let one process send the remaining deliveries."""
     process = await start_process(folder, devices, 1.0, "drain")
     assert process.stdout is not None
     try:

@@ -81,7 +81,7 @@ def test_the_entity_tag_depends_on_the_definition_only() -> None:
 
 
 def test_the_newest_attempts_are_kept() -> None:
-    """An attempt ends the lease; old attempts are dropped."""
+    """A recorded attempt ends the lease; only the newest attempts stay stored."""
     delivery = Delivery(
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"
     )
@@ -92,6 +92,6 @@ def test_the_newest_attempts_are_kept() -> None:
 
 
 def test_a_repeated_event_has_the_same_delivery() -> None:
-    """The receiver recognises a repetition by the id; endpoints have different ids for one event."""
+    """A repeated event has the same delivery id, so the receiver recognises it; each endpoint has its own id."""
     assert build_delivery_id("e1", "k") == build_delivery_id("e1", "k")
     assert len({build_delivery_id("e1", "k"), build_delivery_id("e2", "k"), build_delivery_id("e1", "j")}) == 3

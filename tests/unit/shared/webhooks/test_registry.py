@@ -22,7 +22,7 @@ async def test_a_change_is_read_back(parts: WebhookParts) -> None:
 
 
 async def test_appended_events_are_removed(parts: WebhookParts) -> None:
-    """The registry is the outbox of its audit events; the other events stay in their order."""
+    """Audit events are removed from the registry after they were appended; the others keep their order."""
     for append_id in ("1", "2", "3"):
         await parts.registry.change(
             lambda listed, key=append_id: add_audit(  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Times of the attempts to send a delivery."""
+"""Tests of times of the attempts to send a delivery."""
 
 from datetime import UTC, datetime, timedelta
 

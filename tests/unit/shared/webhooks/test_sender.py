@@ -1,4 +1,4 @@
-"""Bodies of deliveries."""
+"""Tests of bodies of deliveries."""
 
 import json
 from typing import Any

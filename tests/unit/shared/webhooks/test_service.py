@@ -100,7 +100,7 @@ async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
 
 
 async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
-    """Creation and change check the URL; a change that keeps the URL does not."""
+    """Creating an endpoint and changing its URL check the URL; a change of other properties does not."""
     endpoint = await parts.create()
     parts.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
@@ -135,7 +135,7 @@ async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
 
 
 async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
-    """An endpoint that is enabled again has no reason, and receives only events from then on."""
+    """An endpoint that is enabled again has no failure reason, and receives only events from then on."""
     endpoint = await parts.create()
     await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     early = parts.time.now

@@ -79,7 +79,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookPar
 
 
 async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
-    """The worker that failed waits for the retry after five seconds itself."""
+    """The worker waits for a retry after five seconds itself, without a timer of the host."""
     await parts.create()
     await parts.publish()
     parts.http.answer = fail
@@ -147,7 +147,7 @@ async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
 
 
 async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
-    """The delivery has failed, later events are dropped, and the change is audited without the URL."""
+    """Status 410 disables the endpoint: its delivery fails, later events are dropped, and the change is audited."""
 
     async def refuse(request: OutboundRequest) -> OutboundReply:
         del request
@@ -204,7 +204,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: Web
 
 
 async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
-    """While one endpoint answers nothing, all deliveries of another one are sent."""
+    """While one endpoint does not reply, all deliveries to another one are sent."""
     slow = await parts.create(description="slow")
     released = asyncio.Event()
 

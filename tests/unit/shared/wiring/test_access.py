@@ -7,7 +7,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """Credentials and grants are stored in the same place."""
+    """The settings select the stores; credentials and grants are in stores of the same kind."""
     assert choose(lambda services: services.access.credential_store) == (
         "SqliteCredentialStore",
         "CosmosCredentialStore",

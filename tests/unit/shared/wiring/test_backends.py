@@ -5,7 +5,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The stores of Azure cannot be filled by the service, so their disk has no limit."""
+    """The settings select the stores; only stores on the local disk have a limit of space."""
     assert choose(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
     assert choose(lambda services: services.backends.job_leases) == ("SqliteJobLeaseStore", "CosmosJobLeaseStore")
 

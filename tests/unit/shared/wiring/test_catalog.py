@@ -10,12 +10,12 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The catalog is stored where the other data of the workspace is."""
+    """The settings select the store of the catalog, of the same kind as the other stores."""
     assert choose(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
 
 
 async def test_a_workspace_without_a_document_has_no_id(local: Services) -> None:
-    """Chains contain the id of the workspace, so nothing can be recorded before the first document."""
+    """Without a workspace document there is no workspace id, so no audit record can be written."""
     with pytest.raises(WorkspaceError) as raised:
         await local.catalog.load_workspace_id()
     assert raised.value.code == "WORKSPACE_NOT_DECLARED"

@@ -4,7 +4,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """Containers and documents are in the same account."""
+    """The settings select the stores; containers and documents are in the same account."""
     assert choose(lambda services: services.data_stores.container_store) == (
         "SqliteContainerStore",
         "CosmosContainerStore",

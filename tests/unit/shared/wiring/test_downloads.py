@@ -4,7 +4,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """On Azure nothing tells whether all messages have reached the archive."""
+    """The settings select the stores; on Azure, nothing reports whether all messages have reached the archive."""
     assert choose(lambda services: services.downloads.jobs) == ("SqliteJobStore", "CosmosJobStore")
     assert choose(lambda services: services.downloads.archive_progress) == (
         "HubArchiveProgress",

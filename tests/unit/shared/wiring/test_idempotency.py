@@ -10,6 +10,6 @@ def get_stores(services: Services) -> list[str]:
 
 
 def test_the_settings_choose_the_stores(local: Services, on_azure: Services) -> None:
-    """Keys and replies are stored in the same place."""
+    """The settings select the stores; keys and replies are in stores of the same kind."""
     assert get_stores(local) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
     assert get_stores(on_azure) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

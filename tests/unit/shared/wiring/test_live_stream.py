@@ -1,4 +1,4 @@
-"""Tests of the choice of the check of the message service's events."""
+"""Tests of the selection of the check that events come from the message service."""
 
 from pathlib import Path
 from typing import Any
@@ -25,5 +25,5 @@ async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[
 
 
 def test_places_of_streams_are_shared_by_instances(choose: Choice) -> None:
-    """The quota of a principal holds for all instances on Azure; the local host is one process."""
+    """On Azure, all instances share the quota of streams; locally there is only one process."""
     assert choose(lambda services: services.live_stream._stream_places) == ("SqlitePlaceStore", "CosmosPlaceStore")

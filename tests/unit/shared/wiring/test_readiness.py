@@ -1,4 +1,4 @@
-"""Readiness: all configured stores must answer."""
+"""Tests of readiness: all configured stores must answer."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ async def deployed() -> AsyncIterator[Deployment]:
 
 @pytest.fixture
 async def services(deployed: Deployment) -> AsyncIterator[Services]:
-    """Return its services with a fake query engine."""
+    """Return the deployment's services with a fake query engine."""
     wired = deployed.services()
     wired.queries.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
     wired.readiness.cache_seconds = 0

@@ -1,4 +1,4 @@
-"""Electronic signatures over both kinds of stores, with the services of a process."""
+"""Tests of electronic signatures over both kinds of stores, with the services of a process."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

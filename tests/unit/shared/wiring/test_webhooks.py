@@ -7,12 +7,12 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """Endpoints and deliveries are stored where the other data of the workspace is."""
+    """The settings select the store of endpoints and deliveries, of the same kind as the other stores."""
     assert choose(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
 
 
 def test_a_change_wakes_the_sources(local: Services) -> None:
-    """The event is published soon, and not only at the next run of the timer."""
+    """A change wakes the event sources, so that its event is published before the timer's next run."""
     calls: list[int] = []
     local.webhooks.set_source_nudge(lambda: calls.append(1))
     local.webhooks.nudge()

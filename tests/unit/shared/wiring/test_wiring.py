@@ -1,4 +1,4 @@
-"""Services of one process: separate instances, creation on first use, and the order of closing."""
+"""Tests of services of one process: separate instances, creation on first use, and the order of closing."""
 
 import subprocess
 import sys

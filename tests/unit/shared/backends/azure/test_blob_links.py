@@ -1,4 +1,4 @@
-"""Links into Blob Storage signed by the app's identity with a user delegation key, because there is no account key."""
+"""Tests of Blob Storage links, which are signed with a user delegation key because there is no account key."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Changes of the catalog in Cosmos DB and their audit events, by several instances, with faults."""
+"""Tests of changes of the catalog in Cosmos DB and their audit events, by several instances, with faults."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Items of chains in Cosmos DB and their limits."""
+"""Tests of items of chains in Cosmos DB and their limits."""
 
 import json
 from typing import Any

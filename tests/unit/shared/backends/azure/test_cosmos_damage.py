@@ -1,4 +1,4 @@
-"""Damaged items in Cosmos DB: verification reports them, and everything else can be read."""
+"""Tests of damaged items in Cosmos DB: verification reports them, and everything else can be read."""
 
 import json
 from collections.abc import AsyncIterator
@@ -137,7 +137,7 @@ async def test_an_item_with_a_foreign_id_is_ignored(
 async def test_a_forged_head_is_found_and_not_continued(
     store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
 ) -> None:
-    """An invalid sequence counts as 0, and a hash that the last record does not have is never copied."""
+    """A head with an invalid sequence or a wrong hash makes the chain invalid, and appends are rejected."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)

@@ -1,4 +1,4 @@
-"""Containers through Resource Manager: the genuine client against a test server in memory."""
+"""Tests of containers through Resource Manager: the genuine client against a test server in memory."""
 
 from collections.abc import AsyncIterator
 from typing import Any

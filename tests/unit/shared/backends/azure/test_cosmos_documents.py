@@ -1,4 +1,4 @@
-"""Writes and reads of documents when Cosmos DB fails: each fault once, then random faults."""
+"""Tests of writes and reads of documents when Cosmos DB fails: each fault once, then random faults."""
 
 import asyncio
 import json
@@ -109,7 +109,7 @@ async def test_a_lost_reply_is_resolved(
 
 @pytest.mark.parametrize("name", OUTLASTED)
 async def test_conditional_writes_outlast_faults(server: CosmosServer, store: CosmosDocumentStore, name: str) -> None:
-    """The same holds under the caller's ETag: the first attempt of a write does not conflict with its retry."""
+    """A conditional write is retried after a lost reply, and does not conflict with its own first attempt."""
     before = await store.read(LINE, KEY)
     assert before is not None
     _inject(server, "replace_item", OUTLASTED[name])

@@ -1,4 +1,4 @@
-"""Changes by compare-and-swap in Cosmos DB under each fault: applied once, or reported as not applied."""
+"""Tests of changes by compare-and-swap in Cosmos DB under each fault: applied once, or reported as not applied."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -146,7 +146,7 @@ async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
 
 
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
-    """A steady lease reads nothing, and a slow store admits requests after the timeout."""
+    """Renewing a lease costs one write and no read; if the store is slow, requests are admitted after a timeout."""
     store = CosmosLeaseStore(plant.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.count_by_operation()

@@ -1,4 +1,4 @@
-"""Results of queries when a partition is split between their pages, and timeouts of queries."""
+"""Tests of results of queries when a partition is split between their pages, and timeouts of queries."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Usage of a principal's budget in its item, under any load."""
+"""Tests of usage of a principal's budget in its item, under any load."""
 
 import json
 from collections import deque
@@ -18,7 +18,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 
 
 class Items:
-    """The store without Cosmos DB: one JSON item for each principal."""
+    """In-memory store with one JSON item for each principal."""
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}

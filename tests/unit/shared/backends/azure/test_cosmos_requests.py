@@ -1,4 +1,4 @@
-"""Appends and reads when Cosmos DB fails: each fault once, then random faults."""
+"""Tests of appends and reads when Cosmos DB fails: each fault once, then random faults."""
 
 import asyncio
 import contextlib

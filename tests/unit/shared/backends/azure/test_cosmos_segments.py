@@ -1,4 +1,4 @@
-"""Segments of chains: continuation in another partition when one is full."""
+"""Tests of segments of chains: continuation in another partition when one is full."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writers in killed processes on a failing Cosmos DB: every acknowledged event is stored once."""
+"""Tests of writers in killed processes on a failing Cosmos DB: every acknowledged event is stored once."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""Spans of requests to Cosmos DB."""
+"""Tests of spans of requests to Cosmos DB."""
 
 from collections.abc import Iterator
 

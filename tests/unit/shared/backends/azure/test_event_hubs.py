@@ -1,4 +1,4 @@
-"""Sending to Azure Event Hubs: batches and errors, with a fake producer."""
+"""Tests of sending to Azure Event Hubs: batches and errors, with a fake producer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Imports of Azure SDKs on first use."""
+"""Tests of imports of Azure SDKs on first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Keys in Key Vault: the genuine SDK against a test server."""
+"""Tests of keys in Key Vault: the genuine SDK against a test server."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The engine adapter and the genuine client against prepared replies of a Kusto endpoint."""
+"""Tests of the engine adapter and the genuine client against prepared replies of a Kusto endpoint."""
 
 import json
 

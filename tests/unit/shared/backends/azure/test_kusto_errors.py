@@ -1,4 +1,4 @@
-"""Failures of a Kusto endpoint, as the genuine client raises them."""
+"""Tests of failures of a Kusto endpoint, as the genuine client raises them."""
 
 from typing import Any
 

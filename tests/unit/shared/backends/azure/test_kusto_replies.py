@@ -1,4 +1,4 @@
-"""Contents of replies of a Kusto endpoint besides their rows."""
+"""Tests of contents of replies of a Kusto endpoint other than rows."""
 
 import json
 from typing import Any

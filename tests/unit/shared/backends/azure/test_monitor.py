@@ -1,4 +1,4 @@
-"""Traces and metrics to Azure Monitor: the genuine exporter against a test server."""
+"""Tests of traces and metrics to Azure Monitor: the genuine exporter against a test server."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Services that accept a connection and never answer: every client fails with a timeout and its error."""
+"""Tests of services that accept a connection and never answer: every client fails with a timeout and its error."""
 
 import asyncio
 import base64
@@ -177,7 +177,7 @@ async def test_the_message_service(silence: SilentServer) -> None:
 
 
 async def test_the_event_hub() -> None:
-    """Connecting and sending have one timeout together; a producer that is never ready represents both."""
+    """Connecting and sending share one timeout; the test uses a producer that never becomes ready."""
     sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
     await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()

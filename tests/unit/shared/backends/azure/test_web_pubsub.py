@@ -1,4 +1,4 @@
-"""The message service adapter: the genuine SDK against a test server."""
+"""Tests of the message service adapter: the genuine SDK against a test server."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ class Wire:
         self.pages: list[dict[str, object]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Record a call and answer it."""
+        """Record a call and send the configured reply."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
         assert audience == f"http://{request.host}{request.raw_path}"

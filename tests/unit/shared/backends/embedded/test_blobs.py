@@ -1,4 +1,4 @@
-"""Blobs as files: names, several processes, and remains of a crash."""
+"""Tests of blobs as files: names, several processes, and remains of a crash."""
 
 import os
 import stat

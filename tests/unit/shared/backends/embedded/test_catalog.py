@@ -1,4 +1,4 @@
-"""The catalog in SQLite; tests/adapters has the contract of its port."""
+"""Tests of the catalog in SQLite; tests/adapters has the contract of its port."""
 
 import sqlite3
 from datetime import UTC, datetime

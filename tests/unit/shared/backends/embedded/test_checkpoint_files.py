@@ -1,4 +1,4 @@
-"""Checkpoint files among foreign files."""
+"""Tests of checkpoint files among foreign files."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Status and statistics of connections in SQLite; tests/adapters has the contract of their port."""
+"""Tests of status and statistics of connections in SQLite; tests/adapters has the contract of their port."""
 
 import asyncio
 import sqlite3

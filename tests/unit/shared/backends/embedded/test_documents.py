@@ -1,4 +1,4 @@
-"""Documents in SQLite: long lists during writes, two processes on one file, declared containers."""
+"""Tests of documents in SQLite: long lists during writes, two processes on one file, declared containers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

@@ -1,4 +1,4 @@
-"""Download jobs in SQLite; tests/adapters has the contract of their port."""
+"""Tests of download jobs in SQLite; tests/adapters has the contract of their port."""
 
 from pathlib import Path
 

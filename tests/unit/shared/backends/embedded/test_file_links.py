@@ -27,7 +27,7 @@ def links(tmp_path: Path) -> FileLinks:
 
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
 def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
-    """The URL contains all that the server must know; names may have any characters."""
+    """The server reads back from the URL what the link permits; names may have any characters."""
     url = links.create(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
     assert links.read(*split(url)) == link
@@ -64,7 +64,7 @@ def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None
 
 
 def test_the_key_survives_a_restart(tmp_path: Path) -> None:
-    """Links of the process before stay valid; another folder has another key."""
+    """Links that an earlier process created stay valid; another folder has another key."""
     url = FileLinks("http://a", tmp_path / "key").create(LINK)
     assert FileLinks("http://b", tmp_path / "key").read(*split(url)) == LINK
     assert FileLinks("http://a", tmp_path / "other").read(*split(url)) is None

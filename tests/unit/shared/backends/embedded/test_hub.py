@@ -1,4 +1,4 @@
-"""The embedded event hub: durable appends, ascending sequence numbers, offsets that never decrease."""
+"""Tests of the embedded event hub: durable appends, ascending sequence numbers, offsets that never decrease."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Progress of the archive with the messages of the embedded hub."""
+"""Tests of progress of the archive with the messages of the embedded hub."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -19,7 +19,7 @@ from shared.backends.embedded.hub_file import (
 
 @pytest.mark.parametrize(("key", "partition"), [("rig", "1"), ("sim", "0"), ("", "0")])
 def test_the_partition_of_a_key_never_changes(key: str, partition: str) -> None:
-    """A release that moved a key would change the order of its events."""
+    """A key has the same partition in every release, because another partition would change the order of events."""
     assert find_partition_for_key(key) == partition
 
 
@@ -36,7 +36,7 @@ def test_events_of_a_partition_are_adjacent() -> None:
 
 
 def test_times_keep_their_microseconds() -> None:
-    """A redelivered event has the same time."""
+    """Stored times keep their microseconds, so that a redelivered event has the same time."""
     instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
     assert instant_from_microseconds(to_microseconds(instant)) == instant
 

@@ -1,4 +1,4 @@
-"""Signals between writers and readers of the embedded event hub in one process."""
+"""Tests of signals between writers and readers of the embedded event hub in one process."""
 
 from collections.abc import Collection
 from pathlib import Path

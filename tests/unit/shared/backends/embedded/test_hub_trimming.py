@@ -1,4 +1,4 @@
-"""Trimming of the embedded event hub: read events go, unread events stay, and the file becomes smaller."""
+"""Tests of the embedded hub's trimming: read events are deleted, unread ones stay, and the file becomes smaller."""
 
 import signal
 import sqlite3

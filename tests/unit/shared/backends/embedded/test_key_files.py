@@ -30,7 +30,7 @@ async def test_a_secret_is_created_once(tmp_path: Path) -> None:
 
 
 async def test_two_signers_use_one_key(tmp_path: Path) -> None:
-    """The first of them creates the file."""
+    """Two signers in one folder use the same key; the first one creates the file."""
     first, second = (FileSigningKey(tmp_path / "key.pem") for _ in range(2))
     assert await first.get_key_id() == await second.get_key_id()
     assert len(await first.sign(b"message")) == 64
@@ -38,7 +38,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
 def test_a_file_that_is_no_key_is_an_error(tmp_path: Path, content: bytes) -> None:
-    """The file is not replaced, because its signatures could no longer be verified."""
+    """A file without a valid key is an error and is not replaced, because old signatures could not be verified then."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"key\.pem"):
@@ -56,7 +56,7 @@ def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
-    """With checkpoints in the folder, a new key would make all of them untrusted."""
+    """If checkpoints exist, a missing key is an error, because a new key would make all of them untrusted."""
     notes = tmp_path / "checkpoints"
     notes.mkdir()
     (notes / "1").write_text("a checkpoint", encoding="utf-8")
@@ -66,7 +66,7 @@ async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) ->
 
 
 async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
-    """A running process uses the new key for its next signature."""
+    """After a rotation, a running process signs with the new key, and signatures of old keys stay trusted."""
     path = tmp_path / "key.pem"
     create_private(path)
     signer = FileNoteSigner(path, tmp_path / "checkpoints")

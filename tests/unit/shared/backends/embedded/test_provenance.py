@@ -1,4 +1,4 @@
-"""The audit log in SQLite: one chain for all appenders."""
+"""Tests of the audit log in SQLite: one chain for all appenders."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Filters of the audit chains that use an index."""
+"""Tests of filters of the audit chains that use an index."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Counts of chains in SQLite while several processes append and count, and one of them is killed."""
+"""Tests of counts of chains in SQLite while several processes append and count, and one of them is killed."""
 
 import asyncio
 import os

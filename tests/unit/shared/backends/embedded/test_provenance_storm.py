@@ -1,4 +1,4 @@
-"""Writers in processes that are killed and restarted at random: every acknowledged event is stored once."""
+"""Tests of writers in processes that are killed and restarted at random: every acknowledged event is stored once."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verification process: its results are those of this process, and it ends with its parent."""
+"""Tests of the verification process: its results equal those of the parent process, and it ends with its parent."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Closing of SQLite files."""
+"""Tests of closing of SQLite files."""
 
 import asyncio
 import sqlite3

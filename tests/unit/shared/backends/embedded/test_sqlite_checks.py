@@ -1,4 +1,4 @@
-"""Readiness checks of SQLite files."""
+"""Tests of readiness checks of SQLite files."""
 
 import asyncio
 import sqlite3

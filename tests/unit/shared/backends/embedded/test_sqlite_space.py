@@ -65,7 +65,7 @@ def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
 
 
 def test_a_file_of_an_earlier_version_is_converted(path: Path) -> None:
-    """Without the conversion its free pages cannot be returned."""
+    """A file of an earlier version is converted, so that its free pages can be returned to the disk."""
     with closing(sqlite3.connect(path)) as opened:
         fill(opened)
         release_free_pages(opened, lambda step: step())

@@ -64,7 +64,7 @@ def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEnd
 
 @pytest.mark.parametrize(("status", "kind"), [("pending", PENDING), ("approved", DECIDED)])
 def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEventType) -> None:
-    """A workspace without approvals decides an amendment when it is made."""
+    """An amendment is announced as pending, or as decided if the workspace requires no approval."""
     event = build_amendment_event("line-1", {**AMENDMENT, "Status": status})
     assert event is not None
     assert (event.type, event.key, event.at) == (kind, f"{kind}/000000000001/line-1", START)
@@ -79,7 +79,7 @@ def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEv
     ],
 )
 def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
-    """The record id is that of the amendment; the key is that of the decision."""
+    """The event of a decision has the record id of the amendment and a key from the decision."""
     event = build_decision_event(
         "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
     )
@@ -91,7 +91,7 @@ def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by
 
 @pytest.mark.parametrize("at", [None, "yesterday"])
 def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
-    """Verification reports the record; the other events are published."""
+    """A record with a damaged time is not announced, because verification reports it; other events are published."""
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
 
 

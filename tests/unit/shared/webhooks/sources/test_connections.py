@@ -47,7 +47,7 @@ def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str]
 
 
 def test_a_change_becomes_an_event() -> None:
-    """A repeated publication has the same key, so that it is delivered once."""
+    """A status change becomes an event; a repeated publication has the same key, so it is delivered once."""
     after = build_next(BEFORE, build_current(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = to_event(after["unpublished"][0], after["version"])

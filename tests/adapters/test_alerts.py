@@ -26,7 +26,7 @@ type Opener = Callable[[], AlertStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind, as separate processes do."""
+    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 

@@ -42,7 +42,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Opener]:
 
 @pytest.fixture(params=["sqlite", *KINDS, "cosmos small batches"])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind."""
+    """Yield a function that opens an empty store; each kind of store is tested."""
     if request.param == "sqlite":
         async with sqlite(tmp_path) as another:
             yield another

@@ -1,4 +1,4 @@
-"""Forged records with consistent hashes, in every chain store: verification finds them, and appends are rejected."""
+"""Tests of forged records with valid hashes in every chain store: verification finds them, appends are rejected."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,7 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
 
 
 async def rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
-    """Return the error detail of a rejected append of a process with a clock; nothing is stored."""
+    """Return the error of a rejected append by a process whose clock shows ``at``; check that nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, workspace, runtime=Runtime(now=lambda: at)).append(PLATFORM, draft_event("u", EVENT))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")

@@ -37,7 +37,7 @@ def connection_string() -> Iterator[str]:
 
 @pytest.fixture(params=KINDS)
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind, as separate processes do."""
+    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == FOLDER:
             yield lambda: FileCheckpointStore(tmp_path / "checkpoints")

@@ -28,7 +28,7 @@ type Opener = Callable[[], CredentialStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind, as separate processes do."""
+    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -75,7 +75,7 @@ async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
 async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
-    """The first key with an id stays as it is, also if the clocks were set back; the same secret is no error."""
+    """The first key with an id is not changed, even after a clock change; the same secret again is not an error."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
         assert await store.add_key(key) == key
         version = await store.read_version()

@@ -57,7 +57,7 @@ def text(**members: Any) -> bytes:
 
 
 def parse_all(texts: Iterable[bytes]) -> list[Any]:
-    """Return documents as values."""
+    """Parse the JSON texts of documents."""
     return [json.loads(one) for one in texts]
 
 

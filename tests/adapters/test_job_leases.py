@@ -23,7 +23,7 @@ type Opener = Callable[[], JobLeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open clients of one empty store, as separate instances do."""
+    """Yield a function that opens clients of one empty store, as instances do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 

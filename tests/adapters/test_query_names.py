@@ -1,4 +1,4 @@
-"""Names of warm queries under concurrency, over every catalog store."""
+"""Tests of names of warm queries under concurrency, over every catalog store."""
 
 import asyncio
 from collections.abc import AsyncIterator

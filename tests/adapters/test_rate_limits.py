@@ -19,7 +19,7 @@ type Opener = Callable[[], LeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind, as separate instances do."""
+    """Yield a function that opens one empty store, as separate instances do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 

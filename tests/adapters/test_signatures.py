@@ -36,7 +36,7 @@ type Opener = Callable[[], Stores]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open empty stores of each kind, as separate processes do."""
+    """Yield a function that opens the empty stores, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 

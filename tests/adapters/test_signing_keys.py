@@ -36,7 +36,7 @@ class SigningKeys:
 
 @pytest.fixture(params=KINDS)
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SigningKeys]:
-    """Keys of each kind; in a real vault new ones, which are deleted (and remain recoverable) afterwards."""
+    """Yield keys of each kind; a real vault gets new keys, which are deleted (and remain recoverable) afterwards."""
     async with AsyncExitStack() as stack:
         if request.param == FILE:
             yield SigningKeys(
@@ -72,7 +72,7 @@ def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
 
 
 async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
-    """The public key with the returned id is the first one, and it verifies the signature."""
+    """The first published key has the returned id and verifies the signature."""
     first, *_ = await keys.tokens.load_public_keys()
     assert first["kid"] == await keys.tokens.get_key_id()
     assert (first["kty"], first["crv"], first["alg"], first["use"]) == ("EC", "P-256", "ES256", "sig")

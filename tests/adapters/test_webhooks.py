@@ -25,7 +25,7 @@ type Opener = Callable[[], WebhookStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Functions that open an empty store of each kind, as separate processes do."""
+    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -60,7 +60,7 @@ def delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: A
 
 
 async def test_a_document_is_changed(opener: Opener) -> None:
-    """A document is visible to other processes; None as a result of the change keeps it."""
+    """A changed document is visible to other processes; a change that returns None leaves it as it is."""
     store, other = opener(), opener()
     assert await store.read_document("endpoints") is None
     assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
@@ -105,7 +105,7 @@ async def test_a_delivery_is_added_once(opener: Opener) -> None:
 
 
 async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
-    """A claimed delivery is due for nobody else until the claim ends; then it is due again."""
+    """A claimed delivery is due for no other worker until the claim ends; then it is due again."""
     store, other = opener(), opener()
     await store.add([delivery(), delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)

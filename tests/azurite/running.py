@@ -56,7 +56,7 @@ class Azurite:
         self._port = _address(self._process.stdout).rpartition(":")[2]
 
     def stop(self) -> None:
-        """Stop Azurite in an orderly way; killed, it would lose the writes of its last seconds."""
+        """Stop Azurite orderly; if killed, it would lose the writes of its last seconds."""
         if self._process is not None:
             with self._process as ended:
                 ended.terminate()

@@ -1,4 +1,4 @@
-"""Words of `oi audit verify` for an auditor."""
+"""Tests of words of `oi audit verify` for an auditor."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,7 +30,7 @@ def test_an_intact_chain_is_explained() -> None:
 
 
 def test_an_empty_chain_is_no_proof() -> None:
-    """Nothing was checked, which a wrong scope can cause."""
+    """The text for an empty chain says that nothing was checked, for example because the scope is wrong."""
     text = explain_verdict(build_verdict(Empty=True))
     assert "nothing was checked" in text
     assert "intact" not in text

@@ -1,4 +1,4 @@
-"""Ids of telemetry messages, and batches of lines."""
+"""Tests of ids of telemetry messages, and batches of lines."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ def test_a_message_without_an_id_gets_one() -> None:
 
 @pytest.mark.parametrize("own", ["m-1", "", 0, 7])
 def test_an_id_is_not_changed(own: Any) -> None:
-    """An id of the message is sent as it is, also an invalid one, which the service refuses."""
+    """A message with an id is sent unchanged, also if the id is invalid; the service then refuses it."""
     assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
 
 
 def test_the_id_is_added_where_the_connection_reads_it() -> None:
-    """The payload gets no further member if the connection reads the id elsewhere."""
+    """The id is added at the pointer from which the connection reads it, and not elsewhere in the payload."""
     added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
     assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}
     assert add_message_id({"h": {"id": "m"}}, "/h/id") == {"h": {"id": "m"}}
@@ -31,7 +31,7 @@ def test_the_id_is_added_where_the_connection_reads_it() -> None:
 
 
 def test_an_array_in_an_object_gets_no_id() -> None:
-    """An object that only contains an array of objects is no message; with an id the service would store it as one."""
+    """An object that contains only an array of objects gets no id, because the service would store it as a message."""
     wrapped = {"metrics": [{"a": 1}]}
     assert add_message_id(wrapped) == wrapped
     assert "messageId" in add_message_id({"metrics": [1]})

@@ -1,4 +1,4 @@
-"""Help of the command `oi`: complete, quick to load, with examples that can be typed."""
+"""Tests of the help of the command `oi`: complete, quick to load, with examples that can be typed."""
 
 import os
 import re
@@ -31,7 +31,7 @@ SLOW = ("httpx", "rich", "pydantic", "cryptography", "websockets", "asyncio", "o
 
 
 def list_commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command that does something."""
+    """Yield the words of each command that can be executed, for example ``audit fetch``."""
     if not isinstance(command, click.Group):
         yield words
         return
@@ -93,7 +93,7 @@ def test_help_loads_no_library() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The script for a shell asks the command for the words that can follow."""
+    """The completion script for each shell calls the command for the words that can follow."""
     assert execute(["completion", shell]) == 0
     assert "_OI_COMPLETE" in capsys.readouterr().out
 

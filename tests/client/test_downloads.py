@@ -1,4 +1,4 @@
-"""Downloads of the client that do not complete."""
+"""Tests of the client's downloads that do not complete."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def wait_for(job: dict[str, Any]) -> ApiError:
 
 
 def test_the_reason_of_a_failure_is_reported() -> None:
-    """The reason of the service is the message, and a code at its start is the code."""
+    """The exception has the service's reason as its message, and the code at the start of the reason as its code."""
     error = wait_for({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
     assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
     error = wait_for({"error": "The scratch disk is full: 0 bytes left."})

@@ -1,4 +1,4 @@
-"""Strict JSON of the client."""
+"""Tests of strict JSON of the client."""
 
 import json
 
@@ -16,7 +16,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_encoded_values_are_parsed_again(value: object) -> None:
-    """A value that can be encoded comes back equal."""
+    """A value that can be encoded is equal after parsing the text."""
     try:
         text = encode_json(value).decode()
     except JsonTextError:
@@ -89,7 +89,7 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
 
 
 def test_equal_members_are_found_in_linear_time() -> None:
-    """An object with very many members and two equal ones is rejected as fast as it is parsed."""
+    """An object with very many members, two of them equal, is rejected in linear time."""
     text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
     with pytest.raises(JsonTextError, match='"199999" occurs twice'):
         parse_json(text)

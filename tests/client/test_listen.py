@@ -1,4 +1,4 @@
-"""Receiver of webhooks for trials."""
+"""Tests of receiver of webhooks for trials."""
 
 import base64
 import json

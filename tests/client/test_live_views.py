@@ -1,4 +1,4 @@
-"""Views of live telemetry in a terminal."""
+"""Tests of views of live telemetry in a terminal."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
 
 
 def test_a_chart_without_numbers_names_the_fields() -> None:
-    """A wrong name of the field does not look like missing messages."""
+    """If no message has numbers in the chart's field, the output names the fields that exist."""
     chart = LiveChart("z")
     assert render(chart)[1:] == []
     chart.add(build_message("a", y="text", x=1))

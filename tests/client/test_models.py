@@ -1,4 +1,4 @@
-"""The models of the client are those of the service's OpenAPI document."""
+"""Tests that the models of the client equal those of the service's OpenAPI document."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""OAuth flow of the client without a service: metadata, errors, stored tokens, the page on this computer."""
+"""Tests of the client's OAuth flow without a service: metadata, errors, stored tokens, local callback page."""
 
 import time
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def store(expires_in: float) -> None:
 
 
 def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]) -> list[httpx.Response]:
-    """Replace the browser by one that visits a wrong address, then returns a reply to the request's parameters."""
+    """Replace the browser: it visits a wrong address, then the address with a reply to the request's parameters."""
     seen: list[httpx.Response] = []
 
     def open_page(address: str) -> bool:
@@ -95,7 +95,7 @@ def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dic
 
 
 def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reply with the state of the request ends the sign-in; another one is refused."""
+    """A reply with the state of the request ends the sign-in; a reply with another state is refused."""
     pages = visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
     grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
     assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
@@ -125,7 +125,7 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
 
 
 def test_another_issuer_is_refused(server: FakeServer) -> None:
-    """A service that names itself by another address gets no credentials."""
+    """A service whose metadata names another issuer gets no credentials."""
     server.issuer = "https://evil.example"
     with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
         find_server(client, URL)
@@ -141,14 +141,14 @@ def test_a_request_has_a_challenge_and_not_its_verifier(server: FakeServer) -> N
 
 
 def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
-    """A failing service raises its own error, so that nobody has to sign in again."""
+    """An outage of the service raises its own error, so that users need not sign in again."""
     server.status = 503
     with open_fake(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
 def test_a_fresh_token_is_used_as_it_is(server: FakeServer) -> None:
-    """The file is private, and a token that is still valid is not refreshed."""
+    """A token that is still valid is not refreshed, and only its owner can read the file."""
     store(3600)
     assert get_path().stat().st_mode & 0o777 == 0o600
     login = find_login()
@@ -157,7 +157,7 @@ def test_a_fresh_token_is_used_as_it_is(server: FakeServer) -> None:
 
 
 def test_many_processes_refresh_once(server: FakeServer) -> None:
-    """Of simultaneous commands one refreshes, because a refresh token works once."""
+    """Of several simultaneous commands only one refreshes, because a refresh token can be used once."""
     store(30)
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))

@@ -1,4 +1,4 @@
-"""The client as a package: its dependencies, its documentation, its examples."""
+"""Tests of the client as a package: its dependencies, its documentation, its examples."""
 
 import ast
 import doctest
@@ -23,7 +23,7 @@ OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "websockets
 
 
 def list_requirements(name: str, seen: set[str]) -> set[str]:
-    """Return the packages that a package needs, directly or not; packages of other platforms are not followed."""
+    """Return a package's direct and indirect requirements; packages of other platforms are left out."""
     if name in seen:
         return seen
     seen.add(name)
@@ -45,7 +45,7 @@ def list_server_packages() -> set[str]:
 
 
 def test_the_client_needs_no_package_of_the_service() -> None:
-    """The closure of the requirements has none of the service's packages except those that the client names."""
+    """The client requires none of the packages that the service pins, except those that it names itself."""
     named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
     assert named == OWN
     needed: set[str] = set()

@@ -1,4 +1,4 @@
-"""Results of queries as tables."""
+"""Tests of query results as tables."""
 
 import math
 

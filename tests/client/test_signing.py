@@ -1,4 +1,4 @@
-"""Signed decisions of the client and of the command `oi`, over a fake wire."""
+"""Tests of signed decisions by the client and by the command `oi`, with a fake service."""
 
 import io
 import json
@@ -29,7 +29,7 @@ class Service:
         self.scopes: list[str | None] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply to a request; tokens are the API keys that were exchanged for them."""
+        """Reply to a request; the fake tokens are the API keys for which they were issued."""
         credential = request.headers["authorization"].removeprefix("Bearer ")
         path = request.url.path
         if path == "/workspace/api/keys/jwt":
@@ -92,7 +92,7 @@ def test_a_decision_is_signed_with_the_key_that_is_typed_again(
 def test_nobody_signs_for_another_person(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The key of another person than the one who is signed in signs nothing."""
+    """The key of a person other than the one who is signed in cannot sign."""
     service.fresh = "oik_other"
     type_key(monkeypatch, "oik_other")
     assert execute(SIGNED) == 1
@@ -109,7 +109,7 @@ def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatc
 
 @pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
 def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a signature is missing or its meaning is not allowed, the command names the option and the meanings."""
+    """If a signature is missing or its meaning is not allowed, the output names the option and the allowed meanings."""
     service.refusal = (400, code)
     assert execute(APPROVE) == 1
     assert "Sign with --meaning (one of: approval, review)." in capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
 
 
 def test_other_refusals_ask_for_no_key(service: Service) -> None:
-    """A refusal that another sign-in would not change ends the command."""
+    """After a refusal that another sign-in would not change, the command ends and does not request a key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
@@ -132,7 +132,7 @@ def test_a_statement_needs_a_meaning(service: Service) -> None:
 
 
 def test_queries_and_rejections_are_signed(service: Service) -> None:
-    """Approvals and rejections of queries, and rejections of amendments, carry the signature, too."""
+    """Approvals and rejections of queries, and rejections of amendments, can be signed, too."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
     assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0
@@ -146,7 +146,7 @@ def test_queries_and_rejections_are_signed(service: Service) -> None:
 
 
 def test_decisions_without_a_meaning_send_what_they_sent_before(service: Service) -> None:
-    """Without a meaning, no signature is sent; the approval of a query has no body."""
+    """Without a meaning no signature is sent, and the approval of a query has no body."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest"]) == 0
     assert execute(APPROVE) == 0

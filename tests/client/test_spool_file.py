@@ -1,4 +1,4 @@
-"""The file of messages that wait."""
+"""Tests of the spool file, in which messages wait for the service."""
 
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
-    """A refused message does not delay the others; it stays on disk with the reason until it is removed."""
+    """A refused message does not delay others; it stays on disk with the reason until a user removes it."""
     wire = Wire()
     wire.refused = {1, 4}
     with _open(tmp_path / "spool", wire) as spool:

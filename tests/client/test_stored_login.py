@@ -1,4 +1,4 @@
-"""The login that the command stores."""
+"""Tests of the login that the command stores."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_the_file_is_private() -> None:
 
 
 def test_the_environment_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OI_URL, OI_TOKEN and OI_KEY replace what is stored."""
+    """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert find_login() == Login("https://plant.example", key="oik_2")
@@ -32,7 +32,7 @@ def test_the_environment_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another address in OI_URL, a key of that address is required."""
+    """A stored key is not sent to another address; with another OI_URL, a key for this address is required."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):
@@ -40,7 +40,7 @@ def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_stored_names_the_command() -> None:
-    """Without a login the error names the command that stores one."""
+    """Without a stored login, the error names the command that stores one."""
     with pytest.raises(click.UsageError, match="oi login"):
         find_login()
 

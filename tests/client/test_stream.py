@@ -1,4 +1,4 @@
-"""Reconnection of the live stream."""
+"""Tests of reconnection of the live stream."""
 
 import json
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def read(service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a lost connection the stream asks for what it may have missed, and drops what it has yielded."""
+    """After a lost connection the stream requests the messages that it may have missed, and drops repeated ones."""
     now = datetime.now(UTC)
     first = [build_message(1, now - timedelta(seconds=3)), build_message(2, now - timedelta(seconds=2))]
     service = FakeService(first, [*first, build_message(3, now)])
@@ -78,7 +78,7 @@ async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest
 
 
 async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream continues from the time at which the last message arrived, not from a time in the future."""
+    """The stream continues from the time at which the last message arrived, not from a timestamp in the future."""
     now = datetime.now(UTC)
     ahead = build_message(1, now + timedelta(minutes=5))
     service = FakeService([ahead], [build_message(2, now)])

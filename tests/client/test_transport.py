@@ -1,4 +1,4 @@
-"""Requests of the client: tokens, repeated attempts and errors, over a fake wire."""
+"""Tests of the client's requests: tokens, repeated attempts and errors, with a fake service."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class Wire:
         self.expires = datetime.now(UTC) + timedelta(hours=1)
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request."""
+        """Reply to one request."""
         if request.url.path == "/workspace/api/keys/jwt":
             self.tokens += 1
             return httpx.Response(200, json={"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()})
@@ -82,7 +82,7 @@ def test_one_token_serves_many_requests(pauses: list[float]) -> None:
 
 
 def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
-    """A client with a token instead of a key reports that the token was refused."""
+    """A client with a fixed token reports that the token was refused, and does not renew it."""
     wire = Wire(refuse(401))
     with connect(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
@@ -91,7 +91,7 @@ def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
 
 
 def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
-    """A 429 and a 503 are repeated after Retry-After, a POST too, because the service did not perform it."""
+    """A 429 or 503 reply is repeated after Retry-After, also for POST, because the service did nothing."""
     wire = Wire(refuse(429, retry_after="7"), refuse(503, retry_after="2"), httpx.Response(202))
     with connect(wire) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
@@ -110,7 +110,7 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
     ],
 )
 def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
-    """A POST is not repeated if it may have been performed, nor after a long Retry-After, nor more than four times."""
+    """A request is not repeated after four attempts, after a long Retry-After, or if a POST may have been executed."""
     wire = Wire(*(answer() for _ in range(attempts)))
     with connect(wire) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
@@ -119,7 +119,7 @@ def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempt
 
 
 def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
-    """An append whose reply was lost is repeated with the same Idempotency-Key, another append has another key."""
+    """An append with a lost reply is repeated under the same Idempotency-Key; another append has another key."""
     wire = Wire(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
     with connect(wire) as transport:
         transport.request("POST", "/a", appends=True)
@@ -130,7 +130,7 @@ def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
 
 
 def test_a_client_needs_exactly_one_credential() -> None:
-    """A client without a credential, or with two, is an error of the caller."""
+    """Creating a client without a credential, or with two, is an error."""
     for key, token in ((None, None), ("k", "t")):
         with pytest.raises(ValueError, match="either key or token"):
             Transport("http://service.example", key=key, token=token)

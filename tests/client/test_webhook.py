@@ -1,4 +1,4 @@
-"""Verification of webhook requests."""
+"""Tests of verification of webhook requests."""
 
 import base64
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Administration: team, connections, surfaces, tables and policies."""
+"""Tests of administration: team, connections, surfaces, tables and policies."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Alerts in the console: active alerts, acknowledgement, rules with their preview, and the badge."""
+"""Tests of alerts in the console: active alerts, acknowledgement, rules with their preview, and the badge."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The amendments page: creation, decision and timeline."""
+"""Tests of the amendments page: creation, decision and timeline."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

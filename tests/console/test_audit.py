@@ -1,4 +1,4 @@
-"""The audit page: reading, filtering, verifying, proving, exporting and writing records."""
+"""Tests of the audit page: reading, filtering, verifying, proving, exporting and writing records."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Proof of a record in the browser, before and after an edit."""
+"""Tests of proof of a record in the browser, before and after an edit."""
 
 import re
 from pathlib import Path

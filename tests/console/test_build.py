@@ -1,4 +1,4 @@
-"""The console's build: size, origins and security policy; and its unit tests."""
+"""Tests of the console's build: size, origins and security policy; and its unit tests."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""The consent page, with the official MCP client and with a declared client."""
+"""Tests of the consent page, with the official MCP client and with a declared client."""
 
 import asyncio
 import json

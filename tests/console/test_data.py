@@ -1,4 +1,4 @@
-"""The page of data stores: containers and documents."""
+"""Tests of the page of data stores: containers and documents."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""The developers page: addresses, commands and configurations."""
+"""Tests of the developers page: addresses, commands and configurations."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The downloads page: start, progress, files and cancellation."""
+"""Tests of the downloads page: start, progress, files and cancellation."""
 
 import hashlib
 import re

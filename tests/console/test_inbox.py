@@ -1,4 +1,4 @@
-"""The inbox: draft queries and pending amendments of all scopes, and the rejection of drafts."""
+"""Tests of the inbox: draft queries and pending amendments of all scopes, and the rejection of drafts."""
 
 import re
 from collections.abc import Iterator

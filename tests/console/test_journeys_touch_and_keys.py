@@ -1,4 +1,4 @@
-"""Journeys on a phone by touch, and by keyboard alone."""
+"""Tests of journeys on a phone by touch, and by keyboard alone."""
 
 import re
 

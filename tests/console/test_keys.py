@@ -1,4 +1,4 @@
-"""Keys and tokens: creation, list, revocation; and the caller's usage."""
+"""Tests of keys and tokens: creation, list, revocation; and the caller's usage."""
 
 import os
 import re

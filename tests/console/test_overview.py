@@ -1,4 +1,4 @@
-"""The overview: connections and the live chart."""
+"""Tests of the overview: connections and the live chart."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""Queries in the console: list, run, charts and the ad-hoc editor."""
+"""Tests of queries in the console: list, run, charts and the ad-hoc editor."""
 
 import re
 

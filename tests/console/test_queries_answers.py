@@ -1,4 +1,4 @@
-"""Results in the console: truncation, cache, downloads, narrow screens and keyboard."""
+"""Tests of results in the console: truncation, cache, downloads, narrow screens and keyboard."""
 
 import csv
 import io

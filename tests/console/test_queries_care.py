@@ -1,4 +1,4 @@
-"""Texts in the console: invisible characters, unsaved input and conflicting edits."""
+"""Tests of texts in the console: invisible characters, unsaved input and conflicting edits."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Drafts in the console: creation, approval and removal."""
+"""Tests of drafts in the console: creation, approval and removal."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The KQL editor, the table of a result, and connection parameters in the console."""
+"""Tests of the KQL editor, the table of a result, and connection parameters in the console."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Queries in the console with few rights."""
+"""Tests of queries in the console with few rights."""
 
 from playwright.sync_api import Page, expect
 

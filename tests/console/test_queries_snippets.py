@@ -1,4 +1,4 @@
-"""Snippets of calls for other programs, with any input."""
+"""Tests of snippets of calls for other programs, with any input."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The page of all audit chains, and the banner of a broken chain."""
+"""Tests of the page of all audit chains, and the banner of a broken chain."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The shell of the web console: session, navigation, themes and keyboard."""
+"""Tests of the shell of the web console: session, navigation, themes and keyboard."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Sign-in with Entra ID, with a stand-in of its OpenID endpoints."""
+"""Tests of sign-in with Entra ID, with a stand-in of its OpenID endpoints."""
 
 import base64
 import hashlib

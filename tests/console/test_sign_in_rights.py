@@ -1,4 +1,4 @@
-"""Each access right alone: a token with one right opens every page in its navigation."""
+"""Tests of each access right alone: a token with one right opens every page in its navigation."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Electronic signatures in the console: the dialog, the sign-in again, and what signed records show."""
+"""Tests of electronic signatures in the console: the dialog, the sign-in again, and what signed records show."""
 
 import json
 import re

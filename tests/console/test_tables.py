@@ -1,4 +1,4 @@
-"""The shade at the side of a table, which shows that there are more columns."""
+"""Tests of the shade at the side of a table, which shows that there are more columns."""
 
 import base64
 

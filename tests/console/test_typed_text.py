@@ -1,4 +1,4 @@
-"""Typed text in the console survives Escape, a click outside, the end of the session, and navigation."""
+"""Tests that typed text in the console survives Escape, a click outside, the end of the session, and navigation."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The workspace document: the current one, errors at the text, the plan, and its application."""
+"""Tests of the workspace document: the current one, errors at the text, the plan, and its application."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A running sample plant for the tests of the README and of the recipes."""
+"""Running sample plant for the tests of the README and of the recipes."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.service.local_service import ROOT, Service, wait_until
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the sample plant, running, with its simulators' first readings in the table."""
+    """Return the running sample plant after its simulators' first readings are in the table."""
     # The tour must work with a space in the path of the data folder, and on any port.
     running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
     viewer = running.caller("viewer@plant-a.example")

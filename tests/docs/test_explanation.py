@@ -1,4 +1,4 @@
-"""The files and functions that docs/explanation/request.md names exist."""
+"""Tests that the files and functions that docs/explanation/request.md names exist."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ STEPS = [(path, tuple(_NAME.findall(names))) for path, names in _STEP.findall(TE
 
 
 def _defined_names(node: ast.AST, prefix: str = "") -> set[str]:
-    """Return the functions, methods and classes of a module; methods with their class."""
+    """Return the functions, methods (with their class) and classes of a module."""
     found: set[str] = set()
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
@@ -30,7 +30,7 @@ def _defined_names(node: ast.AST, prefix: str = "") -> set[str]:
 
 @pytest.mark.parametrize(("path", "names"), STEPS, ids=[path for path, _ in STEPS])
 def test_each_step_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
-    """The file of a step exists and defines the functions that follow it."""
+    """The file of a step exists and defines the functions that the step names."""
     assert names or path in _WITHOUT_FUNCTION
     assert set(names) <= _defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
 

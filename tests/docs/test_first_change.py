@@ -1,4 +1,4 @@
-"""The steps of docs/tutorial/your-first-change.md work on a copy of the repository."""
+"""Tests that the steps of docs/tutorial/your-first-change.md work on a copy of the repository."""
 
 import os
 import re
@@ -54,7 +54,7 @@ class Insertion:
 
 @dataclass(frozen=True)
 class Commands:
-    """Commands of a block, each with the output that the page shows."""
+    """Commands of a code block, each with the output that the page shows."""
 
     steps: tuple[tuple[str, str], ...]
 

@@ -1,4 +1,4 @@
-"""Clients that generators write from the served document compile without changes and do the jobs of the README."""
+"""Tests that generated clients for the served document compile without changes and do the tasks of the README."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def save_document(plant: Service, folder: Path) -> dict[str, str]:
 
 
 def check_output(printed: str) -> None:
-    """Check that each job printed what it should, in the order of the jobs."""
+    """Check that each task printed the expected output, in the order of the tasks."""
     assert re.fullmatch("\n(?:1\n)*".join(EXPECTED) + "\n", printed), printed
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/kql-language.md and the names of KQL match the engine and the language service."""
+"""Tests that docs/reference/kql-language.md and the names of KQL match the engine and the language service."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_the_page_matches_the_engine() -> None:
 
 
 def test_the_editor_has_the_names() -> None:
-    """The console's editor highlights and completes the names of the language service."""
+    """The console's editor highlights and completes the names of the KQL language service."""
     assert build_editor_names(read_language()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )

@@ -1,4 +1,4 @@
-"""docs/reference/kql.md matches the engine's behaviour."""
+"""Tests that docs/reference/kql.md matches the engine's behaviour."""
 
 import re
 from collections.abc import Iterator

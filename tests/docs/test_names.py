@@ -1,4 +1,4 @@
-"""Names in the code follow the rules of the project."""
+"""Tests that names in the code follow the rules of the project."""
 
 import ast
 from collections import defaultdict

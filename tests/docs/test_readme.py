@@ -1,4 +1,4 @@
-"""The README's tour is true: every command runs, every output is what it shows."""
+"""Tests of the README's tour: every command runs and prints the output that the README shows."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def steps() -> list[tuple[str, str]]:
 
 
 def pattern(output: str) -> re.Pattern[str]:
-    """Return what an output must look like; a line of … stands for any lines, … in a line for anything in it."""
+    """Return the pattern of an expected output; a line of … matches any lines, … within a line any text."""
     lines = output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _line(line) for line in lines))
 
@@ -48,7 +48,7 @@ def install_command(folder: Path) -> Path:
 
 
 def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
-    """Run from top to bottom in one shell, every command gives the output that stands below it."""
+    """Executed from top to bottom in one shell, every command prints the output that the README shows."""
     tour = [(command, output) for command, output in steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
@@ -65,7 +65,7 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
 
 
 def test_the_tour_names_its_places_once() -> None:
-    """After its first commands the tour names no address, no data directory and no fixed temporary file."""
+    """After its first commands the tour contains no address, no data directory and no fixed temporary file."""
     commands = [command for command, _ in steps() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]
     for command in commands[2:]:
@@ -73,7 +73,7 @@ def test_the_tour_names_its_places_once() -> None:
 
 
 def test_the_shown_rights_are_the_roles_and_one_more() -> None:
-    """The member of the tour has the rights of its role, and the one that the README says it was granted."""
+    """The tour shows the rights of the member's role, and the one that the README grants additionally."""
     path = ROOT / "samples" / "workspace.yaml"
     document = load_document(path.read_text(encoding="utf-8"), path.name)
     [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]

@@ -1,4 +1,4 @@
-"""The recipes for other programs work on the sample plant."""
+"""Tests that the recipes for other programs work on the sample plant."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ QUERY = "/oi-api/warm-queries/chiller-temperature-5m"
 
 @pytest.fixture(scope="module")
 def here(plant: Service) -> Service:
-    """Return the sample plant when the query of the recipes has rows."""
+    """Return the sample plant after the query of the recipes has rows."""
     viewer = plant.caller("viewer@plant-a.example")
     wait_until(lambda: viewer.get(QUERY).json()["rowCount"], lambda rows: rows >= 3)
     return plant

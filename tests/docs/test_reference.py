@@ -1,4 +1,4 @@
-"""The documentation matches the code."""
+"""Tests that the documentation matches the code."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/regulated-plants.md are complete, and name existing tests."""
+"""Tests that the tables of docs/explanation/regulated-plants.md are complete and name existing tests."""
 
 import ast
 from functools import cache

@@ -1,4 +1,4 @@
-"""Time, randomness and threads come from the runtime, so that a simulation can control them."""
+"""Tests that time, randomness and threads come from the runtime, so that a simulation can control them."""
 
 import ast
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
 
 
 def test_each_exception_is_needed() -> None:
-    """A module that uses no real source any more is removed from the list of exceptions."""
+    """Each exception in the list is needed: its module still uses a real source of time, randomness or threads."""
     unused = {place for place in EXCEPTIONS if not any(find_sources((ROOT / place).read_text(encoding="utf-8")))}
     assert unused == set()
 
@@ -155,7 +155,7 @@ def receives_runtime(call: ast.Call) -> bool:
 
 
 def test_the_runtime_is_passed_on() -> None:
-    """The app passes its runtime to each class and function that has one; defaults serve only tests and commands."""
+    """The app passes its runtime to each class and function with such a parameter; only tests use the defaults."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in list_modules()}
     receivers = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"

@@ -1,4 +1,4 @@
-"""The page about receipts works: an auditor proves a record from a bundle alone."""
+"""Tests of the page about receipts: an auditor proves a record with the files of a bundle only."""
 
 import io
 import re
@@ -77,7 +77,7 @@ def test_the_program_rejects_changes(folder: Path) -> None:
 
 
 def test_scitt_cose_proves_a_record(folder: Path) -> None:
-    """The second program of the page confirms the Hash of a record, and no other one."""
+    """The second program of the page confirms the Hash of a record, and rejects other Hashes."""
     hashes = re.findall(r'"Hash":"([0-9a-f]{64})"', (folder / "chains/1.json").read_text(encoding="utf-8"))
     files = ("receipts/1/000000000002.cbor", "verifier-key.cbor")
     done = run(folder, "verify_with_scitt_cose.py", files[0], hashes[1], files[1])

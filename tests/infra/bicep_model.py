@@ -1,4 +1,4 @@
-"""Model of a deployment: which resources a template with its parameters creates, under which names and where.
+"""Model of a deployment: the resources that a template creates with its parameters, with names and regions.
 
 The model evaluates conditions, loops, names and bodies as a preview does. A value that is known only at run time
 (``UNKNOWN``) makes a name unknown, and a condition or loop over it hides its whole module, as in a preview.
@@ -56,7 +56,7 @@ UNKNOWN = _Unknown()
 
 
 class ShortCircuitError(Exception):
-    """A condition or loop depends on a value that is known at run time only."""
+    """Error for a condition or loop that depends on a value that is known at run time only."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Resource:
     Attributes:
         type: provider and type.
         name: full name; None if it is known at run time only.
-        version: of the API.
-        location: region; empty for a type without one.
+        version: version of the API.
+        location: region; empty for a type without a region.
         body: the evaluated body.
         path: the template and symbol that declare it.
         id: resource id; None if the name is unknown.
         batched: True if a loop creates its resources one after another.
-        after: symbols of the same template that it names in ``dependsOn``.
+        after: symbols of the same template that the resource names in ``dependsOn``.
     """
 
     type: str
@@ -93,7 +93,7 @@ class Deployment:
     Attributes:
         resources: everything that the deployment creates.
         hidden: modules that a preview does not show.
-        outputs: of the main template.
+        outputs: outputs of the main template.
     """
 
     resources: list[Resource] = field(default_factory=list)
@@ -110,18 +110,18 @@ class Deployment:
 
 
 def default_unique_text(values: tuple[str, ...]) -> str:
-    """Return 13 letters that stand for ``uniqueString`` of some values."""
+    """Return 13 letters that replace the result of ``uniqueString`` for some values."""
     digest = hashlib.sha256("\0".join(values).encode()).digest()
     return "".join("abcdefghijklmnopqrstuvwxyz234567"[each % 32] for each in digest[:13])
 
 
 @dataclass(frozen=True)
 class Azure:
-    """The facts of the environment that functions return.
+    """Facts of the Azure environment, which Bicep functions return.
 
     Attributes:
         environment: environment variables that a parameter file reads.
-        unique_text: stands for ``uniqueString``.
+        unique_text: replaces ``uniqueString``.
         hides_outputs: True if every output of a module counts as known at run time only.
     """
 
@@ -157,8 +157,8 @@ def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = 
 
     Args:
         path: the ``.bicep`` file.
-        given: its parameters.
-        azure: the facts of the environment.
+        given: parameters of the template.
+        azure: facts of the environment.
 
     Raises:
         DeploymentError: if the compiler or the deployment would reject the parameters.
@@ -183,7 +183,7 @@ def _required(node: Node | None) -> Node:
 
 
 def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
-    """Return what a value violates of a type, with the path of each offending member."""
+    """Return the violations of a type by a value, with the path of each invalid member."""
     if value is UNKNOWN or kind is None:
         return []
     match kind:
@@ -282,7 +282,7 @@ class _Instance:
 
 
 class _Scope:
-    """One file with its parameters."""
+    """Evaluation scope: one file with its parameters."""
 
     def __init__(self, file: File, given: dict[str, Any], azure: Azure, id_prefix: str, result: Deployment) -> None:
         self.file = file
@@ -353,7 +353,7 @@ class _Scope:
                 self._add_module(each)
 
     def _instances(self, node: Node) -> list[_Instance]:
-        """Return the instances of a resource or module, those of a loop one by one."""
+        """Return the instances of a resource or module; a loop gives one instance for each of its items."""
         if not isinstance(node, Loop):
             return [self._instance(node, {})]
         items = self.evaluate(node.items)
@@ -394,7 +394,7 @@ class _Scope:
         return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
 
     def _scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
-        """Return the id that the ids of a resource's or module's body begin with."""
+        """Return the first part of the ids of resources in the scope of a resource or module."""
         if "scope" not in members:
             return self.id_prefix
         scope = self.evaluate(members["scope"], local)

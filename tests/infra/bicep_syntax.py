@@ -34,7 +34,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Call:
-    """A function with its arguments."""
+    """A call of a function with its arguments."""
 
     function: str
     arguments: tuple["Node", ...]
@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a value; ``safe`` for the operator ``.?``."""
+    """Access to a member of a value; ``safe`` is true for the operator ``.?``."""
 
     base: "Node"
     name: "Node"
@@ -51,7 +51,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operator with its operands; ``?`` is the ternary."""
+    """An operator with its operands; the operator ``?`` is the ternary one."""
 
     operator: str
     operands: tuple["Node", ...]
@@ -74,14 +74,14 @@ class Array:
 
 @dataclass(frozen=True)
 class Object:
-    """Members in braces; keys may be interpolated."""
+    """An object literal; its keys may be interpolated."""
 
     members: tuple[tuple["Node", "Node"], ...]
 
 
 @dataclass(frozen=True)
 class Loop:
-    """``[for item in items: body]``, with the name of the index or an empty text."""
+    """A loop ``[for item in items: body]``, with the name of its index, or an empty text without an index."""
 
     item: str
     index: str
@@ -102,7 +102,7 @@ type Node = Literal | Interpolation | Name | Call | Member | Operation | Lambda 
 
 @dataclass(frozen=True)
 class NamedType:
-    """A built-in type or one that a file declares."""
+    """A built-in type, or a type that a file declares."""
 
     name: str
 
@@ -116,14 +116,14 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class UnionType:
-    """Literal values, one of which applies."""
+    """A union of literal values."""
 
     values: tuple[str | int | bool | None, ...]
 
 
 @dataclass(frozen=True)
 class ObjectType:
-    """Members with their types; optional members are in ``optional``; ``rest`` is the type of further ones."""
+    """A type of objects: members with their types, names of ``optional`` ones, and the type of additional members."""
 
     members: tuple[tuple[str, "Type"], ...]
     optional: frozenset[str]
@@ -140,9 +140,9 @@ class Declaration:
     Attributes:
         kind: its keyword: param, var, output, resource, module, type, func.
         name: the name that it declares.
-        target: type with version of a resource, path of a module, otherwise empty.
-        value: its expression; None for a parameter without default and for a type.
-        type: of a parameter, output, type or function, otherwise None.
+        target: type and version of a resource, or path of a module; otherwise empty.
+        value: its expression; None for a type and for a parameter without default.
+        type: type of a parameter, output or function, or the declared type; otherwise None.
         existing: True if a resource is only referenced.
         decorators: arguments by decorator.
         parameters: names of a function's parameters.
@@ -163,11 +163,11 @@ class File:
     """A parsed file.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         scope: resourceGroup or subscription.
-        declarations: in their order.
-        imports: path by imported name.
-        using: path of the template of a parameter file, otherwise empty.
+        declarations: declarations in the order of the file.
+        imports: path of the file for each imported name.
+        using: for a parameter file, the path of its template; otherwise empty.
     """
 
     path: Path
@@ -246,7 +246,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
-    """Return the text that begins at an offset, and the offset behind its closing quote."""
+    """Return the quoted text that begins at an offset, and the offset after its closing quote."""
     parts: list[Node] = []
     plain = ""
     while at < len(text) and text[at] != "'":
@@ -304,7 +304,7 @@ class _Parser:
         return False
 
     def expect(self, kind: str) -> _Token:
-        """Return the next token, which has this kind."""
+        """Return the next token; raise an error if it has another kind."""
         if kind == "end":
             self._skip_lines()
         token = self._next()
@@ -317,7 +317,7 @@ class _Parser:
             pass
 
     def _ends(self, kind: str) -> bool:
-        """Return whether this token follows, after any number of lines, and take it."""
+        """Return whether a token of this kind follows, after any number of empty lines; consume it if so."""
         self._skip_lines()
         return self._take(kind)
 

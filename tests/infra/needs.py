@@ -86,16 +86,16 @@ class Needs:
         settings: names of settings that must be deployed.
         placeholders: names of settings that the host puts into bindings.
         connections: prefixes of settings that bindings name.
-        readers: hub and consumer group of each reader.
+        readers: event hub and consumer group of each reader.
         hubs: the hubs that receive messages from the app.
         blobs: containers of blobs.
         cosmos: containers of items, in the form of Resource Manager.
-        roles: kind of resource, part of it, and role.
-        columns: of the query table.
-        table: its name.
+        roles: for each needed role, the kind of resource, its part, and the name of the role.
+        columns: columns of the query table.
+        table: name of the query table.
         live_hub: the message service's hub.
-        live_events: address of its event handler.
-        live_system_events: the events that it handles.
+        live_events: address of the message service's event handler.
+        live_system_events: events that the event handler handles.
         live_stream: address of the live stream.
         moved_header: the gateway's copy of the header Authorization.
         messages: log messages of the code.

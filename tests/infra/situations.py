@@ -1,4 +1,4 @@
-"""The situations in which the templates are deployed, evaluated by the model."""
+"""The situations (sizes, variables and parameters) in which the templates are deployed, evaluated by the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ EVERYTHING: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Situation:
-    """A deployment.
+    """One deployment with its variables and parameters.
 
     Attributes:
         size: name of the parameter file.

@@ -1,4 +1,4 @@
-"""The Bicep templates as the parser reads them."""
+"""The Bicep templates in parsed form."""
 
 import json
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ _OPAQUE = (Call, Operation)
 
 
 class Template:
-    """One file.
+    """One Bicep template.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,10 +80,10 @@ class Template:
             yield symbol, (self.path.parent / each.target).resolve(), names
 
     def names_of(self, declared: Declaration) -> set[str]:
-        """Return the last parts of a resource's names; those of a loop over a list of texts one by one.
+        """Return the last part of each name that a resource can have; a loop over a list of texts gives several.
 
         Raises:
-            TypeError: if the loop is over anything but such a list, and the names would stay unseen.
+            TypeError: if the loop is over anything else, because its names would be missed.
         """
         name = member(body(declared), "name")
         if not isinstance(declared.value, Loop):
@@ -94,7 +94,7 @@ class Template:
         return set(items)
 
     def plain(self, node: Node | None) -> Any:
-        """Return an expression as texts, numbers, lists and objects; a name as its text, a call as its node."""
+        """Convert an expression to texts, numbers, lists and objects; a name becomes its text, a call stays a node."""
         match node:
             case Literal(value):
                 return value
@@ -110,7 +110,7 @@ class Template:
                 return node
 
     def member_names(self, node: Node) -> Iterator[str]:
-        """Yield the name of every member of an expression's objects, in whatever branch, loop or variable."""
+        """Yield the name of every member of an expression's objects, in all branches, loops and variables."""
         match node:
             case Object(members):
                 for key, value in members:
@@ -139,7 +139,7 @@ class Templates:
     """All files of a folder.
 
     Args:
-        folder: of the templates.
+        folder: folder of the templates.
     """
 
     def __init__(self, folder: Path = BICEP) -> None:
@@ -178,7 +178,7 @@ def _is_of_parameters(source: Template, declared: Declaration) -> bool:
 
 
 def body(declared: Declaration) -> Object:
-    """Return the object of a resource or module, without its condition or loop."""
+    """Return the object literal of a resource or module, without its condition or loop."""
     node = declared.value
     while isinstance(node, Condition | Loop):
         node = node.body

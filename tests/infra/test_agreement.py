@@ -1,4 +1,4 @@
-"""The templates deploy exactly the needs of the code."""
+"""Tests that the templates deploy exactly the needs of the code."""
 
 import shutil
 from dataclasses import replace

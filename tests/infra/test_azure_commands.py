@@ -1,4 +1,4 @@
-"""The check of the commands on the operators' pages, without Azure CLI itself."""
+"""Tests of the check of the commands on the operators' pages, without Azure CLI itself."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_commands_of_a_block_are_found(tmp_path: Path, block: str, expected: lis
 
 
 def test_inline_commands_are_found_unless_they_are_shortened(tmp_path: Path) -> None:
-    """Commands between backticks are checked; three dots mark one that is not complete."""
+    """Commands between backticks are checked, unless three dots mark them as shortened."""
     text = "Run `az group delete -n NAME` or `az group list | head -1`, not `az deployment ... create`, nor `make az`."
     assert _found(tmp_path, text) == [["az", "group", "delete", "-n", "NAME"], ["az", "group", "list"]]
 

@@ -1,4 +1,4 @@
-"""The scripts for operators, run with a stand-in of the Azure CLI on the path."""
+"""Tests of the scripts for operators, with a substitute for the Azure CLI on the path."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 def run(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
-    """Run a script and return its exit code with everything that it printed."""
+    """Run a script with typed input; return its exit code and everything that it printed."""
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     reply = subprocess.run(
         [SCRIPTS / script, *arguments],
@@ -76,7 +76,7 @@ def test_lock_is_remembered_everywhere(tools: Path) -> None:
 
 
 def test_lock_leaves_other_environments_of_azd_alone(tools: Path) -> None:
-    """The environment that azd has selected may be another one than that of the account."""
+    """A lock does not change the variables of another environment that is selected in azd."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
     code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
@@ -85,7 +85,7 @@ def test_lock_leaves_other_environments_of_azd_alone(tools: Path) -> None:
 
 
 def test_lock_needs_the_name(tools: Path) -> None:
-    """Nothing is locked and nothing written down while the name is not typed."""
+    """Nothing is locked or stored until the operator has typed the name."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
@@ -122,7 +122,7 @@ def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the templates and scripts, since the CLI writes beside the parameter files."""
+    """Return a copy of the templates and scripts, because the CLI writes next to the parameter files."""
     root = tmp_path / "checkout"
     shutil.copytree(BICEP, root / "infra" / "bicep")
     shutil.copytree(SCRIPTS, root / "scripts" / "azure")
@@ -139,7 +139,7 @@ def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str
 
 
 def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
-    """Each size and each situation has its prediction, and none takes over the variables of another."""
+    """Each size and each situation has a prediction of its resources, and none uses the variables of another."""
     (tools / "bicep.warns").touch()
     run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
     names = {path.stem for path in (checkout / "predicted").glob("*.json")}
@@ -152,7 +152,7 @@ def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
 
 
 def test_a_name_that_the_compiler_accepts_fails(tools: Path, checkout: Path) -> None:
-    """The illegal environment name must be refused by the compiler itself."""
+    """The command fails if the compiler accepts the illegal environment name."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
     code, printed = run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))

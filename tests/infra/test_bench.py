@@ -1,4 +1,4 @@
-"""The benchmark command: exit codes and missing tools."""
+"""Tests of the benchmark command: exit codes and missing tools."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from bench.figures import Benchmark, Figure, ToolMissingError
 
 
 def good() -> Iterator[Figure]:
-    """Yield a figure within its bound."""
+    """Yield a measurement within its limit."""
     yield Figure("good", 1, "s", at_most=2)
 
 
 def bad() -> Iterator[Figure]:
-    """Yield a figure beyond its bound."""
+    """Yield a measurement beyond its limit."""
     yield Figure("bad", 3, "s", at_most=2)
 
 
@@ -43,7 +43,7 @@ def test_exit_code_of_the_benchmarks(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """0: all hold; 1: a bound does not hold; 3: a tool is missing, which is named, and the others ran."""
+    """The exit code is 0 if all limits hold, 1 if one does not, and 3 if a tool is missing, which is named."""
     monkeypatch.setattr(command, "BENCHMARKS", {each.__name__: each for each in benchmarks})
     assert command.main([]) == code
     printed = capsys.readouterr()
@@ -52,7 +52,7 @@ def test_exit_code_of_the_benchmarks(
 
 
 def build_benchmark(values: Sequence[float], bounds: Mapping[str, float]) -> Benchmark:
-    """Return a benchmark whose figure has another value in each run."""
+    """Return a benchmark that measures another value in each run."""
     remaining = iter(values)
 
     def measure() -> Iterator[Figure]:
@@ -78,7 +78,7 @@ def test_the_median_of_all_runs_is_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The median must keep the bounds; of figures that count defects, each run; the spread is printed."""
+    """The median must meet the limits; a number of defects must meet them in each run; the spread is printed."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
     assert command.main([]) == code
     line = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""The static checks of the templates see every file, resource and rule."""
+"""Tests that the static checks of the templates cover every file, resource and rule."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def test_templates_are_formatted(template: Template) -> None:
 
 @pytest.mark.parametrize("template", Templates().all, ids=lambda template: template.path.stem)
 def test_constructs_that_warn_are_not_used(template: Template) -> None:
-    """Modules have no name, parameters no untyped objects, and silenced warnings a reason."""
+    """Modules have no name, parameters have no untyped objects, and each silenced warning has a reason."""
     for each in template.file.of_kind("module").values():
         assert not re.search(rf"^module {each.name} .*\n(  scope.*\n)?  name:", template.text, re.MULTILINE), each.name
     assert not re.search(r"^param \w+ (object|array)\b", template.text, re.MULTILINE)

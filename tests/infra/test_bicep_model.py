@@ -1,4 +1,4 @@
-"""The parser and the model of deployments reject unsupported constructs."""
+"""Tests that the parser and the model of deployments reject unsupported constructs."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def run(folder: Path, text: str, **given: Any) -> Deployment:
     ],
 )
 def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
-    """The parser never skips what it does not know."""
+    """An unknown construct is an error; the parser never skips it."""
     with pytest.raises(BicepSyntaxError):
         parse(template(tmp_path, text))
 
@@ -95,7 +95,7 @@ output key string = inner.outputs.key
 
 
 def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
-    """Azure fails where a template reads the output of a module whose condition is false."""
+    """The output of a module whose condition is false is an error, as in a deployment to Azure."""
     template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
     assert run(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
@@ -104,13 +104,13 @@ def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
 
 
 def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
-    """Types, parameters and variables share their names."""
+    """A type, parameter or variable with the name of another one is an error."""
     with pytest.raises(DeploymentError, match="declared twice"):
         run(tmp_path, "type name = string\nparam name name = 'a'\n")
 
 
 def test_functions_types_and_lambdas(tmp_path: Path) -> None:
-    """A user function, a union without duplicates and a sealed type of another file give their values."""
+    """User-defined functions, unions, sealed types of another file and lambdas are evaluated."""
     template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
     text = """import { hub } from 'types.bicep'
 param hubs hub[]

@@ -1,4 +1,4 @@
-"""The comparison of the templates' properties sees every type and branch."""
+"""Tests that the comparison of the templates' properties covers every type and branch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The scan of the templates sees every resource."""
+"""Tests that the scan of the templates sees every resource."""
 
 import json
 
@@ -11,13 +11,13 @@ def test_scan_sees_every_resource() -> None:
 
 
 def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
-    """A resource that only another situation creates is named."""
+    """The scan reports a resource that none of the scanned deployments creates."""
     created = {name: each for name, each in bicep_scan.evaluate_deployments().items() if name != "failed-over"}
     assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}
 
 
 def test_scanned_values_are_plain() -> None:
-    """The scanner reads JSON: a value of run time is a text, and names are distinct."""
+    """The scanned JSON contains values of run time as texts, and distinct names."""
     arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)
     names = [(each["type"], each["name"]) for each in arm["resources"]]

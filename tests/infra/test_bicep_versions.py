@@ -1,4 +1,4 @@
-"""Versions of resource types in the templates."""
+"""Tests of versions of resource types in the templates."""
 
 from tests.infra.templates import Templates
 
@@ -17,7 +17,7 @@ UNCHANGED = {
 
 
 def test_versions_are_recent() -> None:
-    """Each type has a version of the two years before it was chosen, or the newest one that there is."""
+    """Each resource type has an API version of the two years before it was chosen, or the newest existing one."""
     for template in Templates().all:
         for each in template.file.of_kind("resource").values():
             kind, _, version = each.target.partition("@")

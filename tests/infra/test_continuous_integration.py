@@ -1,4 +1,4 @@
-"""The script of continuous integration, with stand-ins for its tools."""
+"""Tests of the script of continuous integration, with substitutes for its tools."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
-    """Run ``.ci/run`` where only some tools exist; return the exit code and the calls of tools, in order."""
+    """Run ``.ci/run`` with only some tools; return the exit code and the calls of tools, in order."""
     calls = folder / "calls"
     calls.touch()
     for tool in ("bash", "env", "dirname"):

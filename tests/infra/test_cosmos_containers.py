@@ -1,10 +1,10 @@
-"""The containers of the templates are those of the code."""
+"""Tests that the containers of the templates equal those of the code."""
 
 from scripts.cosmos_containers import build_containers
 
 
 def test_each_container_has_one_partition_key() -> None:
-    """Names are unique, and a property that is absent has the default of Azure."""
+    """Container names are unique, each has one partition key, and absent properties have Azure's default."""
     containers = build_containers()
     assert len({each["id"] for each in containers}) == len(containers)
     assert {len(each["partitionKey"]["paths"]) for each in containers} == {1}

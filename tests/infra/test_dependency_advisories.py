@@ -1,4 +1,4 @@
-"""The check of security advisories, with recorded output of the tools."""
+"""Tests of the check of security advisories, with recorded output of the tools."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
 def prints(canary: Any, pins: Any, node: Any) -> Print:
-    """Return a stand-in for the tools that prints the given output."""
+    """Return a substitute for the tools that prints the given output."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
         if "pip_audit" not in command:
@@ -50,7 +50,7 @@ def test_unreachable_source_is_reported(
     ends: int,
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """An advisory ends with 1; a source that misses a known bad version counts as unreachable."""
+    """A found advisory exits with 1; a source that does not report a known bad version counts as unreachable."""
     monkeypatch.setattr(dependency_advisories, "_run_command", prints(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends

@@ -1,4 +1,4 @@
-"""The operators' pages refer only to existing parts."""
+"""Tests of the operators' pages refer only to existing parts."""
 
 import inspect
 import json
@@ -32,7 +32,7 @@ def test_every_alert_has_its_remedy() -> None:
 
 
 def test_every_check_of_the_tour_is_explained() -> None:
-    """docs/how-to/operate.md lists the checks of the tour in order, with the rights of each."""
+    """docs/how-to/operate.md lists the checks of the smoke test in their order, each with its rights."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
@@ -91,7 +91,7 @@ def test_keys_are_written_outside_of_the_repository() -> None:
 
 
 def test_every_deployment_goes_through_the_script() -> None:
-    """Documented deployments use the script, which chooses the name and checks first."""
+    """Documented deployments use the script, which selects the deployment's name and runs checks first."""
     commands = _commands(AZURE) + _commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
     by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
@@ -101,7 +101,7 @@ def test_every_deployment_goes_through_the_script() -> None:
 
 
 def test_every_way_deploys_the_package() -> None:
-    """No command builds in the cloud; manual steps deploy the tested file."""
+    """No documented command builds in the cloud; manual steps deploy the tested file."""
     commands = _commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
@@ -127,7 +127,7 @@ def test_every_variable_is_documented() -> None:
 
 
 def test_every_command_of_the_runbook_names_what_it_needs() -> None:
-    """The runbook sets each variable that a failed-over and a restored deployment read."""
+    """The runbook sets each variable that a failed-over or restored deployment reads."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
         assert f"export {name}=" in runbook

@@ -1,4 +1,4 @@
-"""The deployment package is complete, minimal and reproducible."""
+"""Tests that the deployment package is complete, minimal and reproducible."""
 
 import fnmatch
 import re
@@ -132,7 +132,7 @@ def test_a_missing_part_is_named(checkout: Path) -> None:
 
 
 def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dependencies are resolved by the version of Python that runs them."""
+    """Another Python version than the app's is rejected, because dependencies depend on the version."""
     monkeypatch.setattr("scripts.package.sys.version_info", (3, 12, 0))
     with pytest.raises(package.PackageError, match=r"Python 3\.13 is required"):
         package.download_wheels(tmp_path / "requirements.txt", tmp_path)
@@ -149,7 +149,7 @@ def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
 
 
 def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> None:
-    """Two wheels may bring the same file, but not different ones under one name."""
+    """Two wheels may contain the same file with equal content, but not with different content."""
     _wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
     _wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
     assert len(package.collect_dependency_files(tmp_path)) == 3
@@ -181,7 +181,7 @@ def test_the_listing_names_each_file_with_its_size() -> None:
 
 
 def test_every_dependency_is_pinned() -> None:
-    """The version that each requirement of the app names is the one in the constraints."""
+    """The constraints contain each requirement of the app with exactly its version."""
     pinned = dict(
         re.findall(
             r"^([\w.-]+)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE

@@ -1,4 +1,4 @@
-"""The check of the package's size."""
+"""Tests of the check of the package's size."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureF
 def test_growth_over_five_percent_fails_until_it_is_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A package that has grown fails with the way to accept it; a smaller one passes."""
+    """A package that has grown by over 5 % fails the check with advice on how to accept it; a smaller one passes."""
     record = tmp_path / "record.json"
     arguments = [str(_package_of(tmp_path, 10_000))]
     total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())

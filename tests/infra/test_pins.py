@@ -1,4 +1,4 @@
-"""Every package is pinned for repeatable installations."""
+"""Tests that every package is pinned for repeatable installations."""
 
 import json
 import re
@@ -34,12 +34,12 @@ WITHOUT_DEPENDENCIES = "infra-types.txt"
 
 
 def normal(name: str) -> str:
-    """Return a Python package's name in its one normal form."""
+    """Return the normalised name of a Python package."""
     return re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
 
 
 def pins(path: Path) -> dict[str, str]:
-    """Return the packages of a requirements or constraints file, without those that it includes; each is exact."""
+    """Return the packages of a requirements or constraints file with exact versions, without included files."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         requirement = line.partition("#")[0].strip()
@@ -83,7 +83,7 @@ def test_requirements_are_exact_and_constrained(path: Path) -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_installed_package_is_pinned(environment: str) -> None:
-    """Every package of an environment, also one that another package pulled in, has the version that is pinned."""
+    """Every package in an environment, including indirect ones, has its pinned version."""
     requirements, constraints = ENVIRONMENTS[environment]
     # make check and make bench create these environments; they may not exist yet.
     if not (ROOT / environment / "bin" / "python").exists():
@@ -99,7 +99,7 @@ def test_every_installed_package_is_pinned(environment: str) -> None:
 
 @pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_node_packages_are_exact_and_locked(project: Path) -> None:
-    """Direct packages are exact; the lock file holds each package's digest, and no tag or address that can move."""
+    """Direct packages have exact versions, and the lock file has a digest for each package, and no movable address."""
     package = json.loads((project / "package.json").read_text(encoding="utf-8"))
     direct = package.get("dependencies", {}) | package.get("devDependencies", {})
     assert [f"{name} {version}" for name, version in direct.items() if not EXACT.fullmatch(version)] == []

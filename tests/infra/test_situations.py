@@ -1,4 +1,4 @@
-"""The templates are right in every situation in which they are deployed."""
+"""Tests of the templates in every situation in which they are deployed."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ LEGAL = {
 
 
 def one(deployment: Deployment, kind: str, start: str = "") -> Resource:
-    """Return the resource of a type whose name begins so."""
+    """Return the only resource of a type whose name begins with a text."""
     [found] = [each for each in deployment.of_type(kind) if str(each.name).startswith(start)]
     return found
 
@@ -57,7 +57,7 @@ def test_preview_shows_everything(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_no_name_or_number_depends_on_an_output(name: str) -> None:
-    """Names and conditions depend on parameters alone, and on nothing that a module returns."""
+    """Names, numbers and conditions depend on parameters only, and never on outputs of modules."""
     situation = SITUATIONS[name]
     environment = {**ENVIRONMENT, **situation.environment}
     strict = deploy(BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True)
@@ -99,7 +99,7 @@ def test_locked_policy_is_left_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_clashes_with_nothing(name: str) -> None:
-    """Shared resources do not move; resources with compute are new in the second region."""
+    """In a second region, shared resources stay where they are, and resources with compute are new."""
     before = {each.id: each for each in evaluate("everything").resources}
     for each in evaluate(name).resources:
         if each.id in before:
@@ -123,7 +123,7 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
 
 
 def test_second_region_has_zones_of_its_own() -> None:
-    """Private DNS zones have fixed names, so those of the second region are in another group."""
+    """The second region has its private DNS zones in another resource group, because their names are fixed."""
     zones = {str(each.id) for each in evaluate("prod").of_type("Microsoft.Network/privateDnsZones")}
     away = {str(each.id) for each in evaluate("failed over").of_type("Microsoft.Network/privateDnsZones")}
     assert len(zones) == len(away) == 6
@@ -132,7 +132,7 @@ def test_second_region_has_zones_of_its_own() -> None:
 
 
 def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
-    """An endpoint and an alert cannot change their place, so another region is another name."""
+    """Names of endpoints and alerts contain the region, because their location cannot change."""
     kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups")
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
         deployment = evaluate(name)
@@ -143,7 +143,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
 
 
 def test_restored_account_has_an_endpoint_of_its_own() -> None:
-    """An endpoint cannot change its service, so only a restored account gets another one."""
+    """Only a restored account gets another endpoint, because an endpoint cannot change its service."""
     before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
@@ -161,7 +161,7 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
     ],
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
-    """No region is named twice, however it is spelt, and the first is the one in which the app runs."""
+    """No Cosmos DB region is named twice in any spelling, and the first region is that of the app."""
     assert regions(evaluate(name)) == expected
 
 
@@ -175,7 +175,7 @@ def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
-    """Cosmos DB refuses to change regions together with anything else."""
+    """A change of the number of regions changes only the regions, because Cosmos DB refuses other changes with it."""
     one_region, two_regions = (one(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod"))
     assert one_region["locations"] != two_regions["locations"]
     assert one_region | {"locations": []} == two_regions | {"locations": []}
@@ -186,7 +186,7 @@ def test_number_of_regions_changes_nothing_but_the_regions() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
-    """Containers are created one after another, and so are the roles, which wait for them."""
+    """Containers are created one after another, then the roles, because Cosmos DB allows one change at a time."""
     roles = evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")
     containers = evaluate(name).of_type(f"{COSMOS}/sqlDatabases/containers")
     assert all(each.batched for each in containers + roles)
@@ -195,7 +195,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_left_out_outside_production(name: str, expected: object) -> None:
-    """A vault of dev or test can be purged, so that its name is free again; Azure refuses the value false."""
+    """Purge protection is omitted outside production, because Azure refuses the value false; names can be reused."""
     properties = one(evaluate(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
@@ -209,7 +209,7 @@ def test_deleted_vault_can_be_recovered() -> None:
 
 @pytest.mark.parametrize("name", ["Plant_1", "my plant", "plänt", "-plant", "plant-", "a--b", "a", "a-name-of-13s"])
 def test_illegal_environment_name_is_rejected(name: str) -> None:
-    """An environment's name has 2 to 12 letters, digits and single inner hyphens."""
+    """An environment's name must have 2 to 12 letters, digits and single inner hyphens."""
     with pytest.raises(DeploymentError, match="environmentName"):
         deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": name})
 
@@ -217,7 +217,7 @@ def test_illegal_environment_name_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
 @pytest.mark.parametrize("region", ["germanywestcentral", "uk south"])
 def test_longest_names_are_legal(name: str, region: str) -> None:
-    """Every name of the longest environment in the longest region, also away from home, is one that Azure accepts."""
+    """Every name in the longest environment name and region, also after a failover, is accepted by Azure."""
     for active in ("", "switzerlandnorth"):
         environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
         deployment = deploy(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
@@ -227,14 +227,14 @@ def test_longest_names_are_legal(name: str, region: str) -> None:
 
 
 def test_case_of_an_environment_changes_no_store() -> None:
-    """Prod and prod are one environment: one group and the same stores."""
+    """Names of environments that differ only in case give the same resource group and the same stores."""
     small, large = (deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod"))
     assert [each.id for each in small.resources] == [each.id for each in large.resources]
 
 
 @pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
 def test_only_three_variables_lack_a_default(size: str) -> None:
-    """A deployment that sets none of the others works, and one that forgets one of the three stops."""
+    """Only three variables lack a default: without one of them, a deployment stops; all others are optional."""
     required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
     deploy(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
     missing = {"main": set(), "prod": required}.get(size, required - {"ALERT_EMAILS"})
@@ -278,14 +278,14 @@ def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> 
 
 
 def test_durable_functions_stand_ready() -> None:
-    """Sizes with always-ready instances have one for orchestrations."""
+    """Sizes with always-ready instances have one always-ready instance for orchestrations."""
     for name in ("test", "prod"):
         ready = _scale(name)["alwaysReady"]
         assert "durable" in {each["name"] for each in ready}
 
 
 def test_host_of_production_is_spread_over_zones() -> None:
-    """The plan and its storage are zone redundant, and then no group has fewer than two instances."""
+    """In production the plan and its storage are zone redundant, and each group has at least two instances."""
     assert one(evaluate("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is True
     assert one(evaluate("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
     assert min(each["instanceCount"] for each in _scale("prod")["alwaysReady"]) == 2
@@ -293,7 +293,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """A linked zone falls back to public DNS, and each zone exists once."""
+    """A private DNS zone that is linked falls back to public DNS, and each zone exists once."""
     links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")
@@ -301,7 +301,7 @@ def test_names_of_other_private_endpoints_are_found() -> None:
 
 
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
-    """Without a public address the cluster has a managed private endpoint, and the feed waits for it."""
+    """Without a public address, the cluster has a managed private endpoint, for which the data connection waits."""
     closed, opened = evaluate("prod"), evaluate("dev")
     path = one(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
     assert path["privateLinkResourceId"] == one(closed, "Microsoft.EventHub/namespaces").id
@@ -322,7 +322,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 
 def test_private_network_has_a_way_out() -> None:
-    """The app's subnet has a NAT gateway where the app uses the network, and none where only the gateway does."""
+    """The app's subnet has a NAT gateway if the app uses the network, and none if only the gateway does."""
     subnets = one(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
     by_name = {each["name"]: each["properties"] for each in subnets}
     assert by_name["app"]["natGateway"]["id"] == one(evaluate("prod"), "Microsoft.Network/natGateways").id
@@ -334,7 +334,7 @@ def test_private_network_has_a_way_out() -> None:
 
 
 def test_gateway_probes_paths_that_answer_get() -> None:
-    """The probe of Web PubSub is not the path that is documented for HEAD alone."""
+    """The health probe of Web PubSub does not use the path that supports only HEAD requests."""
     gateway = one(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
     probes = {each["name"]: each["properties"] for each in gateway["probes"]}
     assert probes["web-pubsub"]["path"] == "/client"
@@ -342,14 +342,14 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 
 def test_ingest_alert_names_functions() -> None:
-    """The alert names functions, those of a connection's own hub included, and never a request for the live stream."""
+    """The alert names ingest functions, including those of connections' own hubs, but not the live stream."""
     rule = one(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body["properties"]
     query = rule["criteria"]["allOf"][0]["query"]
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
 
 def test_overwritten_states_are_kept_for_one_day() -> None:
-    """Soft delete stores each overwritten state of a checkpoint, so its time is the least."""
+    """Soft delete retains overwritten versions of checkpoints for one day, the minimum."""
     blobs = one(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 

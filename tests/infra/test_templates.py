@@ -1,4 +1,4 @@
-"""The templates are consistent with each other, checked without the compiler."""
+"""Tests that the templates are consistent with each other, checked without the compiler."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ _GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_modules_get_their_parameters(template: Template) -> None:
-    """A module is given each parameter that it requires, and none that it does not have."""
+    """A module receives each parameter that it requires, and no parameter that it does not declare."""
     for symbol, path, given in template.modules():
         used = TEMPLATES.named(path.stem)
         assert used.path == path, symbol
@@ -35,7 +35,7 @@ def test_used_outputs_exist(template: Template) -> None:
 
 
 def test_every_output_of_a_module_is_used() -> None:
-    """A module returns nothing that no template takes."""
+    """Each output of a module is used by a template."""
     taken = set()
     for template in TEMPLATES.all:
         files = {symbol: path.stem for symbol, path, _ in template.modules()}
@@ -48,7 +48,7 @@ def test_every_output_of_a_module_is_used() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_variable_and_import_is_used(template: Template) -> None:
-    """A template declares no variable, function or type that it does not use, which the compiler would warn of."""
+    """Each declared variable, function, type and import is used, because the compiler warns of unused ones."""
     text = re.sub(r"//.*", "", template.text)
     declared = [*template.file.of_kind("var"), *template.file.of_kind("func"), *template.file.imports]
     assert [name for name in declared if len(re.findall(rf"\b{name}\b", text)) == 1] == []
@@ -78,7 +78,7 @@ def test_no_key_or_secret_is_handed_on() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_resources_that_can_sign_in_by_key_do_not(template: Template) -> None:
-    """Wherever a service could be used with a key, that is switched off."""
+    """Access by key is disabled for each service that supports it."""
     switches = {
         "Microsoft.Storage/storageAccounts": ("allowSharedKeyAccess", False),
         "Microsoft.DocumentDB/databaseAccounts": ("disableLocalAuth", True),

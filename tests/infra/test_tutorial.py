@@ -1,4 +1,4 @@
-"""The tutorial docs/tutorial/deploy-to-azure.md runs from top to bottom with stand-ins for programs that call Azure."""
+"""Tests that docs/tutorial/deploy-to-azure.md runs completely, with substitutes for programs that call Azure."""
 
 import json
 import os
@@ -71,10 +71,10 @@ RECORDER = '#!/usr/bin/env bash\necho "{name} $*" >>"$CALLS"\n'
 
 
 class _Healthy(BaseHTTPRequestHandler):
-    """Answers the requests that an app answers once it runs."""
+    """Server that replies to health requests as a running app does."""
 
     def do_GET(self) -> None:
-        """Answer the two health routes and nothing else."""
+        """Reply to the two health routes only."""
         self.send_response(200 if self.path in {"/healthz", "/readyz"} else 404)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -131,7 +131,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, address: str) -> Shell:
-    """Return a checkout whose programs that reach Azure, npm or the package index only record their calls."""
+    """Return a checkout in which programs that call Azure, npm or the package index only record their calls."""
     root = tmp_path / "a checkout"
     shutil.copytree(ROOT / "scripts" / "azure", root / "scripts" / "azure")
     shutil.copytree(BICEP, root / "infra" / "bicep")
@@ -241,7 +241,7 @@ def test_a_new_shell_continues(shell: Shell) -> None:
 
 
 def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
-    """After the lock the same shell can repeat step 5, which stops where CHECKPOINTS_LOCKED differs from Azure."""
+    """After the lock, the same shell can repeat step 5, which stops if CHECKPOINTS_LOCKED differs from Azure."""
     script = blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
     script += "\n"
     script += blocks("5. Deploy the templates", until="6. Deploy the app")
@@ -262,7 +262,7 @@ def test_settings_with_spaces_are_kept(shell: Shell) -> None:
 
 
 def test_a_failed_deployment_keeps_the_outputs(shell: Shell) -> None:
-    """The file of outputs is replaced only after a deployment that succeeded."""
+    """The file of outputs is replaced only after a successful deployment."""
     code, printed, _ = shell.run(blocks(until="6. Deploy the app"))
     assert code == 0, printed
     outputs = shell.home / ".oi" / "dev" / "outputs.env"
@@ -279,7 +279,7 @@ def test_a_failed_deployment_keeps_the_outputs(shell: Shell) -> None:
 
 @pytest.mark.parametrize("setting", ["AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE"])
 def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None:
-    """A setting that Azure did not return ends step 5 with its name, before anything is created."""
+    """A setting that Azure did not return stops step 5, which names the setting and creates nothing."""
     path = shell.root / "bin" / "az"
     name = {"AZURE_PRINCIPAL_ID": "person-id", "WEB_PUBSUB_AUDIENCE": "audience-id"}[setting]
     path.write_text(path.read_text(encoding="utf-8").replace(f"echo {name}", "echo"), encoding="utf-8")
@@ -290,7 +290,7 @@ def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None
 
 
 def test_every_step_states_its_costs_and_how_to_undo_it() -> None:
-    """Each step of the tutorial has its costs and its undoing; a step with commands says what one sees."""
+    """Each step of the tutorial states its costs and how to undo it; a step with commands states what they show."""
     steps = re.split(r"^## (?=\d)", TUTORIAL, flags=re.MULTILINE)[1:]
     assert [step[:2] for step in steps] == [f"{number}." for number in range(1, len(steps) + 1)]
     for step in steps:
@@ -321,7 +321,7 @@ def test_lines_are_wrapped(path: Path) -> None:
 
 
 def test_links_to_sections_lead_somewhere() -> None:
-    """Every link to a section of an operators' page names a heading of that page."""
+    """Every link to a section of an operators' page names an existing heading."""
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("**/*.md")}
     anchors = {
         path: {_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for path, text in pages.items()
@@ -337,7 +337,7 @@ def _anchor(heading: str) -> str:
 
 
 def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
-    """The failover deploys to the second region, and after its return the next deployment goes home again."""
+    """The failover deploys to the second region; after the return, the next deployment uses the first region again."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
     # The tutorial is about one environment; the runbook about production.

@@ -1,4 +1,4 @@
-"""What GitHub and azd run deploys the package, with no more rights than each step needs."""
+"""Tests that the workflows for GitHub and azd deploy the package with only the rights that each step needs."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SCRIPTS = [path for path in (ROOT / "scripts").rglob("*") if path.is_file() and 
 
 
 def steps(job: str) -> dict[str, dict[str, Any]]:
-    """Return the steps of a job of the deployment by their name, action or command, in order."""
+    """Return the steps of a deployment job by their name, action or command, in order."""
     return {
         step.get("name") or step.get("uses", "").partition("@")[0] or step["run"]: step
         for step in DEPLOY["jobs"][job]["steps"]
@@ -27,14 +27,14 @@ def steps(job: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_pinned(path: Path) -> None:
-    """Each action is pinned to a commit, with its version beside it."""
+    """Each action is pinned to a commit, with its version in a comment."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if "uses:" in line:
             assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
 def test_the_package_is_deployed_as_it_was_built() -> None:
-    """The workflow deploys dist/app.zip; Azure builds nothing, and the checkout stays whole for the later steps."""
+    """The workflow deploys dist/app.zip without a build on Azure, and does not change the checkout for later steps."""
     deploy = steps("deploy")
     app = deploy["App"]
     assert app["uses"] == "azure/functions-action@c5060b3b8bb1ebbcb531abd00c822ecbaa8ea656"
@@ -43,7 +43,7 @@ def test_the_package_is_deployed_as_it_was_built() -> None:
 
 
 def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
-    """A job without an environment and without id-token builds; the jobs that sign in call neither make nor npm."""
+    """The job that builds cannot request tokens of Azure, and jobs that sign in call neither make nor npm."""
     build = DEPLOY["jobs"]["build"]
     assert (build["permissions"], "environment" in build) == ({"contents": "read"}, False)
     for name, job in DEPLOY["jobs"].items():
@@ -54,7 +54,7 @@ def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
 
 
 def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
-    """The job that deploys takes the file of the job that built it, and stops where its digest differs."""
+    """The deployment uses the file that the build job created, and stops if its digest differs."""
     assert DEPLOY["jobs"]["deploy"]["needs"] == ["what-if", "build"]
     assert DEPLOY["jobs"]["build"]["outputs"] == {"sha256": "${{ steps.digest.outputs.sha256 }}"}
     upload, download = steps("build")["actions/upload-artifact"], steps("deploy")["actions/download-artifact"]
@@ -114,7 +114,7 @@ esac
 
 
 def _run_step(folder: Path, job: str, environment: str = "prod", **variables: str) -> tuple[int, str, list[list[str]]]:
-    """Run the step of a job that runs the templates, with stand-ins; return exit code, messages and calls of az."""
+    """Run the step of a job that deploys templates, with substitutes; return exit code, messages and calls of az."""
     for name, text in (("az", AZ), ("sleep", '#!/bin/sh\necho "sleep $1" >&2\n')):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -149,7 +149,7 @@ def _deployments(calls: list[list[str]]) -> list[list[str]]:
     ],
 )
 def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: str, active: str, region: str) -> None:
-    """A deployment of a subscription has one region for ever, so its name holds the region that runs the app."""
+    """A deployment's name contains the region of the app, because a subscription's deployment cannot change region."""
     code, messages, calls = _run_step(tmp_path, job, AZURE_LOCATION=home, AZURE_ACTIVE_LOCATION=active)
     assert code == 0, messages
     [call] = _deployments(calls)
@@ -169,7 +169,7 @@ def test_the_network_closes_unless_the_caller_leaves_it_open(tmp_path: Path, job
 
 
 def test_both_jobs_have_every_variable_of_the_templates() -> None:
-    """The preview shows the deployment that follows: both jobs pass each variable that a parameter file reads."""
+    """The preview and the deployment pass each variable that a parameter file reads, so that they agree."""
     files = [ROOT / "infra/bicep" / f"{size}.bicepparam" for size in ("dev", "test", "prod")]
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     read = set(re.findall(r"readEnvironmentVariable\('(\w+)'", text))
@@ -203,7 +203,7 @@ def test_every_variable_of_github_is_documented() -> None:
 def test_an_empty_variable_stops_before_azure_is_called(
     tmp_path: Path, job: str, environment: str, empty: str, code: int
 ) -> None:
-    """GitHub passes an unset variable as an empty text, which the templates would accept."""
+    """A variable that GitHub passes as an empty text, because it is unset, stops the job before Azure is called."""
     found, messages, calls = _run_step(tmp_path, job, environment, **{empty: ""})
     assert (found, f"{empty} is empty" in messages) == (code, bool(code)), messages
     assert bool(calls) != bool(code)
@@ -245,7 +245,7 @@ def test_a_disagreement_on_the_lock_stops_both_jobs(
 def test_only_a_role_that_is_not_effective_yet_is_retried(
     tmp_path: Path, rejected: int, error: str, code: int, attempts: int
 ) -> None:
-    """A new vault rejects keys until the deployer's role takes effect; every other error ends the job at once."""
+    """A job is repeated only until the deployer's new role on the vault takes effect; any other error ends it."""
     found, messages, calls = _run_step(tmp_path, "deploy", REJECTED=str(rejected), ERROR=error)
     assert found == code, messages
     assert len(_deployments(calls)) == attempts
@@ -273,7 +273,7 @@ def test_the_preview_signs_in_as_itself() -> None:
 
 
 def test_a_reviewer_sees_the_predicted_resources() -> None:
-    """Both workflows compile the templates with the pinned compiler, fail on a warning, and attach the predictions."""
+    """Both workflows compile the templates with the pinned compiler, fail on warnings, and attach the predictions."""
     check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8"))
     for found in (check["jobs"]["templates"]["steps"], DEPLOY["jobs"]["what-if"]["steps"]):
         [number] = [number for number, step in enumerate(found) if "compile-templates" in step.get("run", "")]
@@ -304,7 +304,7 @@ def test_the_compiler_is_pinned(tmp_path: Path) -> None:
 
 
 def _tour(tmp_path: Path, output: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the step of the tour with a script in place of the tour that prints its arguments and an output."""
+    """Run the smoke-test step with a script that prints its arguments and an output instead of the smoke test."""
     (tmp_path / "scripts").mkdir(exist_ok=True)
     script = tmp_path / "scripts" / "smoke.sh"
     script.write_text(f'#!/bin/sh\necho "$@"\necho "{output}"\n')
@@ -315,7 +315,7 @@ def _tour(tmp_path: Path, output: str, **environment: str) -> "subprocess.Comple
 
 
 def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
-    """The step passes when telemetry was found, and fails where that check was left out."""
+    """The step passes only if the smoke test found its telemetry; it fails if this check was skipped."""
     found = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false")
     assert (found.returncode, found.stdout.splitlines()[0]) == (0, f"https://app {tmp_path}/keys.json")
     assert json.loads((tmp_path / "keys.json").read_text()) == {"a": "b"}
@@ -325,7 +325,7 @@ def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """From outside a closed network the tour leaves the download out; without keys a warning replaces the tour."""
+    """Outside a closed network the smoke test skips the download; without keys a warning replaces the smoke test."""
     closed = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _tour(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
@@ -341,7 +341,7 @@ def test_scripts_parse(path: Path) -> None:
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Run the script that registers the deployers with a stand-in for az, and return the calls."""
+    """Run the script that registers the deployers with a substitute for az, and return the calls."""
     stand_in = tmp_path / "az"
     stand_in.write_text(
         "#!/usr/bin/env bash\n"
@@ -371,7 +371,7 @@ def _option(call: list[str], name: str) -> str:
 
 
 def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
-    """The preview may read and ask what would change; only the deployer writes, and assigns roles under a condition."""
+    """The preview can only read and request predictions; the deployer can write, and assign roles conditionally."""
     granted = {
         (_option(call, "--assignee-object-id"), _option(call, "--role"), bool(_option(call, "--condition")))
         for call in calls
@@ -392,7 +392,7 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
 
 
 def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) -> None:
-    """Roles other than those of roles.json can neither be assigned nor taken away."""
+    """Only the roles in roles.json can be assigned and removed."""
     [condition] = filter(None, (_option(call, "--condition") for call in calls))
     roles = set(json.loads((ROOT / "infra/bicep/roles.json").read_text(encoding="utf-8")).values())
     lists = [set(each.split(", ")) for each in re.findall(r"GuidEquals \{(.*?)\}", condition)]
@@ -405,7 +405,7 @@ def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) 
 
 
 def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]) -> None:
-    """A job of the preview cannot sign in as the deployer."""
+    """Each environment signs in as its own application, so that the preview cannot act as the deployer."""
     federated = {
         (_option(call, "--id"), json.loads(_option(call, "--parameters"))["subject"])
         for call in calls
@@ -418,7 +418,7 @@ def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]
 
 
 def test_the_host_reads_ahead_a_whole_batch() -> None:
-    """The host requests at least as many events ahead as a batch holds, and looks for work every ten seconds."""
+    """The host prefetches at least one batch of events, and polls for work every ten seconds."""
     extensions = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]
     assert extensions["eventHubs"]["prefetchCount"] >= extensions["eventHubs"]["maxEventBatchSize"]
     assert extensions["durableTask"]["storageProvider"]["maxQueuePollingInterval"] <= "00:00:10"

@@ -28,10 +28,10 @@ def script(
     """Run a script with Node.js.
 
     Args:
-        path: relative to the suites' folder.
-        arguments: of the script.
-        cwd: its working folder; the default is the suites' folder.
-        text: standard input of the script; None for that of this process.
+        path: path of the script, relative to the suites' folder.
+        arguments: arguments of the script.
+        cwd: working folder of the script; the default is the suites' folder.
+        text: standard input of the script; None to inherit it from this process.
     """
     program = find_node()
     assert program is not None, missing()

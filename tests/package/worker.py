@@ -1,9 +1,9 @@
 """Run an unpacked package as the platform's Python worker does: ``python -I -S worker.py OPTIONS``, options in JSON.
 
 This process can import nothing but the standard library and the package. It receives the messages of the language
-worker protocol from the host's process over a socket, gives them to the worker library that the package holds, and
-sends the answers back. It replaces the app's sender and the credentials of its stores, and nothing else. When the host
-closes the socket it prints which modules were loaded from elsewhere.
+worker protocol from the host's process over a socket, passes them to the package's worker library, and returns the
+replies. It replaces the app's sender and the credentials of its stores, and nothing else. When the host closes the
+socket it prints which modules were loaded from elsewhere.
 """
 
 import asyncio

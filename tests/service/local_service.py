@@ -115,7 +115,7 @@ class Service:
 class SharedService:
     """Service that the tests of a folder share; it runs only while tests of the folder run.
 
-    An idle host with simulators takes a tenth of a core.
+    It stops between the folders, because an idle host with simulators uses a tenth of a core.
 
     Args:
         folder: folder of the tests.
@@ -143,7 +143,7 @@ class SharedService:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Return the value of a probe once it is good; fail with the latest value after a timeout."""
+    """Repeat a probe until ``good`` accepts its value, and return the value; fail with the last one after a timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"

@@ -134,7 +134,7 @@ def test_conditions(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
-    """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
+    """A member id can contain characters with a meaning in URLs, if they are percent-encoded."""
     for key in ("page-1", "page-2", "page-3"):
         assert put(admin, kind, key).status_code in (200, 201)
     whole = admin.get(f"/oi-api/{kind}").json()
@@ -210,7 +210,7 @@ def test_invalid_definitions_are_rejected(
 
 @pytest.mark.parametrize(("kind", "misspelt", "known"), [("team", "enable", "enabled"), ("surfaces", "conections", "")])
 def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, misspelt: str, known: str) -> None:
-    """A misspelt member is never ignored, and the message names the member that was meant."""
+    """A misspelt member is rejected, and the message names the most similar known member."""
     reply = admin.put(build_path(kind, "x"), json={**BODIES[kind], misspelt: True})
     errors = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
     [message] = [error["message"] for error in errors if error["field"] == misspelt]
@@ -287,7 +287,7 @@ def test_two_administrators_cannot_demote_each_other(plant: Service, admin: http
 
 
 def test_references_are_kept(plant: Service, admin: httpx.Client) -> None:
-    """An item that others use cannot be removed, and the reply names them."""
+    """An item that other items use cannot be removed, and the reply names these items."""
     used = check_problem(admin.delete("/oi-api/connections/press"), 409, "CONNECTION_IN_USE")
     assert used["usedBy"] == ["hall"]
     assert check_problem(admin.delete("/oi-api/surfaces/hall"), 409, "SURFACE_IN_USE")["usedBy"] == [
@@ -351,7 +351,7 @@ def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: h
 
 
 def test_policies_are_changed(admin: httpx.Client) -> None:
-    """A PUT changes name and policies at once; each changed part is an audit event, and read-only members stay."""
+    """A PUT changes name and policies together; each changed part is an audit event, read-only members stay."""
     before = admin.get("/oi-api/workspace").json()
     provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
     body = {"name": "Renamed plant", "policies": {"provenance": provenance, "quotas": {"jobsPerPrincipal": 3}}}
@@ -457,7 +457,7 @@ def create_key(client: httpx.Client, member: str) -> dict[str, Any]:
 
 
 def count_whoami(client: httpx.Client) -> int:
-    """Return the status of a request that needs only a valid credential."""
+    """Send a request that needs only a valid credential, and return its status."""
     return client.get("/workspace/api/keys/whoami").status_code
 
 
@@ -547,7 +547,7 @@ def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: http
 
 
 def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admin: httpx.Client) -> None:
-    """Who created an API key of a service cannot approve or reject what the service edited; others can."""
+    """The creator of a service's API key cannot approve or reject the service's edits; other people can."""
     service = create_caller(plant, admin, "deployer", role="Admin", service=True)
     body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
     path = "/oi-api/warm-queries/work-of-a-service"

@@ -143,7 +143,7 @@ def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, A
 
 @pytest.mark.parametrize("query", ["state=open", "severity=high", "surface=a%20b", "limit=0", "limit=1001", "cursor=x"])
 def test_invalid_parameters_are_named(editor: httpx.Client, query: str) -> None:
-    """Each parameter of the list has its rule."""
+    """The error about an invalid parameter of the list names the parameter and its rule."""
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 
 

@@ -158,7 +158,7 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
 
 
 def test_a_decision_is_final(service: Service) -> None:
-    """A second decision is 409 with the status, also for the author; a decision cannot be decided about."""
+    """A second decision is a 409 with the current status, also for the author; a decision is not an amendment."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create(editor, "decided").json()["RecordID"]
     rejected = reject(admin, "decided", created).json()

@@ -278,7 +278,7 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
 
 
 def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
-    """A chain of which a range of dates excludes no record is complete; one that excludes all has no records."""
+    """A chain is complete only if its date range excludes no record; a range that excludes all gives no records."""
     editor = plant.caller("editor@t")
     content = read_files(fetch(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z"))
     assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
@@ -288,7 +288,7 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
 
 
 def test_a_bundle_is_seen_by_its_creator_only(plant: Service) -> None:
-    """Others get 404, except for an administrator; downloads and bundles have separate addresses."""
+    """Other principals get 404 for a bundle, except for an administrator; bundles are not found as downloads."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = build(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
@@ -407,7 +407,7 @@ def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
 def test_the_verifier_checks_receipts(
     plant: Service, with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A receipt of another record, a missing and a superfluous one, and one by an unknown key are reported."""
+    """The verifier reports receipts of another record, missing and superfluous ones, and those of an unknown key."""
     files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
     for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):

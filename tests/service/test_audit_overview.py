@@ -107,7 +107,7 @@ def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
 
 
 def test_an_unknown_target_is_rejected(service: Service) -> None:
-    """An unknown target is a 400 with its code; a cursor of another target does not fit."""
+    """An unknown target is a 400 with its own code; a cursor of another target is rejected."""
     admin = service.caller("admin@t")
     assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
@@ -147,7 +147,7 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
 
 
 def test_a_verification_by_request_is_shown_with_its_scope(service: Service) -> None:
-    """The list of scopes shows the result of the last complete verification, also of one by request."""
+    """The list of scopes shows the result of the last complete verification, also if a request started it."""
     editor = service.caller("editor@t")
     event = {"ScopeKey": "verified-now", "ActionType": "A", "EntityType": "E", "EntityID": "1"}
     assert editor.post("/oi-api/provenance/events", json=event).status_code == 201

@@ -1,4 +1,4 @@
-"""The client library and the command ``oi`` against a running service."""
+"""Tests of the client library and the command ``oi`` against a running service."""
 
 import asyncio
 import io

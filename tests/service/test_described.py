@@ -33,5 +33,5 @@ def test_the_service_follows_its_description(own_service: Service, tmp_path: Pat
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_service_follows_its_description_soak(own_service: Service, tmp_path: Path, seed: int) -> None:
-    """The same rule holds for many random requests."""
+    """Replies to many random requests follow the OpenAPI document, too."""
     run_schemathesis(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

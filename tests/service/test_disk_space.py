@@ -1,4 +1,4 @@
-"""A service whose disk is nearly full, and the retention of telemetry."""
+"""Tests of a service whose disk is nearly full, and of the retention of telemetry."""
 
 from pathlib import Path
 

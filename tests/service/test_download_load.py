@@ -1,4 +1,4 @@
-"""Load tests of downloads."""
+"""Tests of load tests of downloads."""
 
 import csv
 import json

@@ -265,7 +265,7 @@ def test_prefer_wait(plant: Service) -> None:
 
 
 def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
-    """Other principals get 404; the list of an administrator contains only the administrator's jobs."""
+    """Other principals get 404 for a job; the list of an administrator contains only the administrator's own jobs."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = download(editor, "press")
     address = job["statusUrl"]
@@ -287,7 +287,7 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
 
 
 def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
-    """Each read of a job returns links valid for 15 minutes; a link with a changed file or time is rejected."""
+    """Each read of a job returns new links, valid for 15 minutes; a link with a changed file or time is rejected."""
     editor = plant.caller("editor@t")
     job = download(editor, "press")
     url = job["files"][0]["url"]

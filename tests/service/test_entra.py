@@ -234,7 +234,7 @@ OID = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 def read_sign_in(service: Service, token: str) -> dict[str, Any]:
-    """Exchange a token for a token of the service, and return the claims of that about the sign-in."""
+    """Exchange a token for a token of the service, and return the sign-in claims of the new token."""
     issued = service.anonymous(token).get("/workspace/api/keys/jwt")
     assert issued.status_code == 200, issued.text
     claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
@@ -256,7 +256,7 @@ def read_sign_in(service: Service, token: str) -> dict[str, Any]:
 def test_tokens_have_the_sign_in_of_the_account(
     entra_service: Service, provider: Provider, claims: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """A token has time and methods of the Entra ID sign-in; missing and malformed ones are left out or empty."""
+    """A token has time and methods of the Entra ID sign-in; missing and malformed values are omitted or empty."""
     first = read_sign_in(entra_service, provider.create_token(oid=OID, uti="1", **claims))
     second = read_sign_in(entra_service, provider.create_token(oid=OID, uti="2", **claims))
     assert first == second
@@ -265,7 +265,7 @@ def test_tokens_have_the_sign_in_of_the_account(
 
 
 def test_keys_of_ones_own_need_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
-    """Where signatures are required, a key for oneself needs a token of a recent sign-in, or another key."""
+    """Where signatures are required, creating a key for oneself needs a token of a recent sign-in, or another key."""
 
     def create_key(bearer: str, **headers: str) -> Any:
         return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)

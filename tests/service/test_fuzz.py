@@ -191,7 +191,7 @@ def test_random_requests_never_break_the_service(victim: Service) -> None:
 
 @pytest.mark.soak
 def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
-    """The same rule holds for a longer time, and memory does not grow."""
+    """Many random requests are handled in the same way, and the memory of the service does not grow."""
     fuzz(victim, SUITE_SECONDS, 1)
     before = victim.memory()
     fuzz(victim, SOAK_SECONDS, random.randrange(2**32))

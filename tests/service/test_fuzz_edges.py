@@ -155,7 +155,7 @@ def test_random_edge_requests_never_break_the_service(own_module_service: Servic
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
-    """The same rule holds for a longer time, and memory does not grow."""
+    """Many invalid requests are handled in the same way, and the memory of the service does not grow."""
     fuzz(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):

@@ -1,4 +1,4 @@
-"""The edge gateway as a process, between a real broker and a running service."""
+"""Tests of the edge gateway as a process, between a real broker and a running service."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
 def test_every_message_is_a_row_once_although_the_gateway_is_killed(
     own_module_service: Service, broker: Broker, tmp_path: Path
 ) -> None:
-    """Messages have no id of their own; the gateway is killed several times and stopped once while they flow."""
+    """Each message without an id is one row, although the gateway is killed several times and stopped once."""
     configuration = write_configuration(own_module_service, broker, tmp_path)
     for part in range(KILLS + 1):
         gateway = start(configuration)

@@ -145,7 +145,7 @@ def test_invalid_key_requests_list_every_field(service: Service, body: dict[str,
 
 
 def test_a_key_with_more_rights_names_the_missing_ones(service: Service) -> None:
-    """Without `rights` a key has all rights of its owner; the error names those that the caller lacks."""
+    """A key for all rights of its owner is refused with the names of the rights that the caller lacks."""
     caller = service.caller("admin@t", "Workspace.Keys.Manage,Workspace.Catalog.Read")
     reply = caller.post("/workspace/api/keys", json={"name": "x", "principal": "viewer@t"})
     problem = check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
@@ -227,7 +227,7 @@ def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
 
 
 def test_client_credentials_are_no_sign_in(service: Service) -> None:
-    """A token of the grant `client_credentials` has no time of a sign-in, and neither have its descendants."""
+    """A token of the grant `client_credentials` has no time of a sign-in, and nor have the tokens made with it."""
     key = service.key("viewer@t")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
     token = service.anonymous().post("/oauth2/token", data=form).json()["access_token"]
@@ -236,7 +236,7 @@ def test_client_credentials_are_no_sign_in(service: Service) -> None:
 
 
 def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
-    """Tokens say that their key is not the owner's own, also over a key that was created with such a token."""
+    """Tokens of a key that another person created are marked as not personal, and so are all that descend from it."""
     admin = service.caller("admin@t")
     given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
     token = mint(service, mint(service, given))

@@ -316,7 +316,7 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
 
 
 def choose_day(ahead: int) -> str:
-    """Return a day in the future, from which on no other test has messages."""
+    """Return a day in the future that starts after all messages of other tests."""
     return f"{now() + timedelta(days=ahead):%Y-%m-%d}"
 
 
@@ -424,7 +424,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
 
 
 def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
-    """The host redirects an upgrade with 307, and a failing live path does not affect the telemetry table."""
+    """A host without WebSockets redirects an upgrade with 307, and a failing live path does not affect queries."""
     elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:

@@ -1,4 +1,4 @@
-"""Load test of the live stream."""
+"""Tests of load test of the live stream."""
 
 import pytest
 import uvloop

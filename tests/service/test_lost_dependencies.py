@@ -186,5 +186,5 @@ def test_acknowledged_events_are_stored_exactly_once(plant: Service, tmp_path: P
 
 @pytest.mark.soak
 def test_acknowledged_events_are_stored_exactly_once_soak(plant: Service, tmp_path: Path) -> None:
-    """The same rule holds for a longer time."""
+    """Under longer load with failing dependencies, each acknowledged event is stored once and the chain stays valid."""
     check_failures_under_load(plant, SOAK_SECONDS, tmp_path)

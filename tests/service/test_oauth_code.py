@@ -50,7 +50,7 @@ def test_a_request_leads_to_the_consent_page(client: OAuthClient) -> None:
     ],
 )
 def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, changed: dict[str, Any]) -> None:
-    """An unknown client and a redirect URI that does not match get a 400 page, so that nobody is redirected."""
+    """An unknown client or redirect URI gets a 400 page without a redirect, so that no attacker gets the request."""
     reply = client.start(**changed)
     assert (reply.status_code, reply.headers["content-type"]) == (400, "text/html; charset=utf-8")
     assert "location" not in reply.headers
@@ -88,7 +88,7 @@ def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[
 
 
 def test_the_page_learns_what_it_asks(client: OAuthClient) -> None:
-    """The preview names client, redirect host and rights; rights that the person lacks are listed apart."""
+    """The preview names client, redirect host and rights, and separately the rights that the person lacks."""
     caller = client.service.caller(client.member)
     body = client.build_request(scope=f"{SCOPE} Workspace.Keys.Manage")
     question = caller.post("/oauth2/authorize/preview", json=body).json()
@@ -125,7 +125,7 @@ def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `max_age` the sign-in must be that recent, and known; the tokens of the code have the sign-in."""
+    """With `max_age` the sign-in must be known and recent enough; the tokens of the code have this sign-in."""
     caller = client.service.caller(client.member)
     sign_in = read_sign_in(caller.headers["Authorization"].removeprefix("Bearer "))
     body = {**client.build_request(max_age="3600"), "approve": True, "scopes": SCOPE.split()}
@@ -141,7 +141,7 @@ def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
-    """Redirect and tokens are as RFC 6749, RFC 9207 and the contract state; the events name the grant."""
+    """The redirect and the tokens follow RFC 6749, RFC 9207 and the API contract; audit events name the grant."""
     redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
     query = read_query(redirect["redirectTo"])
     assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
@@ -201,7 +201,7 @@ def test_a_code_works_once(client: OAuthClient) -> None:
 
 
 def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
-    """Of simultaneous redemptions of a code exactly one wins, and its tokens work."""
+    """Of simultaneous redemptions of a code exactly one succeeds, and its tokens work."""
     code = client.consent()
     with ThreadPoolExecutor(6) as pool:
         replies = list(pool.map(lambda _: client.redeem(code), range(6)))
@@ -256,7 +256,7 @@ def test_refresh_tokens_rotate(client: OAuthClient) -> None:
 
 
 def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
-    """The use of an old refresh token revokes the newest one and all access tokens."""
+    """The use of an old refresh token revokes the newest refresh token and all access tokens of the grant."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"]).json()
     check_oauth_error(client.refresh(first["refresh_token"]), 400, "invalid_grant")
@@ -267,7 +267,7 @@ def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
 
 
 def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
-    """Of simultaneous uses of a refresh token at most one wins, and the others end the family."""
+    """Of simultaneous uses of a refresh token at most one succeeds, and the others end the grant."""
     token = client.sign_in()["refresh_token"]
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: client.refresh(token), range(4)))
@@ -319,7 +319,7 @@ def test_a_key_revokes_its_tokens(service: Service) -> None:
 
 
 def test_grants_are_listed_and_ended(client: OAuthClient) -> None:
-    """A member sees and ends own grants; another's need the right to manage keys."""
+    """A member lists and ends its own grants; those of other members need the right to manage keys."""
     service, body = client.service, client.sign_in()
     mine, editor, admin = (service.caller(member) for member in ("viewer@t", "editor@t", "admin@t"))
     grant = mine.get("/oauth2/grants").json()["grants"][-1]

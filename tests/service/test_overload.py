@@ -106,7 +106,7 @@ def test_a_burst_within_the_limit_is_executed(
 
 @pytest.mark.soak
 def test_five_minutes_at_twice_the_capacity() -> None:
-    """The same rule holds for a longer time at twice the capacity of a service with default settings."""
+    """The same holds for five minutes at twice the capacity of a service with default settings."""
     with run_service() as running:
         outcomes = run_overload(running, SOAK_SECONDS, 2)
         assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)

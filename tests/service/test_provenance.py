@@ -210,7 +210,7 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
 def test_filters_windows_and_pages(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Records are sorted newest first, both ends of a window are inclusive, and has-more is exact."""
+    """Records are listed newest first, both ends of a date range are inclusive, and the has-more header is exact."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]

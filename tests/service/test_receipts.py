@@ -33,7 +33,7 @@ def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str,
 
 
 def sign(editor: httpx.Client, scope: str) -> None:
-    """Create a checkpoint now: a bundle begins with one."""
+    """Start a bundle, which creates a checkpoint of the chain now."""
     body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
     reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
     assert reply.status_code == 200, reply.text
@@ -176,7 +176,7 @@ def test_targets_and_rights(plant: Service) -> None:
 
 
 def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
-    """A record that no checkpoint covers gets a 404 with the time after which to retry."""
+    """A record that no checkpoint covers yet gets a 404 with the seconds after which to retry."""
     editor = plant.caller("editor@t")
     write_events(editor, "new receipt", 1)
     reply = editor.get(RECEIPT, params={"scopeKey": "new receipt", "recordId": "000000000001"})

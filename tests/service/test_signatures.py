@@ -175,7 +175,7 @@ def test_a_long_statement(required: Service) -> None:
 
 
 def test_other_refusals_come_first(required: Service) -> None:
-    """The other reasons to reject a decision come before those of the signature."""
+    """Reasons to reject a decision that do not concern its signature are reported first."""
     amendment, admin = propose(required), required.caller("admin@t")
     check_problem(decide(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
     check_problem(decide(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
@@ -231,7 +231,7 @@ def test_keys_of_another_person(required: Service) -> None:
 
 
 def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
-    """A token of a token signs with the first one's sign-in; delegated tokens and client credentials never sign."""
+    """A token from a token signs with the original sign-in; delegated tokens and client credentials never sign."""
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, first.headers["Authorization"].removeprefix("Bearer "))
@@ -250,7 +250,7 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
 
 
 def test_one_sign_in_signs_once(required: Service) -> None:
-    """With maxAgeSeconds 0, a sign-in signs one decision; a token of the same sign-in signs no other one."""
+    """With maxAgeSeconds 0 a sign-in signs one decision only, even with another token of the same sign-in."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("once@t"))
     heir = sign_in(required, signer.headers["Authorization"].removeprefix("Bearer "))
@@ -418,7 +418,7 @@ def test_signed_rejection_of_a_query(required: Service) -> None:
 
 
 def test_refusals_of_queries_come_first(required: Service) -> None:
-    """The other reasons to reject a decision about a query come before those of the signature."""
+    """Reasons to reject a decision about a query that do not concern its signature are reported first."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})

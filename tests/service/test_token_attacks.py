@@ -168,6 +168,6 @@ async def test_only_space_and_tab_surround_a_token(service: Service, forger: For
 
 
 def test_the_valid_token_still_works(service: Service, forger: Forger) -> None:
-    """The valid token behind the forged ones is accepted before and after them."""
+    """The valid token from which the forged ones are made is accepted before and after them."""
     assert service.anonymous(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
     assert service.anonymous(forger.create_token()).get("/workspace/api/keys/whoami").status_code == 200

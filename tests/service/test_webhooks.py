@@ -348,7 +348,7 @@ def test_event_types_are_described(admin: httpx.Client) -> None:
 def test_changes_of_queries_and_connections_arrive(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """A draft, its rejection and its approval, and a new status of a connection are events; a filter selects them."""
+    """A draft, its rejection, its approval and a new connection status are sent as events; a filter selects them."""
     kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
     made = create(admin, receiver, "/catalog", eventTypes=kinds)
     create(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
@@ -370,7 +370,7 @@ def test_changes_of_queries_and_connections_arrive(
 
 
 def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A pending amendment, its decision, and the end of a download are events."""
+    """A pending amendment, its decision, and the end of a download are sent as events."""
     kinds = ["amendment.pending", "amendment.decided", "download.completed"]
     made = create(admin, receiver, "/work", eventTypes=kinds)
     body = {
@@ -399,7 +399,7 @@ def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Clie
 
 
 def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The alert and its end are one message each, with the values that a person needs; severities are filtered."""
+    """The start and the end of an alert are one message each, with the values that a person needs."""
     kinds = ["alert.firing", "alert.resolved"]
     made = create(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
     create(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})

@@ -48,7 +48,7 @@ def test_export_diff_and_apply_over_https(plant: Service, tmp_path: Path, capsys
 
 @pytest.mark.usefixtures("admin_key")
 def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors that the service reports are printed as those of a local validation."""
+    """Errors that the service reports are printed like errors of a local validation, with the lines of the file."""
     file = tmp_path / "w.yaml"
     file.write_text("workspace: {id: plant-t, name: P}\nteem: []\n")
     assert main(["validate", str(file), "--url", plant.url]) == REFUSED
@@ -86,7 +86,7 @@ def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str) -> None:
-    """A URL without https is refused except for this machine; an unreachable service is exit code 2."""
+    """A URL without https is refused unless it is local; an unreachable service gives exit code 2."""
     assert main(["export", "--url", url]) == code
     output = capsys.readouterr()
     assert output.err
@@ -94,7 +94,7 @@ def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.Captu
 
 
 def test_members_of_the_stores_are_not_options_of_a_service(plant: Service, tmp_path: Path) -> None:
-    """The owner of the key applies, so --as and --issue-key are wrong usage with --url."""
+    """With --url the options --as and --issue-key are wrong usage, because the key's owner makes the changes."""
     with pytest.raises(SystemExit) as ended:
         main(["apply", str(tmp_path / "w.yaml"), "--url", plant.url, "--as", "admin@t"])
     assert ended.value.code == FAILED

@@ -86,7 +86,7 @@ def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
 
 
 def test_items_of_the_api_are_exported_and_kept(plant: Service, admin: httpx.Client) -> None:
-    """A query that the API created is part of the export, and a document without it keeps it."""
+    """A query that the API created is part of the export, and applying a document without it does not remove it."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
     document = export(admin)
@@ -203,7 +203,7 @@ def test_approvals_over_https_do_not_count(admin: httpx.Client) -> None:
 def test_an_approval_counts_for_the_same_text_only(
     admin: httpx.Client, changes: dict[str, Any], drafts: list[str]
 ) -> None:
-    """A query keeps its approval if the stored query has the same text and the same approval."""
+    """A declared query stays approved only if the stored query has the same text and the same approval."""
     document = export(admin)
     find_item(document["warmQueries"], "newest").update(changes)
     planned = plan(admin, document)
@@ -281,7 +281,7 @@ def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> N
 
 
 def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
-    """A document can neither lock its caller out, nor remove an approver, nor give rights that the caller lacks."""
+    """A document cannot lock out its caller, remove an approver, or grant rights that the caller lacks."""
     document = export(admin)
     find_item(document["team"], "admin@t", "id")["enabled"] = False
     check_problem(admin.post(PLAN, json=document), 409, "SELF_LOCKOUT")
@@ -295,7 +295,7 @@ def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
 
 
 def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
-    """Export and plan have rights of their own, and each changed part needs its right; a plan has the rights of PUT."""
+    """Export and plan have their own rights, and applying needs the right for each part that changes."""
     document = export(admin)
     check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
     reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
@@ -409,7 +409,7 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
 
 
 def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
-    """A plan can be repeated with its key; another document with the same key is a 422."""
+    """Applying a plan can be repeated with its Idempotency-Key; another document with this key is a 422."""
     document = export(admin)
     key = {"Idempotency-Key": "plan-once"}
     first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))

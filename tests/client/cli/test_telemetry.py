@@ -1,4 +1,4 @@
-"""Commands for telemetry, against a fake service at the wire."""
+"""Tests of commands for telemetry, against a fake service at the wire."""
 
 import json
 from pathlib import Path
@@ -89,7 +89,7 @@ def write_lines(path: Path, *values: Any) -> None:
 def test_invalid_input_is_named(
     fake: FakeService, path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Input that the service would refuse or change is refused with its line, and nothing is sent."""
+    """Input that the service would refuse or change is refused with its line number, and nothing is sent."""
     path.write_text(text)
     assert execute(["send", "press", str(path)]) == 2
     assert told in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_invalid_input_is_named(
 
 
 def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The service numbers the lines of a request; the command names the line of the file and what was stored."""
+    """The error names the line of the file, although the service counts the lines of a request, and what was stored."""
     fake.fault = "wrong"
     write_lines(path, *range(5_500), "wrong")
     path.write_text("\n" + path.read_text())
@@ -111,7 +111,7 @@ def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys
 
 
 def test_the_id_is_added_where_the_connection_reads_it(fake: FakeService, path: Path) -> None:
-    """A connection with `messageIdPointer` gets the id there, so that the payload is unchanged."""
+    """For a connection with `messageIdPointer`, the id is added at the pointer, so that the payload is unchanged."""
     fake.source = {"messageIdPointer": "/h/id"}
     path.write_text('{"h": {"t": 1}, "value": 1}')
     assert execute(["send", "press", str(path)]) == 0
@@ -120,7 +120,7 @@ def test_the_id_is_added_where_the_connection_reads_it(fake: FakeService, path: 
 
 
 def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
-    """A key that may not read the connection sends with the usual name of the id."""
+    """A key that may not read the connection's definition sends the id under its default name."""
     fake.source = None
     write_lines(path, 1)
     assert execute(["send", "press", str(path)]) == 0

@@ -1,4 +1,4 @@
-"""A broker that the tests of the gateway share."""
+"""Broker that the tests of the gateway share."""
 
 from collections.abc import Iterator
 

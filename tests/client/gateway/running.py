@@ -50,7 +50,7 @@ class FakeService:
 
 
 class Taker:
-    """Receiver that stores nothing."""
+    """Receiver of messages that stores nothing."""
 
     is_full = False
 
@@ -66,7 +66,7 @@ class Taker:
 
 
 class Marks:
-    """Marks of a source that has not run before."""
+    """Store of delivery marks for a source that has not run before."""
 
     async def read(self) -> list[bytes]:
         """Return no marks."""
@@ -127,5 +127,5 @@ def encode(**message: Any) -> bytes:
 
 
 def without_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored message without what the gateway added."""
+    """Return a stored message without the metadata that the gateway added."""
     return {name: value for name, value in message.items() if name not in {"messageId", "timestamp", "deviceId"}}

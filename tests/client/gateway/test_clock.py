@@ -1,4 +1,4 @@
-"""Times of messages that state none, when the clock of the machine jumps."""
+"""Tests of the times of messages without a timestamp when the clock of the machine jumps."""
 
 from email.utils import formatdate
 
@@ -23,7 +23,7 @@ class Hands:
 
 @pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
 def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
-    """The service rejects times in the future, and a jump back would change the order of rows."""
+    """A jump of the machine's clock is corrected, because the service rejects future times and rows stay ordered."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(formatdate(START, usegmt=True))
@@ -34,7 +34,7 @@ def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
 
 
 def test_a_small_difference_is_not_corrected() -> None:
-    """The clock of the machine has a finer resolution than the header."""
+    """A small difference is not corrected, because the machine's clock is more precise than the Date header."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(formatdate(START - 30, usegmt=True))
@@ -44,7 +44,7 @@ def test_a_small_difference_is_not_corrected() -> None:
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None:
-    """A header that cannot be parsed is ignored."""
+    """The machine's clock is used if the Date header cannot be parsed."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(date)

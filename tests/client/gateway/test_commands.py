@@ -1,4 +1,4 @@
-"""The commands of the gateway: exit codes and messages."""
+"""Tests of the commands of the gateway: exit codes and messages."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 @pytest.fixture
 def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what the fake service knows of the key; a status in it is an error."""
+    """Return what the fake service reports about the key; an entry ``status`` makes it an error."""
     known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
 
     def reply(request: httpx.Request) -> httpx.Response:
@@ -62,7 +62,7 @@ def test_check_without_messages_names_the_filters(
 def test_check_names_connections_of_other_keys(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A route to a connection to which the key is not bound fails the check, and so does such a message."""
+    """The check fails if a route or a message leads to a connection to which the key is not bound."""
     identity["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
@@ -112,7 +112,7 @@ def test_check_explains_the_key(
     code: int,
     text: str,
 ) -> None:
-    """A key that cannot send telemetry is a failure; one that can do more is mentioned."""
+    """A key that cannot send telemetry fails the check; a key with more rights than needed is mentioned."""
     identity.update(known)
     path = write(tmp_path, shared_broker.port, "key")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == code
@@ -142,7 +142,7 @@ def test_a_mistake_in_the_configuration_is_wrong_usage(
 def test_a_mistake_in_the_source_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], verb: str
 ) -> None:
-    """The members of the source are checked before anything is connected."""
+    """Mistakes in the configured source are found before the gateway connects to anything."""
     assert execute(["gateway", verb, write(tmp_path, 1883, "x", qos=3)]) == 2
     assert "`source.qos` must be one of 0, 1." in capsys.readouterr().err
 
@@ -165,7 +165,7 @@ def test_without_the_extra_the_message_says_how_to_install_it(
 
 
 def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line has the topic or the connection, the reason and the message."""
+    """The output has a line for each rejected message: topic or connection, reason and message."""
     path = write(tmp_path, 1, "x")
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Storing of received messages: acknowledged means on disk."""
+"""Tests of storing of received messages: acknowledged means on disk."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from tests.client.gateway.running import WAIT_SECONDS
 
 
 class Bench:
-    """Intake over a spool, with the numbers of acknowledged messages."""
+    """Intake with a spool (file of waiting messages), and the numbers of acknowledged messages."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
@@ -88,7 +88,7 @@ async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypa
 async def test_nothing_is_acknowledged_while_the_disk_is_full(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    """The source has to wait; when there is room, the messages are stored once and in order."""
+    """While the disk is full, no message is acknowledged; later all are stored once and in order."""
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     caplog.set_level(logging.INFO)
     append, failures = bench.spool.append, [error] * 3
@@ -113,7 +113,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
 
 
 async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
-    """The memory for messages that are not on disk is limited."""
+    """The source has to wait while many messages are not on disk yet, so that memory is limited."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
         bench.put(number)
@@ -124,7 +124,7 @@ async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
 
 
 async def test_what_was_received_is_stored_at_the_end(bench: Bench) -> None:
-    """A stop stores the messages in memory; they are acknowledged if the connection is still open."""
+    """A stop stores the messages in memory, and acknowledges them if the connection is still open."""
     async with run(bench):
         await asyncio.sleep(0)
         bench.put(1)
@@ -132,7 +132,7 @@ async def test_what_was_received_is_stored_at_the_end(bench: Bench) -> None:
 
 
 async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """A device that sends only invalid messages does not fill the log."""
+    """Rejected messages are logged at a limited rate, so that one device cannot fill the log."""
     for number in range(1500):
         bench.put(number, b"x")
     bench.put(0, address="b/c")
@@ -141,7 +141,7 @@ async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pyte
 
 
 async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
-    """A spool that was restored from a copy does not use ids again."""
+    """Message ids are new after each start, even if the spool was restored from a copy."""
     ids = set()
     for _ in range(2):
         bench = Bench(tmp_path)

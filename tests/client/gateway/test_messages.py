@@ -1,4 +1,4 @@
-"""Conversion of messages to lines of telemetry."""
+"""Tests of conversion of messages to lines of telemetry."""
 
 import json
 from contextlib import suppress
@@ -39,7 +39,7 @@ def test_own_metadata_is_kept() -> None:
 
 
 def test_numbers_are_not_changed() -> None:
-    """The text of the payload reaches the service as it was sent."""
+    """The text of the payload is sent unchanged, including the digits of numbers."""
     line = build_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
     assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_sent_is_rejected(payload: bytes, reason: str) -> None:
     [("rfc3339", 5), ("epochSeconds", "5e"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
 )
 def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
-    """A time that is not in the format of the route is not a time."""
+    """Metadata with an invalid type, such as a time in another format than the route's, is rejected."""
     target = Target("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
         build(json.dumps({"t": value}).encode(), target)
@@ -113,7 +113,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.li
 
 @given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4))
 def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
-    """The payload after the conversion is the payload before it."""
+    """The payload is the same before and after the conversion to a message."""
     sent = build(json.dumps(message).encode())
     assert {name: sent[name] for name in message} == message
 
@@ -126,7 +126,7 @@ def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
 
 
 def test_pointers_lead_through_arrays() -> None:
-    """A pointer selects an element of an array by its index; the array keeps its elements."""
+    """A pointer selects an element of an array by its index, and the array keeps this element."""
     target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
     line = build(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
     assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
@@ -134,7 +134,7 @@ def test_pointers_lead_through_arrays() -> None:
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
-    """A member that the route's pointers do not name is payload, and is never replaced by metadata."""
+    """A payload member with the name of metadata that no pointer selects is rejected, not overwritten."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
         build(json.dumps({"h": {}, name: "payload"}).encode(), target)
@@ -143,6 +143,6 @@ def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
 def test_a_member_that_occurs_twice_is_rejected(payload: bytes) -> None:
-    """None of two members of the same name is dropped silently, on one line or on several."""
+    """A payload with two members of the same name is rejected, on one line or on several."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         build(payload)

@@ -1,4 +1,4 @@
-"""The metrics of the gateway over HTTP."""
+"""Tests of the metrics of the gateway over HTTP."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Messages of a real broker, through the gateway, to a fake service."""
+"""Tests of messages from a real broker, through the gateway, to a fake service."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
 
 
 async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:
-    """Messages of an outage wait on disk, also over a restart of the gateway, and are sent in order afterwards."""
+    """Messages wait on disk during an outage, also over a restart of the gateway, and are sent in order afterwards."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "outage")
     service.error = UnreachableError("down")
     for first in (0, 100):
@@ -72,7 +72,7 @@ async def test_messages_published_while_the_gateway_is_away_arrive(shared_broker
 async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     shared_broker: Broker, tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker sends a message again that was stored and not acknowledged; the gateway recognises it."""
+    """A message that was stored but not acknowledged is delivered again, recognised, and stored once."""
     name, service = f"lost-{version[0]}", FakeService()
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
 
 
 async def test_what_cannot_be_sent_is_acknowledged_and_kept_apart(shared_broker: Broker, tmp_path: Path) -> None:
-    """A message that is too large, not JSON, or on an unknown topic does not stop the others."""
+    """Messages that are too large, not JSON or on an unknown topic are set aside and do not stop others."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [
         ("bad/press/d-1", encode(text="x" * 300_000)),
@@ -110,7 +110,7 @@ async def test_what_cannot_be_sent_is_acknowledged_and_kept_apart(shared_broker:
 
 
 async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Path) -> None:
-    """A retained message is an old value without its time, so neither version stores it."""
+    """Retained messages are not stored, because a retained message is an old value without its time."""
     await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=0)), retain=True)
     for version in ("3.1.1", "5"):
         service = FakeService()
@@ -139,7 +139,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
 async def test_two_gateways_with_one_client_id_are_reported(
     shared_broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The gateway that loses its connection again and again names the client id."""
+    """A gateway that repeatedly loses its connection logs that another one may use its client id."""
     monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
     caplog.set_level(logging.ERROR)
     async with run(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
@@ -154,7 +154,7 @@ async def test_two_gateways_with_one_client_id_are_reported(
 
 
 async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broker, tmp_path: Path) -> None:
-    """The reason 0x8E of version 5 means that another client uses the client id."""
+    """The reason code 0x8E of MQTT 5 is reported as a client id that another client uses."""
     settings = build_settings(tmp_path, shared_broker.port, "reason")
     context = SourceContext([], Taker(), Marks(), Metrics())
     connection = MqttConnection(parse_mqtt_settings(settings.source), context)

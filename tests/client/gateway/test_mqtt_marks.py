@@ -1,10 +1,10 @@
-"""Recognition of messages that a broker delivers again."""
+"""Tests of the recognition of messages that a broker delivers again."""
 
 from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
 
 
 def test_a_stored_delivery_is_recognised_once() -> None:
-    """Packet id, topic and text must be the same; a second time it is a new message."""
+    """A repeated delivery with the same packet id, topic and text is recognised once, and then counts as new."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
     assert not known.take(build_mark(7, "a/c", b"{}"))
@@ -14,13 +14,13 @@ def test_a_stored_delivery_is_recognised_once() -> None:
 
 
 def test_old_deliveries_are_not_recognised() -> None:
-    """A broker sends only those again that can still be unacknowledged; older packet ids mean other messages."""
+    """Only deliveries that can still be unacknowledged are recognised; older packet ids mean other messages."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
     assert [known.take(each) for each in marks] == [False, False, False, True, True]
 
 
 def test_the_last_use_of_a_packet_id_counts() -> None:
-    """A packet id that was used again means the later message."""
+    """A repeated delivery is compared with the newest message that used its packet id."""
     first, second = build_mark(1, "a", b"1"), build_mark(1, "a", b"2")
     assert [Redeliveries([first, second], 10).take(each) for each in (first, second)] == [False, True]

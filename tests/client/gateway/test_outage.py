@@ -1,4 +1,4 @@
-"""A long outage of the service: everything waits on disk and is sent afterwards, once and in order."""
+"""Tests of a long outage: all messages wait on disk, and are sent afterwards once and in order."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Sending of stored messages, and what the sender does after each error."""
+"""Tests of the sending of stored messages, and of the sender's reaction to each error."""
 
 import asyncio
 import json
@@ -115,7 +115,7 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
 async def test_an_error_keeps_the_spool(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
 ) -> None:
-    """The error is logged once, the messages wait, and are sent when it has ended."""
+    """An error is logged once, and the messages stay in the spool until they can be sent."""
     caplog.set_level(logging.INFO)
     upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
     put(spool, "press", 1, 2)
@@ -128,7 +128,7 @@ async def test_an_error_keeps_the_spool(
 
 
 async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
-    """The messages of a disabled connection wait; those of another one are sent."""
+    """The messages of a connection that the service refuses wait; those of other connections are sent."""
     upstream = Upstream(lambda lookup, _: refuse(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     put(spool, "off", 1)
     put(spool, "on", 2)
@@ -145,7 +145,7 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
     ],
 )
 async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
-    """The other messages of the batch are sent in order; the named ones are stored with the reason."""
+    """Messages that an error names are set aside with the reason; the others of the batch are sent in order."""
     upstream = Upstream(lambda _, values: error if 2 in values else None)
     put(spool, "press", 1, 2, 3)
     put(spool, "press", 4)
@@ -159,7 +159,7 @@ async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, er
 
 
 async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
-    """The service names one message; all messages of its device in the batch are set aside."""
+    """If the service refuses a device, all messages of this device in the batch are set aside."""
     error = refuse(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
@@ -172,7 +172,7 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
 
 
 async def test_a_line_that_does_not_exist_sets_nothing_aside(spool: SpoolThread) -> None:
-    """An error that names no line of the batch keeps the batch."""
+    """If an error names no existing line of the batch, the batch stays in the spool."""
     upstream = Upstream(
         lambda *_: refuse(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
@@ -185,7 +185,7 @@ async def test_a_line_that_does_not_exist_sets_nothing_aside(spool: SpoolThread)
 async def test_a_programming_error_keeps_the_gateway_running(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown error of one connection is logged, and the messages are sent later."""
+    """An unknown error for one connection is logged, and the messages are sent later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
     upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
     put(spool, "press", 1)

@@ -1,4 +1,4 @@
-"""The configuration of the gateway: each error names the member and the rule."""
+"""Tests of the configuration of the gateway: each error names the member and the rule."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, messa
 
 
 def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
-    """A broker may deliver a message twice that matches two filters."""
+    """Two overlapping filters are rejected, because a broker may deliver a matching message twice."""
     members = describe_settings(tmp_path, 1883, "x")
     members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
     with pytest.raises(SettingsError, match="overlap"):
@@ -97,7 +97,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    """The defaults are those of the documentation."""
+    """A configuration file is read, with the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
         "service: {url: 'https://plant.example/', keyFile: key}\n"
@@ -113,14 +113,14 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "\tx"])
 def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: str) -> None:
-    """A file that is not YAML, or no object, is a mistake of the configuration."""
+    """A file that is not YAML, or not an object, is an error of the configuration."""
     (tmp_path / "gateway.yaml").write_text(text)
     with pytest.raises(SettingsError):
         load_settings(tmp_path / "gateway.yaml")
 
 
 def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file goes before the variable; a missing key is named."""
+    """The key is read from the file, else from the environment variable; a missing key is an error."""
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"

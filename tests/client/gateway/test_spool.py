@@ -1,4 +1,4 @@
-"""The file of messages that wait for the service."""
+"""Tests of the spool, the file of messages that wait for the service."""
 
 import sqlite3
 from pathlib import Path
@@ -21,7 +21,7 @@ def read(spool: GatewaySpool, lookup: str) -> Batch:
 
 
 def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
-    """Each connection has its own order; removed messages are gone."""
+    """After a restart the messages of each connection are read in their order, without removed ones."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
     spool.append({"a": [b"4\n"]}, [], b"m2")
@@ -54,7 +54,7 @@ def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """Two gateways on one spool would send messages out of order."""
+    """A second process cannot open the spool, because two gateways would send messages out of order."""
     spool = open_spool(tmp_path)
     with pytest.raises(SpoolInUseError, match="in use by another gateway"):
         open_spool(tmp_path)
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """With the policy `stop`, a commit that does not fit leaves everything as it was."""
+    """With the policy `stop`, a commit that does not fit into the spool stores nothing."""
     spool = open_spool(tmp_path)
     line = b"x" * 600_000
     spool.append({"a": [line]}, [], b"")
@@ -85,7 +85,7 @@ def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
 
 
 def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
-    """With the policy `dropOldest`, the number of deleted messages is returned."""
+    """With the policy `dropOldest`, the oldest messages are deleted, and their number is returned."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     line = b"x" * 400_000
     assert [spool.append({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
@@ -94,7 +94,7 @@ def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """After an error of the disk the spool is as before, and usable when there is room again."""
+    """A commit that fails because the disk is full changes nothing, and the spool works again when space is free."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     spool.append({"a": [b"1\n"]}, [], b"")
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
@@ -109,7 +109,7 @@ def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
 
 
 def test_rejected_messages_are_kept_apart(tmp_path: Path) -> None:
-    """Lines that the service rejects are stored with the reason, and the others keep their place."""
+    """Lines that the service rejects are stored with the reason, apart from the other messages, which stay in order."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
     spool.append({"a": [b"3\n"]}, [], b"")
@@ -125,7 +125,7 @@ def test_rejected_messages_are_kept_apart(tmp_path: Path) -> None:
 
 
 def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
-    """They take at most a quarter of the size; the oldest ones are deleted."""
+    """Rejected messages use at most a quarter of the spool's size; the oldest ones are deleted."""
     spool = open_spool(tmp_path)
     for number in range(10):
         spool.append({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
@@ -134,7 +134,7 @@ def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_file_shrinks_after_an_outage(tmp_path: Path) -> None:
-    """The space of messages that were sent is given back."""
+    """After the messages are sent, the file releases their disk space."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):
         spool.append({"a": [b"x" * 2**20]}, [], b"")

@@ -1,4 +1,4 @@
-"""Certificates of the connection to the broker."""
+"""Tests of certificates of the connection to the broker."""
 
 import asyncio
 import gc
@@ -68,28 +68,28 @@ async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
 
 
 async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
-    """The gateway connects with TLS and its certificate, and knows when it expires."""
+    """The gateway connects with TLS and a client certificate, and reports when the certificate expires."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
     async with run(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
 
 
 async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:
-    """The message says what is wrong with the certificate."""
+    """The error about an expired certificate of the broker says that it has expired."""
     text = await fail(tmp_path, secured.expired, secured.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
 
 
 async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
-    """Without `caFile` only the authorities of the system are trusted."""
+    """A broker certificate of an unknown authority is refused; without `caFile` the system's ones are trusted."""
     text = await fail(tmp_path, secured.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
 
 async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
-    """The broker would refuse it without a reason."""
+    """An expired client certificate is an error before the connection, because the broker would give no reason."""
     certificate, key = secured.authority.issue("old", -2)
     text = await fail(
         tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
@@ -98,7 +98,7 @@ async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path
 
 
 async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
-    """The broker closes the connection; the message points to the certificate or the connection."""
+    """If the broker closes the connection without a reason, the error mentions the client certificate."""
     text = await fail(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 

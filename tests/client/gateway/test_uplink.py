@@ -1,4 +1,4 @@
-"""Requests of the gateway: key, compression, and the time of the service."""
+"""Tests of the gateway's requests: key, compression, and the time of the service."""
 
 import asyncio
 import gzip
@@ -45,7 +45,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path: Path) -> None:
-    """A large batch is compressed; a small one is not worth it."""
+    """Large batches are compressed, small ones are not; the service's time is read from each reply."""
     (tmp_path / "key").write_text("good")
     clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), clock)
@@ -62,7 +62,7 @@ async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path
 
 
 async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
-    """A new key in the file is used without a restart; requests that run at the same time fail in the same way."""
+    """After a rejection the key file is read again, so a new key needs no restart."""
     (tmp_path / "key").write_text("old")
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())
     for _ in range(2):

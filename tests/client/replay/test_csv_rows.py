@@ -1,4 +1,4 @@
-"""CSV files as telemetry messages, as the service reads them."""
+"""Tests of CSV files that become telemetry messages, as the service reads them."""
 
 import json
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
 
 
 def test_ids_are_those_of_the_service(tmp_path: Path) -> None:
-    """The service derives the same message id from the same row, so that an import adds nothing to a replay."""
+    """A row has the same message id as in an import by the service, so that importing it, too, adds nothing."""
     (row,) = CsvFile(_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
@@ -75,7 +75,7 @@ def _ids(path: Path, **options: Any) -> list[str]:
 
 
 def test_ids_are_of_the_content(tmp_path: Path) -> None:
-    """The message id depends on connection, device, time and values only."""
+    """The message id of a row depends only on connection, device, time and values."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
     first = _ids(_file(tmp_path, text, "a/0.csv"))
     assert len(set(first)) == 2
@@ -194,7 +194,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
 
 
 def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
-    """A column at a pointer is rejected, unless it is the time column."""
+    """A payload column at one of the connection's pointers is rejected, unless it is the time column."""
     path = _file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _target(timestampPointer="/ts")
     with pytest.raises(FileError, match="the column 'ts' would not be stored as data"):

@@ -1,4 +1,4 @@
-"""Sending of rows: batches, pace, errors."""
+"""Tests of sending of rows: batches, pace, errors."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -46,13 +46,13 @@ async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.Mo
 
 
 async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy or restarting service delays the replay, and every row is accepted."""
+    """A busy or restarting service delays the replay, but every row is accepted in the end."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
     assert sorted(await send(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
 
 
 async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused batch ends the replay with the reason of the service and its rows."""
+    """A batch that the service refuses ends the replay with the reason and the numbers of the rows."""
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
         await send([refusal], 10, monkeypatch)

@@ -1,4 +1,4 @@
-"""Command line of the offline verifier."""
+"""Tests of command line of the offline verifier."""
 
 import asyncio
 import json
@@ -260,7 +260,7 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 async def fetched(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
-    """A fetched chain with its newest checkpoint, and the commands to fetch and to verify it."""
+    """Fetch a chain with its newest checkpoint; return the commands that fetch it and that verify it."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0

@@ -1,4 +1,4 @@
-"""The rules of records that the verifier and the service share."""
+"""Tests that the verifier and the service have the same rules of records."""
 
 import ast
 
@@ -6,7 +6,7 @@ from tests.service.local_service import ROOT
 
 
 def read_code(path: str) -> str:
-    """Return the code of a module without its texts for readers."""
+    """Return the code of a module without comments and docstrings."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -21,14 +21,14 @@ def is_text(node: ast.AST) -> bool:
 
 
 def test_the_rules_are_those_of_the_service() -> None:
-    """The client cannot import the service, so its copy of the rules of records has the same code."""
+    """The client's copy of the record rules has the same code as the service, because it cannot import the service."""
     copy = read_code("client/src/oi/verification/hash_rule.py")
     assert copy == read_code("shared/provenance/hash_rule.py")
     assert "def compute_genesis_hash" in copy
 
 
 def test_the_tree_is_that_of_the_service() -> None:
-    """Each function and class of the client's Merkle tree that the service has too has the same code."""
+    """Functions and classes of the client's Merkle tree have the same code as those of the service."""
     copied, own = (
         read_definitions("client/src/oi/verification/merkle.py"),
         read_definitions("shared/provenance/merkle.py"),

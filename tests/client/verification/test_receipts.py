@@ -1,4 +1,4 @@
-"""Verification of receipts and of sets of keys by the client."""
+"""Tests of verification of receipts and of sets of keys by the client."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The account: discovery, keys, tokens, consistency."""
+"""Tests of the account: discovery, keys, tokens, consistency."""
 
 import base64
 import time

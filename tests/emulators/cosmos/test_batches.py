@@ -1,4 +1,4 @@
-"""Transactional batches through the SDK."""
+"""Tests of transactional batches through the SDK."""
 
 from typing import Any
 

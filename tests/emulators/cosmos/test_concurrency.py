@@ -1,4 +1,4 @@
-"""Concurrent writers, and several client processes on one server."""
+"""Tests of concurrent writers, and several client processes on one server."""
 
 import asyncio
 import os

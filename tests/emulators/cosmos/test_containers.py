@@ -1,4 +1,4 @@
-"""Databases, containers and throughput through the SDK."""
+"""Tests of databases, containers and throughput through the SDK."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Behaviour of the SDK with injected faults; these tests detect changes in new SDK versions."""
+"""Tests of behaviour of the SDK with injected faults; these tests detect changes in new SDK versions."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operations on items and their errors through the SDK."""
+"""Tests of operations on items and their errors through the SDK."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Partition keys: types, paths and hashes."""
+"""Tests of partition keys: types, paths and hashes."""
 
 from typing import Any
 

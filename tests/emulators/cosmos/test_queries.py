@@ -1,4 +1,4 @@
-"""Queries through the SDK: filters, order, aggregates and pages."""
+"""Tests of queries through the SDK: filters, order, aggregates and pages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The SQL subset, checked against rules in Python."""
+"""Tests of the SQL subset, checked against rules in Python."""
 
 import contextlib
 from typing import Any

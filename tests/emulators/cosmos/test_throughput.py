@@ -1,4 +1,4 @@
-"""The request units that a container accepts per second."""
+"""Tests of the request units that a container accepts per second."""
 
 import pytest
 from azure.cosmos import PartitionKey

@@ -1,4 +1,4 @@
-"""Unique keys of containers."""
+"""Tests of unique keys of containers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The SDK's client and management URLs on a host."""
+"""Tests of the SDK's client and management URLs on a host."""
 
 import pytest
 

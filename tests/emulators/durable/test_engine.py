@@ -1,4 +1,4 @@
-"""Actions of orchestrators, with the replay of the SDK and a manual clock."""
+"""Tests of actions of orchestrators, with the replay of the SDK and a manual clock."""
 
 from collections.abc import Generator
 from datetime import timedelta
@@ -138,7 +138,7 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
 
 
 async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
-    """Early events are stored in order, each for one wait of its name."""
+    """Events that arrive early are stored in order, and each ends one wait for its name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:

@@ -1,4 +1,4 @@
-"""Failures of orchestrations and their messages."""
+"""Tests of failures of orchestrations and their messages."""
 
 from collections.abc import Generator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Durable Functions on a host: the SDK's client, the worker library and the HTTP API."""
+"""Tests of Durable Functions on a host: the SDK's client, the worker library and the HTTP API."""
 
 import pytest
 

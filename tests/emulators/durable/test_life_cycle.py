@@ -1,4 +1,4 @@
-"""Concurrency, shutdown and error handling of the engine."""
+"""Tests of concurrency, shutdown and error handling of the engine."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
 
 
 async def test_completions_that_wait_share_a_turn(world: World) -> None:
-    """A large fan-out needs fewer replays than results, because each replays the whole history."""
+    """Completed activities that wait are processed in one replay, because each replay reads the whole history."""
 
     @world.functions.activity
     def quick(value: int) -> int:

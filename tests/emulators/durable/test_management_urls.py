@@ -10,7 +10,7 @@ URLS = ManagementUrls("http://127.0.0.1:7071", "Hub", "secret")
 
 
 def test_each_url_names_instance_hub_and_key() -> None:
-    """Characters of an instance id cannot change the path or the query."""
+    """Each URL names instance, hub and key; characters of an instance id cannot change the path or the query."""
     urls = URLS.build_management_urls("a/b?c", "Other")
     assert urls.pop("id") == "a/b?c"
     for url in urls.values():
@@ -27,7 +27,7 @@ def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
 
 
 def test_the_key_survives_a_restart(tmp_path: Path) -> None:
-    """Only the owner can read its file; a file that an interrupted start left empty gets a key."""
+    """The key survives a restart; only the owner can read its file, and an empty file of a crashed start gets a key."""
     path = tmp_path / "key"
     key = load_system_key(path)
     assert load_system_key(path) == key

@@ -1,4 +1,4 @@
-"""Random orchestrations with random crashes of the engine."""
+"""Tests of random orchestrations with random crashes of the engine."""
 
 import asyncio
 import tempfile

@@ -71,7 +71,7 @@ class QueryGenerator:
         self._aggregates = list(aggregates)
 
     def generate(self, count: int) -> Iterator[str]:
-        """Yield queries: each with one or two changed ones after it; all functions occur equally often."""
+        """Yield random queries, each followed by one or two changed versions; all functions occur equally often."""
         yield from itertools.islice(self._generate_all(), count)
 
     def _generate_all(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Cache of query results and cache of parsed statements."""
+"""Tests of cache of query results and cache of parsed statements."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Random queries have the same outcome in the engine and in Microsoft's KQL language service."""
+"""Tests that random queries have the same outcome in the engine and in Microsoft's KQL language service."""
 
 import json
 import re
@@ -109,7 +109,7 @@ def generate_queries(count: int, seed: int) -> list[str]:
 
 
 def count_queries(names: Iterable[str], queries: Iterable[str]) -> dict[str, int]:
-    """Return the number of queries in which each name occurs as that of a call."""
+    """Return the number of queries in which each name is called."""
     found = Counter(name for query in queries for name in set(_CALL.findall(query)))
     return {name: found[name] for name in names}
 

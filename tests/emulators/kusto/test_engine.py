@@ -1,4 +1,4 @@
-"""Query engine: handling of queries that cannot be interrupted."""
+"""Tests of query engine: handling of queries that cannot be interrupted."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Error messages: position, terms of the query language, and status 400 for every fault of a query."""
+"""Tests of error messages: position, terms of the query language, and status 400 for every fault of a query."""
 
 from typing import Any
 

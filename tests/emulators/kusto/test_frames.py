@@ -1,4 +1,4 @@
-"""Format of timespans, options, values and error documents."""
+"""Tests of format of timespans, options, values and error documents."""
 
 import json
 from datetime import date, datetime, time, timedelta

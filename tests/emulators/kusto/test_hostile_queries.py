@@ -1,4 +1,4 @@
-"""Queries that would exhaust the time or memory of the engine fail, and the engine continues."""
+"""Tests of queries that would exhaust the time or memory of the engine fail, and the engine continues."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Ingestion from the hub into the table: each message is stored exactly once."""
+"""Tests of ingestion from the hub into the table: each message is stored exactly once."""
 
 import asyncio
 import os

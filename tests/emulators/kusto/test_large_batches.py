@@ -1,4 +1,4 @@
-"""Pauses between the batches of the consumer of the hub."""
+"""Tests of pauses between the batches of the consumer of the hub."""
 
 import threading
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Query parameters: values are never read as KQL or SQL, and invalid ones are rejected."""
+"""Tests of query parameters: values are never read as KQL or SQL, and invalid ones are rejected."""
 
 import contextlib
 import json

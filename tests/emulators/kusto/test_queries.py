@@ -1,4 +1,4 @@
-"""Queries through the official clients: results, types and request options."""
+"""Tests of queries through the official clients: results, types and request options."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Limits on nested expressions and on the time of translation."""
+"""Tests of limits on nested expressions and on the time of translation."""
 
 from concurrent.futures import ThreadPoolExecutor
 

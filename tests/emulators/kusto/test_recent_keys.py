@@ -1,4 +1,4 @@
-"""Filter of recent message keys."""
+"""Tests of filter of recent message keys."""
 
 import random
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Queries that are rejected: access to other data, commands, and constructs that would give wrong results."""
+"""Tests of queries that are rejected: access to other data, commands, and constructs that would give wrong results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Both engines reject the same queries: the emulator, and the service before it calls Azure Data Explorer."""
+"""Tests that both engines reject the same queries: the emulator, and the service before a call of Data Explorer."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

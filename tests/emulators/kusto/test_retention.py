@@ -1,4 +1,4 @@
-"""Retention of the table ``Telemetry``: rows are deleted by the time of their ingestion."""
+"""Tests of retention of the table ``Telemetry``: rows are deleted by the time of their ingestion."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Sandboxed database: SQL has no access to files, the network or settings."""
+"""Tests of sandboxed database: SQL has no access to files, the network or settings."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Functions in Python that SQL calls: conversion of values, and cancellation between rows."""
+"""Tests of functions in Python that SQL calls: conversion of values, and cancellation between rows."""
 
 import threading
 from collections.abc import Iterator
@@ -82,6 +82,6 @@ def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) ->
 
 
 def test_numbers_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
-    """A factor reaches the function as a number."""
+    """A numeric argument reaches the Python function as a number."""
     assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
     assert double(np.asarray([1.0]), 1.0)["size"] == 1

@@ -1,4 +1,4 @@
-"""HTTP interface of the emulator."""
+"""Tests of HTTP interface of the emulator."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Queries with several results: batches of statements, ``fork``, ``facet`` and the plugin ``preview``."""
+"""Tests of queries with several results: batches of statements, ``fork``, ``facet`` and the plugin ``preview``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""String literals: every form and escape has the text that the grammar of the language defines."""
+"""Tests of string literals: every form and escape has the text that the grammar of the language defines."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

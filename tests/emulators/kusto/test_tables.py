@@ -1,4 +1,4 @@
-"""Tables from folders of Parquet files."""
+"""Tests of tables from folders of Parquet files."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

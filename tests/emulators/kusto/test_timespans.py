@@ -16,7 +16,7 @@ SPANS = {
 
 @pytest.mark.parametrize("text", SPANS)
 def test_formatted_timespans_can_be_read(text: str) -> None:
-    """The text of a timespan is that of Kusto, and reading it returns the timespan."""
+    """A formatted timespan has the format of Kusto and is read back as the same timespan."""
     assert format_timespan(SPANS[text]) == text
     assert read_timespan(text) == SPANS[text]
 

@@ -1,4 +1,4 @@
-"""Consumer of the hub that another thread wakes for new events."""
+"""Tests of consumer of the hub that another thread wakes for new events."""
 
 import threading
 from datetime import UTC, datetime

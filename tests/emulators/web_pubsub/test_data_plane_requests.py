@@ -1,4 +1,4 @@
-"""Validation of data plane requests."""
+"""Tests of validation of data plane requests."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -45,7 +45,7 @@ def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[s
 
 
 def test_a_reply_is_written_as_http() -> None:
-    """A handshake that fails is answered before the application runs."""
+    """A handshake that fails gets an HTTP reply before the application runs."""
     reply = EmulatorReply(404, b"{}", {"X": "1"})
     assert serialize_reply(reply, [(b"server", b"e")]) == (
         b"HTTP/1.1 404 Not Found\r\nserver: e\r\nX: 1\r\ncontent-length: 2\r\n\r\n{}"

@@ -1,4 +1,4 @@
-"""Authorization of clients: access tokens, event handler responses and rejections."""
+"""Tests of authorization of clients: access tokens, event handler responses and rejections."""
 
 import asyncio
 import base64

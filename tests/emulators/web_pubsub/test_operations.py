@@ -1,4 +1,4 @@
-"""The data plane through the official service SDK."""
+"""Tests of the data plane through the official service SDK."""
 
 import asyncio
 import json

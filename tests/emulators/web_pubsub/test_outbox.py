@@ -1,4 +1,4 @@
-"""Outbox of one client: order, limits and pace."""
+"""Tests of outbox of one client: order, limits and pace."""
 
 import asyncio
 from collections.abc import Callable

@@ -34,7 +34,7 @@ def test_a_plain_client_gets_only_the_data(data_type: DataType, opcode: int) -> 
     ],
 )
 def test_a_client_of_the_subprotocol_gets_an_object(payload: Payload, expected: dict[str, object]) -> None:
-    """The object says where the message is from."""
+    """A client of the subprotocol gets an object with the origin of the message."""
     opcode, data = read_frame(payload.json_frame)
     assert (opcode, json.loads(data)) == (1, {"type": "message", **expected})
 

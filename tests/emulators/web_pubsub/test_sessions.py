@@ -1,4 +1,4 @@
-"""Messages of plain clients and requests of json.webpubsub.azure.v1."""
+"""Tests of messages of plain clients and requests of json.webpubsub.azure.v1."""
 
 import asyncio
 import contextlib

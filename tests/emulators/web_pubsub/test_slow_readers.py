@@ -1,4 +1,4 @@
-"""Slow clients: limits, and paced messages."""
+"""Tests of slow clients: limits, and paced messages."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Upstreams of event handlers."""
+"""Tests of upstreams of event handlers."""
 
 import pytest
 from aiohttp import web
@@ -63,7 +63,7 @@ async def test_an_unreachable_url_raises() -> None:
 
 
 async def test_an_application_that_fails_raises() -> None:
-    """An exception of an application raises UpstreamError; its response is passed."""
+    """An exception of an application raises UpstreamError; a response of the application is returned."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")

@@ -1,4 +1,4 @@
-"""Emulator in a separate process."""
+"""Tests of emulator in a separate process."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Plugins that count events and distinct ids in windows of a timeline, with the documented results."""
+"""Tests of plugins that count events and distinct ids in windows of a timeline, with the documented results."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "columns", "expected"), CASES)
 def test_activity(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]) -> None:
-    """Columns and rows are those of the documentation."""
+    """The activity plugins return the columns and rows of the documentation's examples."""
     table = endpoint.table(query)
     assert [each.column_name for each in table.columns] == columns
     rows = (

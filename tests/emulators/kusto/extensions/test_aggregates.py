@@ -1,4 +1,4 @@
-"""Aggregates, with the documented results."""
+"""Tests of aggregates, with the documented results."""
 
 from typing import Any
 

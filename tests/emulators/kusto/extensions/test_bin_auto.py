@@ -1,4 +1,4 @@
-"""The function ``bin_auto`` and the request properties that it reads."""
+"""Tests of the function ``bin_auto`` and the request properties that it reads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators and functions that use the names of columns and tables."""
+"""Tests of operators and functions that use the names of columns and tables."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Conversions, with the documented results."""
+"""Tests of conversions, with the documented results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Functions over instants and timespans, with the documented results."""
+"""Tests of functions over instants and timespans, with the documented results."""
 
 from typing import Any
 
@@ -100,5 +100,5 @@ def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
 def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
-    """A literal whose text is no datetime is an error, not a null."""
+    """A literal whose text is not a datetime is an error, not a null."""
     assert "has no format of a datetime" in str(endpoint.error(f"print datetime({text})"))

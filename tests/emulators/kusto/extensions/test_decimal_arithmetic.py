@@ -1,4 +1,4 @@
-"""Literals of type decimal and arithmetic with them."""
+"""Tests of literals of type decimal and arithmetic with them."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_conversions_of_decimals(endpoint: Endpoint, expression: str, expected: 
 
 
 def test_decimals_in_tables(endpoint: Endpoint) -> None:
-    """A table contains decimals, also null; `let` names one."""
+    """Tables and `let` statements can contain decimals, including null."""
     query = (
         "let most = decimal(2); datatable(a:decimal)[decimal(1.5), 2.25, decimal(null)] | where a < most or isnull(a)"
         " | summarize sum(a), count()"

@@ -1,4 +1,4 @@
-"""Aggregates and functions over intermediate results, sorting of several arrays, and the operator ``as``."""
+"""Tests of aggregates and functions over intermediate results, sorting of several arrays, and the operator ``as``."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("query", "row"), ROWS)
 def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
-    """A query over intermediate results returns the same as over the values."""
+    """Merging the intermediate results of an aggregate gives the same result as aggregating the values."""
     assert endpoint.rows(query)[-1] == row
 
 
@@ -82,6 +82,6 @@ def test_many_hashes_are_estimated() -> None:
 
 @pytest.mark.parametrize("value", ["1", "'x'", "dynamic([1])", "dynamic([[7], [1], [1, 2], 4])", "dynamic({'a': 1})"])
 def test_an_invalid_digest_gives_null(endpoint: Endpoint, value: str) -> None:
-    """A dynamic that is no digest gives null."""
+    """A dynamic value that is not a digest gives null."""
     query = f"print d = parse_json(tostring({value})) | project percentile_tdigest(d, 50), dcount_hll(d)"
     assert endpoint.rows(query) == [[None, None]]

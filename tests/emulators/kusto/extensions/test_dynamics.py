@@ -1,4 +1,4 @@
-"""Functions over arrays, bags and sets, with the documented results."""
+"""Tests of functions over arrays, bags and sets, with the documented results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Query operator ``find`` and conditions over all columns, with the documented results."""
+"""Tests of query operator ``find`` and conditions over all columns, with the documented results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``let`` functions that return rows."""
+"""Tests of ``let`` functions that return rows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Plugins ``new_activity_metrics``, ``funnel_sequence``, ``funnel_sequence_completion`` and ``dcount_intersect``."""
+"""Tests of the plugins for funnels and new activity, and of ``dcount_intersect``."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def by_day(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def test_new_activity(endpoint: Endpoint) -> None:
-    """The metrics of each cohort in each later window have the printed values."""
+    """The metrics of each cohort in each later window have the documented values."""
     table = endpoint.table(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
         " | where from_Timestamp < datetime(2019-11-03)"

@@ -1,4 +1,4 @@
-"""Plugins ``ipv4_lookup`` and ``ipv6_lookup``, with the documented results."""
+"""Tests of plugins ``ipv4_lookup`` and ``ipv6_lookup``, with the documented results."""
 
 import pytest
 

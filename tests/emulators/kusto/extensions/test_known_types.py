@@ -1,4 +1,4 @@
-"""Filters and texts with known types: the shorter SQL returns the same results."""
+"""Tests that filters and texts with known types, which become shorter SQL, return the same results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operator ``make-series``: documented examples, bounds, defaults and keys."""
+"""Tests of operator ``make-series``: documented examples, bounds, defaults and keys."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_the_documented_example(endpoint: Endpoint) -> None:
 
 
 def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
-    """With ``in range()`` the last bin is that of the stop."""
+    """With ``in range()`` the series includes a bin for the stop of the range."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]
 

@@ -1,4 +1,4 @@
-"""Names: keywords as column names, and functions over the columns of the input."""
+"""Tests of names: keywords as column names, and functions over the columns of the input."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Comparison and arithmetic by the types of the operands."""
+"""Tests of comparison and arithmetic by the types of the operands."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operator ``parse-kv`` with quotes and without delimiters, with the examples of Kusto's documentation."""
+"""Tests of operator ``parse-kv`` with quotes and without delimiters, with the examples of Kusto's documentation."""
 
 from typing import Any
 

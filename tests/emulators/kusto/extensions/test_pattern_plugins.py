@@ -1,4 +1,4 @@
-"""Plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
+"""Tests of plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ ROWS = (
     ],
 )  # fmt: skip
 def test_patterns(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
-    """Patterns are closed, ordered by rows times values, and have wildcards where values differ."""
+    """Patterns are as specific as their rows allow, ordered by rows times values; differing values are wildcards."""
     assert endpoint.rows(ROWS + query) == expected
 
 

@@ -1,4 +1,4 @@
-"""Order of values in sorts and aggregates."""
+"""Tests of order of values in sorts and aggregates."""
 
 from typing import Any
 

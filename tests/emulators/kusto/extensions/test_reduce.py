@@ -1,4 +1,4 @@
-"""Query operator ``reduce``, with the documented results."""
+"""Tests of query operator ``reduce``, with the documented results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Query operator ``render``."""
+"""Tests of query operator ``render``."""
 
 import json
 from typing import Any

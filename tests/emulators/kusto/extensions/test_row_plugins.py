@@ -1,4 +1,4 @@
-"""Plugins over neighbouring rows, with the documented results."""
+"""Tests of plugins over neighbouring rows, with the documented results."""
 
 from typing import Any
 

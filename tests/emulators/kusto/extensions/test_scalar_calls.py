@@ -1,4 +1,4 @@
-"""Functions over addresses, units, encoded texts and hashes, mostly with the examples of Kusto's documentation."""
+"""Tests of functions over addresses, units, encoded texts and hashes, mostly with documented examples."""
 
 import base64
 import gzip

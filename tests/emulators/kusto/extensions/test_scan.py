@@ -1,4 +1,4 @@
-"""Operator ``scan``, with the documented examples."""
+"""Tests of operator ``scan``, with the documented examples."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Series functions, with the documented results."""
+"""Tests of series functions, with the documented results."""
 
 from typing import Any
 

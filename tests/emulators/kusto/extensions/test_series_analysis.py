@@ -1,4 +1,4 @@
-"""Decomposition, periods and outliers of series, with the results that the documentation prints."""
+"""Tests of decomposition, periods and outliers of series, with the results that the documentation prints."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_periods_of_traffic(endpoint: Endpoint) -> None:
 
 
 def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A period that the series has, has a high score; any other period and a period that is too short has 0."""
+    """A period that occurs in the series has a high score; other periods and too short ones have the score 0."""
     query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
     assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
 
@@ -70,7 +70,7 @@ def test_given_periods_are_scored(endpoint: Endpoint) -> None:
     ],
 )
 def test_series_functions(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Seasons, scores and forecasts are those that the documentation prints or defines."""
+    """Seasons, scores and forecasts equal the values of the documentation."""
     found = value(endpoint, expression)
     comparable = [each for each in found or [] if not isinstance(each, str)]
     assert comparable == pytest.approx([each for each in expected or [] if not isinstance(each, str)], abs=1e-12)
@@ -132,5 +132,5 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
     ],
 )
 def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
-    """The error about an argument names the function, the argument and the accepted values."""
+    """A series without numbers has null components, and so has a value that is not an array."""
     assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))

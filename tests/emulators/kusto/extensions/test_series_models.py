@@ -1,4 +1,4 @@
-"""Two lines, polynomials and the Fourier transform of series."""
+"""Tests of two lines, polynomials and the Fourier transform of series."""
 
 import pytest
 

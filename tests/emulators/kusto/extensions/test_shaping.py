@@ -1,4 +1,4 @@
-"""Operators that convert values to columns or rows: plugins, ``top-nested``, ``parse-kv`` and ``search``."""
+"""Tests of operators that convert values to columns or rows: plugins, ``top-nested``, ``parse-kv`` and ``search``."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
 
 
 def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
-    """The columns depend on the parameters of each request, also for a repeated text."""
+    """The columns depend on the parameters of each request, also if the text of the query is repeated."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns

@@ -1,4 +1,4 @@
-"""Checks of types: arguments of calls and aggregates, conditions, and keys of groups."""
+"""Tests of checks of types: arguments of calls and aggregates, conditions, and keys of groups."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
     ],
 )
 def test_wrong_types_of_table_columns_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """A column of a table has its type until an operator assigns its name."""
+    """A table column keeps its type until an operator assigns a value to its name."""
     assert "SEM" in str(endpoint.error(f"Telemetry | {operators}"))
 
 

@@ -1,4 +1,4 @@
-"""The error function and Welch's test."""
+"""Tests of the error function and Welch's test."""
 
 import math
 
@@ -66,7 +66,7 @@ def test_special_samples(endpoint: Endpoint, arguments: str, expected: object) -
     ],
 )
 def test_beta_distribution(endpoint: Endpoint, call: str, expected: object) -> None:
-    """The functions of the beta distribution have the printed values, and NaN or null outside their ranges."""
+    """The functions of the beta distribution have the documented values, and NaN or null outside their ranges."""
     ((found,),) = endpoint.rows(f"print {call}")
     assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
 

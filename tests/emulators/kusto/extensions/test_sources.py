@@ -1,4 +1,4 @@
-"""Source ``range``."""
+"""Tests of source ``range``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Types of expressions before DuckDB binds the SQL."""
+"""Tests of types of expressions before DuckDB binds the SQL."""
 
 import pytest
 from duckdb_kql import ir

@@ -1,4 +1,4 @@
-"""Functions over texts and IPv4 addresses, with the documented results."""
+"""Tests of functions over texts and IPv4 addresses, with the documented results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Operators ``mv-apply`` and ``partition``."""
+"""Tests of operators ``mv-apply`` and ``partition``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tabular operators that select columns or rows."""
+"""Tests of tabular operators that select columns or rows."""
 
 import re
 from typing import Any

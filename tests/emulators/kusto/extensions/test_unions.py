@@ -1,4 +1,4 @@
-"""Query operator ``union``."""
+"""Tests of query operator ``union``."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_the_probe_for_types_ignores_parameters(endpoint: Endpoint) -> None:
 
 
 def test_other_types_in_a_function_that_is_called_twice_are_not_supported(endpoint: Endpoint) -> None:
-    """A function with such a union that is called twice is an error, and never a conversion."""
+    """A function that is called twice and unites columns of different types is an error, not a conversion."""
     query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
     assert "EMB0001" in str(endpoint.error(query))
 

@@ -1,4 +1,4 @@
-"""Window functions over serialized rows, compared with their documented rules."""
+"""Tests of window functions over serialized rows, compared with their documented rules."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import repeat
 from types import SimpleNamespace
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import azure.functions as func
 from azure.functions.eventhub import EventHubTriggerConverter
@@ -117,13 +118,22 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
     if not isinstance(events, TriggerBatch):
         detail = "the Event Hub trigger delivered no bytes; set the data type of its binding to binary"
         raise ValueError(detail)  # noqa: TRY004  as for other invalid batches
-    partition = _read_partition(events.metadata)
     places = _read_metadata(events.metadata, "SystemPropertiesArray") or ()
     properties = _read_metadata(events.metadata, "PropertiesArray") or [{}] * len(events)
-    return [
-        _to_hub_event(body, partition, place, _to_texts(values) if values else {})
-        for body, place, values in zip(events.bodies, places, properties, strict=True)
-    ]
+    if not len(events) == len(places) == len(properties):
+        raise ValueError("the metadata of the Event Hub batch describe another number of events")
+    return list(
+        map(
+            HubEvent,
+            events.bodies,
+            repeat(_read_partition(events.metadata)),
+            _read_sequence_numbers(places),
+            _read_enqueued_times(places),
+            [_to_texts(values) if values else {} for values in properties],
+            [place.get(IOT_HUB_DEVICE) or "" for place in places],
+            [place.get("PartitionKey") or "" for place in places],
+        )
+    )
 
 
 def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] | None:
@@ -138,20 +148,18 @@ def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] 
     return frozenset(keys) if keys is not None and len(keys) == len(events) else None
 
 
-def _to_hub_event(body: bytes, partition: str, place: Mapping[str, Any], properties: Mapping[str, str]) -> HubEvent:
-    sequence_number = place.get("SequenceNumber")
-    enqueued_at = _parse_enqueued_time_to_utc(place.get("EnqueuedTimeUtc"))
-    if not isinstance(sequence_number, int) or enqueued_at is None:
-        raise ValueError("the Event Hub event lacks its sequence number or enqueued time")
-    return HubEvent(
-        body,
-        partition,
-        sequence_number,
-        enqueued_at,
-        properties,
-        place.get(IOT_HUB_DEVICE) or "",
-        place.get("PartitionKey") or "",
-    )
+def _read_sequence_numbers(places: Sequence[Mapping[str, Any]]) -> list[int]:
+    numbers = [place.get("SequenceNumber") for place in places]
+    if not all(isinstance(number, int) for number in numbers):
+        raise ValueError("an event of the Event Hub batch lacks its sequence number")
+    return cast("list[int]", numbers)
+
+
+def _read_enqueued_times(places: Sequence[Mapping[str, Any]]) -> list[datetime]:
+    times = [_parse_enqueued_time_to_utc(place.get("EnqueuedTimeUtc")) for place in places]
+    if None in times:
+        raise ValueError("an event of the Event Hub batch lacks its enqueued time")
+    return cast("list[datetime]", times)
 
 
 def _read_partition(metadata: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ _MAX_HOURS, _MAX_MINUTES = "23", "59"
 
 LONGEST_SETBACK: Final = timedelta(hours=1)
 """Time by which the clocks of hosts may be set back. Cursors by time read the records of this time again."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _LENGTH_WITHOUT_ZONE: Final = len("2026-01-05T08:00:00.000000")
 
 
@@ -24,6 +26,16 @@ def rfc3339(instant: datetime) -> str:
         instant = instant.astimezone(UTC)
     # strftime omits the leading zeros of years before 1000.
     return instant.isoformat(timespec="microseconds")[:_LENGTH_WITHOUT_ZONE] + "Z"
+
+
+def to_microseconds(instant: datetime) -> int:
+    """Convert an aware datetime to microseconds since 1970; earlier times are negative."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(number: int) -> datetime:
+    """Convert microseconds since 1970 to a datetime in UTC."""
+    return _EPOCH + number * _MICROSECOND
 
 
 def parse_rfc3339(text: str) -> datetime:

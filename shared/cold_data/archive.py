@@ -4,6 +4,7 @@ Separate from ``compaction`` because each trigger batch stores blobs, and a back
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,19 +15,20 @@ from shared.cold_data.names import (
     build_batch_name,
     build_batch_name_after_reset,
     build_hour_folder,
-    floor_to_hour,
 )
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_microseconds, to_parquet
+from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_parquet
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import ImpulseTexts, read_impulse_texts, to_impulse_texts
 from shared.telemetry.models import IMPULSES_HUB, HubEvent
+from shared.timestamps import from_microseconds, to_microseconds
 
 CONCURRENT_WRITES = 4
 """Maximum number of blobs of a batch that are stored concurrently."""
 
+_MICROSECONDS_OF_AN_HOUR = 3_600_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("cold_data.archive")
 
@@ -86,13 +88,13 @@ class Archive:
 
 
 def _build_blobs(events: Sequence[HubEvent]) -> Iterator[_NewBlob]:
-    groups: dict[tuple[str, datetime, str], list[ReceivedImpulse]] = {}
+    groups: defaultdict[tuple[str, int, str], list[ReceivedImpulse]] = defaultdict(list)
     for event in events:
         impulse = _decode_event(event)
-        groups.setdefault((impulse.connection, floor_to_hour(impulse.timestamp), event.partition), []).append(
-            ReceivedImpulse(impulse, event)
-        )
-    for (connection, hour, partition), received in groups.items():
+        key = (impulse.connection, impulse.microseconds // _MICROSECONDS_OF_AN_HOUR, event.partition)
+        groups[key].append(ReceivedImpulse(impulse, event))
+    for (connection, hours, partition), received in groups.items():
+        hour = from_microseconds(hours * _MICROSECONDS_OF_AN_HOUR)
         numbers = [each.event.sequence_number for each in received]
         times = [each.event.enqueued_at for each in received]
         summary_of_batch = BlobSummary(len(received), 0, to_microseconds(min(times)), to_microseconds(max(times)))

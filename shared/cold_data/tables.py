@@ -6,13 +6,13 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.telemetry.impulses import ImpulseTexts
 from shared.telemetry.models import HubEvent
+from shared.timestamps import to_microseconds
 
 SUMMARY = "oi"
 """Key of the blob's summary in the key-value metadata of its Parquet file."""
@@ -22,8 +22,6 @@ GROUP_ROWS = 122_880
 LONG = ("payload", "headers", "surfaces")
 """Columns that can have long texts; the ids in other columns have at most 256 characters."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 COLUMNS = (
     "timestamp",
@@ -125,11 +123,6 @@ def split_row_groups(rows: Any) -> Iterator[Any]:
         yield rows
 
 
-def to_microseconds(instant: datetime) -> int:
-    """Convert a time with time zone to microseconds since 1970."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
 def parse_summary(end: bytes, size: int) -> BlobSummary:
     """Parse the summary from the footer of an archive blob.
 
@@ -171,15 +164,15 @@ def _build_instant_type() -> Any:
     return pa.timestamp("us", "UTC")
 
 
-def _build_sort_key(received: ReceivedImpulse) -> tuple[datetime, int]:
-    return received.impulse.timestamp, received.event.sequence_number
+def _build_sort_key(received: ReceivedImpulse) -> tuple[int, int]:
+    return received.impulse.microseconds, received.event.sequence_number
 
 
 def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     """Yield the columns as Arrow buffers; conversion from Python lists is slower."""
     impulses = [impulse for impulse, _ in received]
     events = [event for _, event in received]
-    yield _to_instant_array([each.timestamp for each in impulses])
+    yield _to_instant_array([each.microseconds for each in impulses])
     yield to_text_array([each.connection.encode() for each in impulses])
     yield to_text_array([each.device_id.encode() for each in impulses])
     yield to_text_array([each.message_id.encode() for each in impulses])
@@ -188,7 +181,7 @@ def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     yield to_text_array([each.surfaces for each in impulses])
     yield to_text_array([each.partition.encode() for each in events])
     yield _to_int64_array([each.sequence_number for each in events])
-    yield _to_instant_array([each.enqueued_at for each in events])
+    yield _to_instant_array([to_microseconds(each.enqueued_at) for each in events])
 
 
 def to_text_array(values: Sequence[bytes]) -> Any:
@@ -199,8 +192,8 @@ def to_text_array(values: Sequence[bytes]) -> Any:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 
 
-def _to_instant_array(values: Sequence[datetime]) -> Any:
-    return _to_int64_array([to_microseconds(value) for value in values]).view(_build_instant_type())
+def _to_instant_array(microseconds: Sequence[int]) -> Any:
+    return _to_int64_array(microseconds).view(_build_instant_type())
 
 
 def _to_int64_array(values: Sequence[int]) -> Any:

@@ -1,4 +1,7 @@
-"""Decoding of encoded request bodies (RFC 9110 section 8.4) with a limit on the decoded size."""
+"""Decoding of encoded request bodies (RFC 9110 section 8.4) with a limit on the decoded size.
+
+Separate from ``validation``, because other rules apply to the bytes of a body than to its values.
+"""
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping

@@ -25,10 +25,10 @@ from shared.cold_data.tables import (
     measure_longest_row,
     open_writer,
     split_row_groups,
-    to_microseconds,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import to_microseconds
 
 _CONCURRENT: Final = 8
 _HOUR: Final = timedelta(hours=1)

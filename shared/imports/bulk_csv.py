@@ -19,8 +19,8 @@ import pyarrow.csv as pa_csv
 
 from shared.catalog.models import TimestampFormat
 from shared.cold_data.engine import quote_text
-from shared.cold_data.tables import to_microseconds
 from shared.imports.row_mapping import RowMapper
+from shared.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     import duckdb

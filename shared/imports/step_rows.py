@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from shared.cold_data.tables import to_microseconds
 from shared.imports.row_mapping import ImportedMessage
 from shared.text_formats.csv_cells import escape_formula
+from shared.timestamps import to_microseconds
 
 SCHEMA = pa.schema(
     [

@@ -1,7 +1,8 @@
 """Fast conversion of events that this service has accepted over HTTP, or from a simulator, to impulses.
 
 The properties of such an event are the impulse's ids and time, and its body is the payload. Their texts are copied. The
-module ``normalisation`` converts all other events; for these, both conversions have the same result.
+module ``normalisation`` converts all other events; for these, both conversions have the same result. Separate from
+``ingest``, so that the two conversions can be compared.
 """
 
 from shared.telemetry.impulses import encode_impulse_of_texts, is_shallow

@@ -1,6 +1,5 @@
 """Wire format of an impulse (a normalised telemetry message) on the hub, in the live stream and in the archive."""
 
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -8,7 +7,7 @@ import orjson
 
 from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import Impulse
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import parse_rfc3339, rfc3339, to_microseconds
 
 SOURCE = "DataConnection"
 _BEFORE_PAYLOAD: Final = b']},"Payload":'
@@ -28,14 +27,15 @@ class ImpulseTexts(NamedTuple):
     """Impulse (normalised telemetry message) whose JSON values are texts, as the archive stores them.
 
     Attributes:
-        message_id: as in :class:`Impulse`, and so are ``timestamp``, ``device_id`` and ``connection``.
+        message_id: as in :class:`Impulse`, and so are ``device_id`` and ``connection``.
+        microseconds: time of measurement in microseconds since 1970.
         payload: JSON object.
         headers: JSON object of strings.
         surfaces: JSON array of strings.
     """
 
     message_id: str
-    timestamp: datetime
+    microseconds: int
     device_id: str
     payload: bytes
     headers: bytes
@@ -143,15 +143,15 @@ def read_impulse_texts(text: bytes) -> ImpulseTexts:
     return to_impulse_texts(decode_impulse(text))
 
 
-def _read_own(text: bytes) -> tuple[str, datetime, str]:
-    """Return the message id, the timestamp and the device id from the first properties of an impulse."""
+def _read_own(text: bytes) -> tuple[str, int, str]:
+    """Return message id, microseconds since 1970 and device id from the first properties of an impulse."""
     members = orjson.loads(text)
     if tuple(members) != _OWN_NAMES:
         raise ValueError(members)
     message_id, timestamp, source, device_id = members.values()
     if source != SOURCE or not isinstance(message_id, str) or not isinstance(device_id, str):
         raise ValueError(members)
-    return message_id, parse_rfc3339(timestamp), device_id
+    return message_id, to_microseconds(parse_rfc3339(timestamp)), device_id
 
 
 def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
@@ -170,7 +170,7 @@ def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:
     """Serialise the headers, the surfaces and the payload of an impulse (normalised telemetry message)."""
     return ImpulseTexts(
         impulse.message_id,
-        impulse.timestamp,
+        to_microseconds(impulse.timestamp),
         impulse.device_id,
         serialise(impulse.payload),
         serialise(dict(impulse.headers)),

@@ -15,16 +15,15 @@ import orjson
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     find_partition_for_key,
-    instant_from_microseconds,
     open_hub,
     sequence_from_event_id,
     to_event_id,
-    to_microseconds,
 )
 from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubSignals
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.models import HubEvent, HubMessage
+from shared.timestamps import from_microseconds, to_microseconds
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -296,7 +295,7 @@ def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:
         body=stored.body,
         partition=partition,
         sequence_number=stored.sequence_number,
-        enqueued_at=instant_from_microseconds(stored.enqueued),
+        enqueued_at=from_microseconds(stored.enqueued),
         properties=json.loads(stored.properties),
         partition_key=stored.partition_key,
     )

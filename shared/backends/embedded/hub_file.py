@@ -2,7 +2,6 @@
 
 import sqlite3
 import zlib
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from shared.backends.embedded.sqlite import connect
@@ -12,8 +11,6 @@ PARTITIONS = 2
 """Number of partitions of every hub. It must not change: the events of a key would move to another partition."""
 
 _SEQUENCE_BITS = 48
-_MICROSECOND = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The id of an event combines the id of its partition and its sequence number. Events of a partition are adjacent,
 # appends are at the end of a range, and no second index is needed. last_sequence remains after events are trimmed.
@@ -58,13 +55,3 @@ def to_event_id(partition_id: int, sequence_number: int) -> int:
 def sequence_from_event_id(identifier: int) -> int:
     """Extract the sequence number from the id of an event in the file."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)
-
-
-def to_microseconds(instant: datetime) -> int:
-    """Convert a time to microseconds since 1970."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def instant_from_microseconds(number: int) -> datetime:
-    """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + number * _MICROSECOND

@@ -8,9 +8,10 @@ from datetime import datetime
 from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
-from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id, to_microseconds
+from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id
 from shared.backends.embedded.sqlite_space import convert_to_incremental_vacuum, release_free_pages
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.timestamps import to_microseconds
 
 _CHUNK = 5_000
 

@@ -1,12 +1,12 @@
 """Tests of timestamps."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import from_microseconds, parse_rfc3339, rfc3339, to_microseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
@@ -57,3 +57,11 @@ def test_invalid_timestamps_are_rejected(text: str) -> None:
     """A text that is not RFC 3339 or has no time zone raises a ValueError with an example."""
     with pytest.raises(ValueError, match=r"date-time"):
         parse_rfc3339(text)
+
+
+def test_times_in_microseconds() -> None:
+    """Microseconds since 1970 are exact, and negative before; the conversion back restores the time."""
+    instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
+    assert from_microseconds(to_microseconds(instant)) == instant
+    assert to_microseconds(instant + timedelta(microseconds=1)) - to_microseconds(instant) == 1
+    assert to_microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1

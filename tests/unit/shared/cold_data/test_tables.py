@@ -2,7 +2,7 @@
 
 import io
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from shared.cold_data.tables import (
     parse_summary,
     read_footer_size,
     split_row_groups,
-    to_microseconds,
 )
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -82,9 +81,3 @@ def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tables, "GROUP_BYTES", 100)
     assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]
     assert list(split_row_groups(build_rows())) == []
-
-
-def test_times_before_1970_are_negative() -> None:
-    """Whole microseconds are exact."""
-    assert to_microseconds(AT + timedelta(microseconds=1)) - to_microseconds(AT) == 1
-    assert to_microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1

@@ -10,12 +10,12 @@ from random import Random
 import pytest
 
 from shared.backends.embedded.hub import HubReader, StoredEvent
-from shared.backends.embedded.hub_file import to_microseconds
 from shared.catalog.document import load_document
 from shared.provenance.ports import ChainRecord
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.telemetry.models import TELEMETRY_HUB
+from shared.timestamps import to_microseconds
 from shared.wiring import Services
 from tests.inline_executor import InlineExecutor
 from tests.unit.shared.catalog.documents import PLANT as AUDITED_PLANT

@@ -1,7 +1,6 @@
 """Tests of the file of the embedded event hub."""
 
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,9 @@ import pytest
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     find_partition_for_key,
-    instant_from_microseconds,
     open_hub,
     sequence_from_event_id,
     to_event_id,
-    to_microseconds,
 )
 
 
@@ -33,12 +30,6 @@ def test_events_of_a_partition_are_adjacent() -> None:
     largest = 2**48 - 1
     assert sequence_from_event_id(to_event_id(7, largest)) == largest
     assert to_event_id(7, largest) < to_event_id(8, 0)
-
-
-def test_times_keep_their_microseconds() -> None:
-    """Stored times keep their microseconds, so that a redelivered event has the same time."""
-    instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
-    assert instant_from_microseconds(to_microseconds(instant)) == instant
 
 
 def test_a_hub_is_opened_again(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Data plane of the test server: items, batches and queries of one container, with paged results.
 
-The module ``server`` handles HTTP connections and the faults that tests inject.
+The module ``server`` handles HTTP connections and the faults that tests inject. Separate from ``service``, because
+the service chooses the operation of a request, and this module performs it on a container.
 """
 
 import base64

@@ -1,4 +1,7 @@
-"""Throughput of a container: the request units that it accepts in each second."""
+"""Throughput of a container: the request units that it accepts in each second.
+
+Separate from ``service``, because only simulations limit the throughput.
+"""
 
 from emulators.cosmos.wire import CosmosError
 

@@ -2,7 +2,8 @@
 
 The table ``ingest.seen`` decides whether a message is a duplicate. Reading it took longer with each row of the day.
 A Bloom filter answers "certainly new" for almost all messages, and names the time range of the keys that must be read
-for the others. It may report a new key as possibly stored, but never the opposite.
+for the others. It may report a new key as possibly stored, but never the opposite. Separate from ``store``, because it
+needs no database.
 """
 
 from collections.abc import Iterable

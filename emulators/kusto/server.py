@@ -1,4 +1,7 @@
-"""HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics."""
+"""HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics.
+
+Separate from ``process``, which starts and ends the interface.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""Extraction of keys and values from a string, for the operator ``parse-kv`` with quotes or without delimiters."""
+"""Extraction of keys and values from a string, for the operator ``parse-kv`` with quotes or without delimiters.
+
+Separate from ``parse_kv``, which translates the operator to SQL, because this code runs for each row.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

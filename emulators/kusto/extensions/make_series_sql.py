@@ -1,6 +1,7 @@
 """SQL of ``make-series``: group rows into numbered bins (steps of the axis), add missing bins, build the arrays.
 
-An axis of datetimes or timespans is computed in microseconds, any other axis in its own unit.
+An axis of datetimes or timespans is computed in microseconds, any other axis in its own unit. Separate from
+``make_series``, which reads and checks the operator, because either part fills a file.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
 the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
-of steps 1 to k that an expression reads.
+of steps 1 to k that an expression reads. Separate from ``scan``, which reads and checks the operator, because either
+part fills a file.
 """
 
 import dataclasses

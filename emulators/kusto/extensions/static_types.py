@@ -1,7 +1,8 @@
 """Types of expressions and of parameters by the signatures of KQL's functions.
 
 The file ``language.json`` has the signatures of Microsoft's language service. A type of an expression is ``array`` or
-``bag`` for dynamics of known form, and None if it is unknown before DuckDB binds the SQL.
+``bag`` for dynamics of known form, and None if it is unknown before DuckDB binds the SQL. Separate from
+``signatures``, which compares these types with the parameters of a call.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,8 @@
 A point above the high percentile has the score (x - high) / (high - low) times a factor, a point below the low
 percentile (x - low) / (high - low) times the factor. The factor makes the scores of all percentiles comparable: for a
 normal distribution, a point has the same score with any percentiles. For the percentiles 10 and 90, Kusto uses a factor
-that differs slightly from the factor of a normal distribution.
+that differs slightly from the factor of a normal distribution. Separate from ``decomposition``, because
+``series_outliers`` scores a series as it is.
 """
 
 from statistics import NormalDist

@@ -2,7 +2,8 @@
 
 The documentation of Kusto does not state how periods are scored. Here the score of a period is the smallest
 autocorrelation at the multiples of the period, up to half of the series. A period is found where the autocorrelation
-has a local maximum. This reproduces the printed examples of the documentation.
+has a local maximum. This reproduces the printed examples of the documentation. Separate from ``decomposition``, because
+``series_periods_detect`` needs no decomposition.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Error function and Welch's test."""
+"""Error function and Welch's test.
+
+Separate from ``beta_distribution``, because each file serves other functions of KQL.
+"""
 
 import math
 from typing import Any

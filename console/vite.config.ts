@@ -14,5 +14,12 @@ export default defineConfig({
     license: { fileName: "licenses.txt" },
     reportCompressedSize: false,
   },
-  test: { environment: "happy-dom", include: ["tests/**/*.test.{ts,tsx}"] },
+  test: {
+    environment: "happy-dom",
+    include: ["tests/**/*.test.{ts,tsx}"],
+    // A document for each of the files takes five times as long as all tests, which clean up after themselves.
+    isolate: false,
+    restoreMocks: true,
+    unstubGlobals: true,
+  },
 });

@@ -25,6 +25,9 @@ FETCH_SECONDS = 1.0
 FRESH_SECONDS = 300.0
 """Maximum age of fetched public keys, so that a withdrawn key stops verifying tokens."""
 
+CLOCK_TOLERANCE: Final = timedelta(seconds=120)
+"""Maximum lead of the clock of the instance that issued a token; the expiry of a token has no tolerance."""
+
 CLIENT_ID: Final = "client_id"
 """Claim with the OAuth client of a delegated token (RFC 9068 section 2.2)."""
 
@@ -96,13 +99,18 @@ class TokenCodec:
                 algorithms=[ALGORITHM],
                 audience=self._audience,
                 issuer=self._issuer,
+                leeway=CLOCK_TOLERANCE,
                 options={"require": _REQUIRED, "strict_aud": True},
             )
-            return _parse_claims(payload)
+            claims = _parse_claims(payload)
         except jwt.ExpiredSignatureError:
             raise unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise unauthenticated_error(_INVALID) from None
+        # The leeway concerns the times of issue only: a token must not outlive its parent.
+        if claims.expires_at <= self._runtime.now():
+            raise unauthenticated_error("The token has expired.")
+        return claims
 
     async def _find_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.

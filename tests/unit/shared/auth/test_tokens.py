@@ -81,3 +81,26 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
             await codec.verify(foreign)
         assert caught.value.kind is Kind.UNAUTHENTICATED
     assert key.fetch_count == 1
+
+
+async def _sign(key: SlowKey, lead: timedelta, left: timedelta) -> str:
+    """Sign a token of an instance whose clock is ahead by ``lead``, with ``left`` until its expiry."""
+    key.let_go.set()
+    claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
+    return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
+
+
+async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
+    """A new token is accepted at once by an instance whose clock is behind that of the issuing instance."""
+    token = await _sign(key, timedelta(seconds=60), timedelta(hours=1))
+    assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
+
+
+@pytest.mark.parametrize(("lead", "left"), [(600, 3600), (0, -2), (0, -60)])
+async def test_tokens_of_the_future_and_expired_ones_are_rejected(key: SlowKey, lead: int, left: int) -> None:
+    """The tolerance for clocks covers neither a token of ten minutes ahead nor an expired one."""
+    token = await _sign(key, timedelta(seconds=lead), timedelta(seconds=left))
+    with pytest.raises(WorkspaceError) as caught:
+        await TokenCodec(key, "issuer", "audience").verify(token)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert ("expired" in caught.value.detail) == (left < 0)

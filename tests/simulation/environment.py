@@ -58,6 +58,8 @@ connections:
   - {lookup: lathe, name: Lathe, type: CLOUD_EVENT_HUB}
 surfaces:
   - {lookup: hall, name: Hall, connections: [press, lathe]}
+oauthClients:
+  - {id: dashboard, name: Dashboard, redirectUris: ["http://127.0.0.1/callback"]}
 """
 _TOKEN_MINUTES: Final = Decimal(43_200)
 _FAILURES: Final[list[str]] = []

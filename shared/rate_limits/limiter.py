@@ -52,7 +52,10 @@ class RateLimitDecision:
 
 @dataclass(slots=True)
 class _PrincipalUsage:
-    """Leased slice (share) of one principal's budget on this instance, and the number of requests that used it."""
+    """Leased slice (share) of one principal's budget on this instance, and the number of requests that used it.
+
+    ``ends`` is a time of the monotonic clock, because a slice must also end after the clock was set back.
+    """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease | None = None
@@ -123,14 +126,14 @@ class RateLimiter:
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of the budget for the current second, which may already be used up."""
-        if usage.lease is None or self._now_seconds() >= usage.ends:
+        if usage.lease is None or self._runtime.monotonic() >= usage.ends:
             async with usage.lock:
-                if usage.lease is None or self._now_seconds() >= usage.ends:
+                if usage.lease is None or self._runtime.monotonic() >= usage.ends:
                     return await self._renew_lease(principal, usage, budget)
         return usage.lease
 
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        at = self._now_seconds()
+        at, start = self._now_seconds(), self._runtime.monotonic()
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -149,11 +152,11 @@ class RateLimiter:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
             lease, seconds = _build_local_lease(budget, self._now_seconds() + OUTAGE_SECONDS), OUTAGE_SECONDS
-            at = self._now_seconds()
+            start = self._runtime.monotonic()
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
-        ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
-        usage.lease, usage.used, usage.ends = lease, 0, ends
+        duration = seconds if lease.granted else min(seconds, lease.frees_at - at)
+        usage.lease, usage.used, usage.ends = lease, 0, start + duration
         return lease
 
     def _build_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
@@ -179,7 +182,7 @@ class RateLimiter:
 
     def _delete_inactive_principals(self) -> None:
         """Delete the entries of principals without a request in the last ``FORGET_AFTER_SECONDS``."""
-        limit = self._now_seconds() - FORGET_AFTER_SECONDS
+        limit = self._runtime.monotonic() - FORGET_AFTER_SECONDS
         self._usages = {
             principal: usage for principal, usage in self._usages.items() if usage.active or usage.ends > limit
         }

@@ -103,3 +103,23 @@ async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
     )
     assert sum(lease.granted for lease in given) == 10
     assert len({lease.id for lease in given if lease.granted}) == 5
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener: Opener, *, is_settled: bool) -> None:
+    """After the clock was set back by an hour, earlier usage counts for one minute, not until its time comes again."""
+    store = opener()
+    lease = await store.lease(lease_request(10), AT + 3600)
+    if is_settled:
+        await store.lease(lease_request(0, previous=lease.id, used=10, used_until=AT + 3600), AT + 3600)
+    empty = await store.lease(lease_request(5, instance="two"), AT)
+    assert empty.granted == 0
+    assert empty.frees_at <= AT + 61
+    assert (await store.lease(lease_request(5, instance="two"), AT + 62)).granted == 5
+
+
+async def test_active_requests_before_the_clock_was_set_back_are_ignored(opener: Opener) -> None:
+    """The active requests of an instance that died before the clock was set back are ignored."""
+    store = opener()
+    await store.lease(lease_request(1, active=3), AT + 3600)
+    assert (await store.lease(lease_request(1, instance="two"), AT)).active_on_other_instances == 0

@@ -6,6 +6,7 @@ Each principal has one small item, and each lease costs one write.
 import asyncio
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -84,14 +85,25 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Parse the usage from a Cosmos DB item, without leases that no longer count."""
+        """Parse the usage from a Cosmos DB item, without leases that no longer count.
+
+        Times in the future were stored before the clock was set back; they are replaced by the latest possible ones.
+        """
         if item is None:
             return cls({}, {}, {})
-        since = at - WINDOW_SECONDS
-        settled = {int(second): count for second, count in item["settled"].items() if int(second) > since}
-        running = {name: (float(ends), count) for name, (ends, count) in item["running"].items() if ends > since}
-        seen_since = at - BELIEVED_SECONDS
-        working = {name: (float(seen), count) for name, (seen, count) in item["working"].items() if seen > seen_since}
+        since, second, latest = at - WINDOW_SECONDS, math.ceil(at), at + LEASE_SECONDS
+        settled: Counter[int] = Counter()
+        for stored, count in item["settled"].items():
+            if int(stored) > since:
+                settled[min(int(stored), second)] += count
+        running = {
+            name: (min(float(ends), latest), count) for name, (ends, count) in item["running"].items() if ends > since
+        }
+        working = {
+            name: (float(seen), count)
+            for name, (seen, count) in item["working"].items()
+            if abs(seen - at) < BELIEVED_SECONDS
+        }
         return cls(settled, running, working)
 
     def to_item_properties(self) -> Item:

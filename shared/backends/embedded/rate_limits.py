@@ -47,13 +47,16 @@ def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: floa
     if request.previous:
         _settle_previous_lease(connection, request)
     connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
+    # A slice that counts longer was stored before the clock was set back.
+    latest = at + LEASE_SECONDS + WINDOW_SECONDS
+    sql = "UPDATE slices SET counts_until = ? WHERE principal = ? AND counts_until > ?"
+    connection.execute(sql, (latest, request.principal, latest))
     sql = "SELECT coalesce(sum(amount), 0), min(counts_until) FROM slices WHERE principal = ?"
     counted, first = connection.execute(sql, (request.principal,)).fetchone()
     granted = max(0, min(request.wanted, request.budget - counted))
     lease_id = runtime.new_id() if granted else ""
     if granted:
-        until = at + LEASE_SECONDS + WINDOW_SECONDS
-        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, until, granted))
+        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, latest, granted))
     frees_at = at + WINDOW_SECONDS if first is None else first
     remaining = max(0, request.budget - counted - granted)
     return Lease(lease_id, granted, remaining, _exchange_active(connection, request, at), frees_at)
@@ -71,7 +74,8 @@ def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest
 
 def _exchange_active(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
     """Store how many requests are active on this instance; return how many are active on all other instances."""
-    connection.execute("DELETE FROM working WHERE seen_at <= ?", (at - BELIEVED_SECONDS,))
+    limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
+    connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)
     row = (request.principal, request.instance, at, request.active)
     connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)
     sql = "SELECT coalesce(sum(active), 0) FROM working WHERE principal = ? AND instance <> ?"

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
+from shared.runtime import Runtime
 from tests.virtual_time import VirtualTime
 
 
@@ -154,3 +156,17 @@ async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) ->
             let_in.append(await call(limiters[(second + number) % 4], budget))
             clock.advance(1 / 34)
     assert 970 <= sum(let_in) <= 1000
+
+
+async def test_a_caller_is_admitted_a_minute_after_the_clock_was_set_back(store: SqliteLeaseStore) -> None:
+    """After the clock was set back by an hour, a rejected caller is admitted when its minute is over."""
+    clock, set_back = VirtualTime(), timedelta()
+    runtime = Runtime(now=lambda: clock.now - set_back, monotonic=lambda: clock.seconds)
+    limiter = RateLimiter(store, runtime=runtime)
+    while await call(limiter):
+        pass
+    set_back = timedelta(hours=1)
+    clock.advance(1)
+    assert not await call(limiter)
+    clock.advance(WINDOW_SECONDS + 1)
+    assert await call(limiter)

@@ -16,7 +16,6 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.tabular import DistinctRows, TakeRows
-from emulators.kusto.extensions.type_guards import render_error
 
 ORDER_COLUMN = '"_kqlorder"'
 ORDER_SENSITIVE = frozenset({"make_list", "make_list_if", "make_list_with_nulls", "makelist"})
@@ -62,29 +61,11 @@ macros: tuple[str, ...] = (
     ),
 )
 
-_DECIMAL = "typeof(max({0})) LIKE 'DECIMAL%' THEN " + render_error(
-    "EMB0001", "'avg() of decimals' is not supported by the embedded query engine (convert them with toreal())"
-)
 _PLAIN = (
     ("sum", "kql_sum({0})", 1),
     ("sumif", "kql_sum(CASE WHEN {1} THEN {0} END)", 2),
-    (
-        "avg",
-        (
-            f"CASE WHEN {_DECIMAL} "
-            "WHEN avg({0}) IS NULL AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' ELSE avg({0}) END"
-        ),
-        1,
-    ),
-    (
-        "avgif",
-        (
-            f"CASE WHEN {_DECIMAL} "
-            "WHEN count({0}) FILTER (WHERE {1}) = 0 AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' "
-            "ELSE avg({0}) FILTER (WHERE {1}) END"
-        ),
-        2,
-    ),
+    ("avg", "kql_avg({0})", 1),
+    ("avgif", "kql_avg(CASE WHEN {1} THEN {0} END)", 2),
     ("stdev", "coalesce(stddev_samp(kql_summable({0})), 0.0)", 1),
     ("stdevif", "coalesce(stddev_samp(kql_summable({0})) FILTER (WHERE {1}), 0.0)", 2),
     ("stdevp", "coalesce(stddev_pop(kql_summable({0})), 0.0)", 1),

@@ -1,4 +1,4 @@
-"""KQL literals of type decimal, their quotients, and their text form.
+"""KQL literals of type decimal, their quotients, averages, and their text form.
 
 A decimal has nine digits after the point. A quotient with more digits is rounded, where Data Explorer has 34 digits.
 """
@@ -23,6 +23,7 @@ SUPPORTED: tuple[str, ...] = ("decimal() literals with nine digits after the poi
 _TYPE = "DECIMAL(38, 9)"
 _CONTEXT = decimal.Context(prec=60)
 _STEP = decimal.Decimal(1).scaleb(-FRACTION_DIGITS)
+_NUMBERS = ("DOUBLE", "BIGINT", "INTEGER", "HUGEINT")
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -46,6 +47,12 @@ macros: tuple[str, ...] = (
     (
         "CREATE OR REPLACE MACRO kql_decimal_quotient(a, b) AS CAST(kql_decimal_divided("
         f"CAST(a AS VARCHAR), CAST(b AS VARCHAR)) AS {_TYPE})"
+    ),
+    # The average of no numbers is NaN.
+    (
+        f"CREATE OR REPLACE MACRO kql_avg(a {_TYPE}) AS kql_decimal_quotient(sum(a), count(a)), "
+        + ", ".join(f"(a {kind}) AS coalesce(avg(a), CAST('NaN' AS DOUBLE))" for kind in _NUMBERS)
+        + ", (a INTERVAL) AS avg(a), (a TIMESTAMP) AS avg(a)"
     ),
 )
 

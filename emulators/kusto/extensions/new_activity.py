@@ -15,7 +15,7 @@ from emulators.kusto.extensions.timeline_plugins import TimelinePlugin
 from emulators.kusto.extensions.tree import get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
-SUPPORTED: tuple[str, ...] = ("evaluate new_activity_metrics (windows of a fixed size)",)
+SUPPORTED: tuple[str, ...] = ("evaluate new_activity_metrics (windows of a fixed size, and weeks)",)
 
 macros: tuple[str, ...] = ()
 _METRICS = ("dcount_new_values", "dcount_retained_values", "dcount_churn_values", "retention_rate", "churn_rate")
@@ -29,10 +29,12 @@ class NewActivityMetrics(TimelinePlugin):
     Attributes:
         optional: arguments after the window: a cohort, dimensions, and a table, in the order of the call.
         lookback: query that returns the ids of earlier periods; None without one.
+        by_week: True if the windows are calendar weeks, which begin on Sunday.
     """
 
     optional: tuple[ir.Expr, ...] = ()
     lookback: ir.Query | None = None
+    by_week: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Render the plugin as SQL that yields a row for each pair of windows."""
@@ -40,12 +42,13 @@ class NewActivityMetrics(TimelinePlugin):
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(cols)
         p = find_free_prefix([*cols, *self.infer_columns(cols)])
-        begin, end, size = plugin.render_constants()
+        since, end, size = plugin.render_constants()
+        begin = render_expression(ir.FunctionCall("startofweek", self.constants[:1])) if self.by_week else since
         name, time = map(quote_name, self.columns)
         grouped = plugin.render_dimensions()
         events = (
             f"(SELECT DISTINCT {plugin.render_window(begin, size)} AS {p}w, {name} AS {p}i{grouped} FROM {prev} "  # noqa: S608
-            f"WHERE {time} BETWEEN {begin} AND {end})"
+            f"WHERE {time} BETWEEN {since} AND {end})"
         )
         earlier = self._render_lookback()
         known = f"{p}i IN ({earlier})" if earlier else "false"
@@ -123,10 +126,13 @@ def _parse_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Opera
     if len(lowered) < _REQUIRED or not all(isinstance(each, ir.ColumnRef) for each in lowered[:2]):
         fault = f"evaluate {plugin}() requires 2 columns and 3 constants"
         raise semantic_error(fault, inner="SEM0219", position=position)
-    if isinstance(lowered[4], ir.Literal) and lowered[4].kind == "string":
-        raise unsupported_error(f"evaluate {plugin} with a window named by a string", position=position)
+    by_week = isinstance(lowered[4], ir.Literal) and lowered[4].value == "week"
+    if by_week:
+        lowered[4] = ir.Literal("7d", "timespan")
+    elif isinstance(lowered[4], ir.Literal) and lowered[4].kind == "string":
+        raise unsupported_error(f"evaluate {plugin} with windows of months or years", position=position)
     columns = tuple(each.name for each in lowered[:2])
-    return NewActivityMetrics(plugin, columns, tuple(lowered[2:5]), (), tuple(lowered[5:]), lookback)
+    return NewActivityMetrics(plugin, columns, tuple(lowered[2:5]), (), tuple(lowered[5:]), lookback, by_week)
 
 
 def _patch_resolve(default: Callable[[ir.Query, set[str]], ir.Query]) -> Callable[[ir.Query, set[str]], ir.Query]:

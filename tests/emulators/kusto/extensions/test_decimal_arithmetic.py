@@ -57,6 +57,16 @@ def test_decimals_in_tables(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [["1.5", 2]]
 
 
+def test_averages_of_decimals(endpoint: Endpoint) -> None:
+    """The average of decimals is a decimal, rounded to nine digits after the point; that of none is null."""
+    table = endpoint.table(
+        "datatable(a:decimal)[1, 2, 2, decimal(null)] | summarize avg(a), avgif(a, a < 2), n = avgif(a, a > 5)"
+        " | extend m = avg_a + 1"
+    )
+    assert [column.column_type for column in table.columns] == ["decimal"] * 4
+    assert table.raw_rows == [["1.666666667", "1", None, "2.666666667"]]
+
+
 @pytest.mark.parametrize("literal", ["decimal(0.1234567891)", "decimal(1e30)", "decimal(x)", "decimal(1e999999)"])
 def test_rejected_literals(endpoint: Endpoint, literal: str) -> None:
     """A literal with more digits than the engine stores, or without a number, is rejected."""

@@ -1,12 +1,14 @@
 """Differences between the local query engine and Microsoft's KQL language service that the tests permit.
 
-Each difference has a pattern for the query, and a pattern for the message of the side that rejects the query; a query
-that matches both is not compared.
+Each difference has a pattern for the query, and a pattern for the error by which the engine rejects it or for the
+columns of the result that differ; a query that matches is not compared. No difference permits that the engine accepts
+a query which the language service rejects.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,126 +18,136 @@ class KnownDifference:
     Attributes:
         reason: explanation for the reference.
         query: pattern of the queries with the construct.
-        message: pattern of the error that one side reports; of the empty text if columns differ.
+        rejected: pattern of the error that the engine reports; None if it accepts the queries.
+        columns: pattern of a column that differs, as ``name:type -> name:type`` with the column of the language service
+            first and ``none`` for a missing column; None if the columns must agree.
     """
 
     reason: str
-    query: re.Pattern[str] = re.compile("")
-    message: re.Pattern[str] = re.compile("")
+    query: re.Pattern[str]
+    rejected: re.Pattern[str] | None
+    columns: re.Pattern[str] | None
 
 
-def _permit(reason: str, query: str = "", message: str = "") -> KnownDifference:
-    return KnownDifference(reason, re.compile(query), re.compile(message))
+def _permit(reason: str, query: str = "", rejected: str | None = None, columns: str | None = None) -> KnownDifference:
+    return KnownDifference(
+        reason,
+        re.compile(query),
+        None if rejected is None else re.compile(rejected),
+        None if columns is None else re.compile(columns),
+    )
 
 
 KNOWN: Mapping[str, KnownDifference] = {
     "`row_number()`, `prev()` and others without `serialize`": _permit(
         "The language service does not check that rows are in order; Data Explorer and the engine do.",
         r"\b(row_\w+|prev|next)\w*\(",
-        "cannot be invoked in current context",
+        rejected="cannot be invoked in current context",
     ),
     '`long == "text"`': _permit(
-        "The language service accepts the comparison of a number with a text; Data Explorer and the engine reject it.",
-        message="SEM0064",
+        "The language service accepts the comparison of a number or bool with a text; Data Explorer and the engine "
+        "reject it.",
+        rejected=r"SEM0064.* types (string and (int|long|real|decimal|bool)|(int|long|real|decimal|bool) and string)\b",
     ),
     "time zones": _permit(
         "The engine rejects an unknown time zone when it runs the query; the language service does not know the zones.",
-        r"datetime_(utc_to_local|local_to_utc)",
-        "TimeZone",
+        r"datetime_(utc_to_local|local_to_utc)\(",
+        rejected="Unknown TimeZone",
     ),
     "`assert(condition, message)`": _permit(
         "The message must be a literal in the engine; the language service also accepts constant expressions.",
         r"\bassert\(",
-        "assert",
+        rejected=r"assert\(\): the message must be|assert\(\) has failed",
     ),
     "regex that is not a literal": _permit(
         "The engine accepts literal regular expressions and group numbers only, which it checks when it translates.",
         r"\b(extract|extract_all|trim\w*|replace_regex|matches)\b",
-        "must be a constan|regex",
+        rejected="must be a constan|regex",
     ),
     "values of arguments": _permit(
         "The engine checks the value of an argument, such as the name of a kind; the language service checks its type.",
-        message="the argument .* must be|must be from|must be one of|must be a positive|must be at|between",
-    ),
-    "`estimate_data_size()`, `bag_pack_columns()`": _permit(
-        "The language service requires columns as arguments; the engine accepts any expression.",
-        r"\b(estimate_data_size|bag_pack_columns)\(",
-        "Column name expected",
+        rejected="the argument .* must be|must be from|must be one of|must be a positive|must be at|between",
     ),
     "values during execution": _permit(
         "An overflow and a failed conversion are errors of the run; the language service does not run queries.",
-        message="EMB0004|InvalidInput|OverflowError",
+        rejected="EMB0004|InvalidInput|OverflowError",
     ),
     "a column that is `pow()`, `exp10()`, `sign()`, `cot()`, `degrees()` or `radians()` without a name": _permit(
         "The language service gives it the name of the argument. Microsoft's Kusto emulator gives it a number, such as "
         "`Column1`, by measurements of the translator library's authors.",
         r"\b(pow|exp10|sign|cot|degrees|radians)\(",
+        columns=r"(\w+) -> Column\d+:\w+|none -> Column\d+:\w+",
     ),
-    "`round()` of whole numbers": _permit(
+    "`round()` of whole numbers and decimals": _permit(
         "The language service expects the type of the argument. Microsoft's Kusto emulator returns a real, by the same "
         "measurements.",
         r"\bround\(",
+        columns=r"(\w+):(int|long|decimal|dynamic) -> \1:real",
     ),
     "`jaccard_index()`": _permit(
         "The language service expects an array; by its documentation the function returns a real.",
         r"\bjaccard_index\(",
-    ),
-    "`series_fit_poly()` with a degree of type long": _permit(
-        "The language service requires an int; the documentation passes literals such as `5`.",
-        r"\bseries_fit_poly\(",
-        "A value of type int expected",
+        columns=r"(\w+):dynamic -> \1:real",
     ),
     "`countif()` without a name": _permit(
         "The language service adds the name of a column to `countif_`. Microsoft's Kusto emulator does not, by the "
         "same measurements.",
         r"\bcountif\(",
+        columns=r"countif_\w*:long -> countif_\d*:long",
     ),
-    "`array_sort_asc()` and `array_sort_desc()` of an expression": _permit(
-        "The language service expects the name of the first column in the expression. Microsoft's Kusto emulator "
+    "`array_sort_asc()` and `array_sort_desc()` of `J.a`, `J[0]` or `split(S, ...)` without a name": _permit(
+        "The language service makes a name such as `J_a_sorted` from the path or argument. Microsoft's Kusto emulator "
         "returns `array0_sorted`, by the same measurements.",
         r"\barray_sort_(asc|desc)\(",
+        columns=r"\w+_sorted\d*:dynamic -> array\d+_sorted\d*:dynamic",
     ),
     "`iff()` and `case()` with values of different types": _permit(
-        "The language service expects a dynamic, or the other type next to a dynamic. Data Explorer rejects different "
-        "types (SEM0525), by the same measurements; the engine returns a dynamic next to a dynamic.",
+        "The language service expects a dynamic. Data Explorer rejects different types (SEM0525), by the same "
+        "measurements; so does the engine, except that numbers of all types fit each other.",
         r"\b(iff|iif|case)\(",
-        r"^$|values of types|must be the same type|mixed-types",
+        rejected=r"SEM0525.*\b(iff|iif|case)\(\)|values of types .* cannot be compared or combined",
+    ),
+    "`iff()` and `case()` with a dynamic next to another type": _permit(
+        "The language service expects the other type. The result of the engine is a dynamic, which can hold both.",
+        r"\b(iff|iif|case)\(",
+        columns=r"(\w+):\w+ -> \1:dynamic",
     ),
     "arithmetic with a dynamic": _permit(
         "The language service expects a type; by the documentation a dynamic must be converted first.",
         r"[-+*/%]",
-        r"operator '.' does not accept operands of types \(.*dynamic",
+        rejected=r"operator '.' does not accept operands of (types \(.*dynamic|these types)",
     ),
-    "arithmetic with datetimes and bools": _permit(
-        "The language service accepts the sum and the product of two datetimes, and `-` before a datetime or a bool; "
-        "by the documentation they have no such operators.",
-        message=r"operator '.' does not accept operands of types \(.*(datetime|bool)",
+    "arithmetic with datetimes": _permit(
+        "The language service accepts the sum of two datetimes, and `-` before a datetime; by the documentation they "
+        "have no such operators.",
+        rejected=r"operator '[-+]' does not accept operands of types \((datetime|datetime, datetime)\)",
     ),
     "`bin()`, `floor()`, `bin_at()`, `range()` and `around()` with types that do not fit": _permit(
         "The language service accepts a datetime as the size of a bin, and a mixture of numbers, datetimes and "
         "timespans; by the documentation the types of the arguments must fit.",
         r"\b(bin|bin_at|floor|range|around)\(",
-        "(bin|bin_at|range).*an argument has a type that|does not accept operands|values of types",
+        rejected="(bin|bin_at|range).*an argument has a type that|does not accept operands|values of types",
     ),
     "`binary_all_and()`, `binary_all_or()` and `binary_all_xor()` of other types than whole numbers": _permit(
         "The language service also accepts reals, datetimes and timespans; by the documentation the type is long.",
         r"\bbinary_all_(and|or|xor)\(",
-        "does not accept arguments of types",
+        rejected="does not accept arguments of types",
     ),
     "the text of a literal": _permit(
-        "The language service does not read the text in `datetime(...)`, `timespan(...)` and others; Data Explorer "
-        "rejects a text that is no value of the type (SYN0002).",
-        r"\b(datetime|timespan|guid)\(",
-        r"SYN0002|this \w+ literal|is not a valid",
+        "The language service does not read the text in `datetime(...)`, `timespan(...)`, `decimal(...)` and others; "
+        "Data Explorer rejects a text that is no value of the type (SYN0002).",
+        r"\b(datetime|timespan|guid|decimal)\(",
+        rejected=r"SYN0002|this \w+ literal|is not a valid",
     ),
     "a `dynamic({...})` that contains a datetime, timespan or guid": _permit(
         "The engine computes such a literal when it runs the query, and does not know before that it is a bag.",
         r"dynamic\(.*(datetime|timespan|guid|now|\d[dhms])",
-        "must be a dynamic",
+        rejected="must be a dynamic",
     ),
     "`union kind=inner`": _permit(
         "The language service also lists columns that not all inputs have; Data Explorer returns the common columns.",
         "kind=inner",
+        columns="",
     ),
 }
 """Difference by construct."""
@@ -144,6 +156,23 @@ DIFFERENCES: Mapping[str, str] = {construct: difference.reason for construct, di
 """Reason by construct; at most 40."""
 
 
-def is_known(query: str, message: str) -> bool:
-    """Return whether a difference is known: the query and the message of the side that rejects it match a pattern."""
-    return any(each.query.search(query) and each.message.search(message) for each in KNOWN.values())
+def permits_rejection(query: str, message: str) -> bool:
+    """Return whether the engine may reject a query with this message although the language service accepts it."""
+    return any(each.query.search(query) and each.rejected and each.rejected.search(message) for each in KNOWN.values())
+
+
+def permits_columns(query: str, service: Iterable[Iterable[str]], engine: Iterable[Iterable[str]]) -> bool:
+    """Return whether the columns of a result may differ from those of the language service.
+
+    Args:
+        query: text of the query.
+        service: name and type of each column by the language service.
+        engine: name and type of each column by the engine.
+    """
+    pairs = [
+        f"{':'.join(left)} -> {':'.join(right)}"
+        for left, right in zip_longest(service, engine, fillvalue=("none",))
+        if list(left) != list(right)
+    ]
+    patterns = [each.columns for each in KNOWN.values() if each.columns is not None and each.query.search(query)]
+    return all(any(pattern.search(pair) for pattern in patterns) for pair in pairs)

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 from duckdb_kql import ir, lower
 
+from emulators.kusto.errors import semantic_error
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.multi_results import GeneratedName, name_generated
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
@@ -74,6 +76,8 @@ def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr 
 
 def _render_call(single: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     arrays, last = _split_arguments(call)
+    if any(infer_type(each) == "bool" for each in arrays):
+        raise semantic_error(f"{call.name}(): nulls_last must be a literal at the end", inner="SEM0219")
     if len(arrays) == 1:
         return single(dataclasses.replace(call, args=(*arrays, *((last,) if last is not None else ()))))
     listed = ", ".join(f"CAST(to_json({render_expression(array)}) AS VARCHAR)" for array in arrays)

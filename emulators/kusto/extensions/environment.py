@@ -6,7 +6,7 @@ such a case. Functions over expressions that need no function in Python are here
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
@@ -79,9 +79,9 @@ def install() -> None:
 
 
 def _render_membership(call: ir.FunctionCall) -> str:
-    for arg in call.args:
-        render_expression(arg)  # checks the argument, although the result does not depend on it
-    return "false"
+    # DuckDB resolves the names in the arguments, although the result does not depend on them.
+    unused = " AND ".join(f"({render_expression(arg)}) IS NULL" for arg in call.args)
+    return f"(false AND {unused})"
 
 
 def _render_assert(call: ir.FunctionCall) -> str:
@@ -98,7 +98,9 @@ def _render_assert(call: ir.FunctionCall) -> str:
 
 def _render_data_size(call: ir.FunctionCall) -> str:
     if any(isinstance(arg, ir.Wildcard) for arg in call.args):
-        raise semantic_error("estimate_data_size(): the columns of the input are unknown", inner="SEM0219")
+        raise unsupported_error("estimate_data_size(*)", "list the columns")
+    if not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
+        raise semantic_error("estimate_data_size(): each argument must be a column", inner="SEM0219")
     sizes = [bind_once([render_expression(arg)], lambda value: f"kql_data_size({value})") for arg in call.args]
     return f"CAST({' + '.join(sizes)} AS BIGINT)"
 

@@ -7,9 +7,15 @@ from typing import Any
 from duckdb_kql import ir, lower, schema
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import (
+    find_rules,
+    get_child_rules,
+    get_rule_name,
+    get_source_position,
+    iterate_nodes,
+)
 
 SUPPORTED: tuple[str, ...] = (
     "column_ifexists",
@@ -216,10 +222,15 @@ def _resolve_column_ifexists(call: ir.FunctionCall, cols: Sequence[str]) -> ir.E
     if len(call.args) != 2:  # noqa: PLR2004
         raise semantic_error("column_ifexists(): function expects 2 argument(s)", inner="SEM0219")
     name, otherwise = call.args
-    text = name.value if isinstance(name, ir.Literal) else name.name if isinstance(name, ir.ColumnRef) else None
-    if not isinstance(text, str):
-        raise semantic_error("column_ifexists(): the name must be a literal")
-    return ir.ColumnRef(text) if text in cols else otherwise
+    if not isinstance(name, ir.Literal) or name.kind != "string":
+        raise semantic_error("column_ifexists(): the name must be a literal of type string", inner="SEM0219")
+    if name.value not in cols:
+        return otherwise
+    # The result does not depend on the other value, so that DuckDB would not see an unknown name in it.
+    for node in iterate_nodes(otherwise):
+        if isinstance(node, ir.ColumnRef) and node.name not in cols:
+            raise unresolved_name_error(node.name)
+    return ir.ColumnRef(str(name.value))
 
 
 _NOTHING = ir.Literal("", "string")
@@ -227,8 +238,10 @@ _NOTHING = ir.Literal("", "string")
 
 def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
     ignores = call.args[0] if call.args else ir.Literal(value=False, kind="bool")
-    if len(call.args) > 1 or not isinstance(ignores, ir.Literal) or ignores.kind != "bool":
+    if len(call.args) > 1 or not isinstance(ignores, ir.Literal):
         raise semantic_error("pack_all(): the argument must be a literal of type bool", inner="SEM0219")
+    if ignores.kind != "bool":
+        raise unsupported_error("pack_all() with a literal that is not a bool", "write true or false")
     pairs = [part for name in cols for part in (ir.Literal(name, "string"), ir.ColumnRef(name))]
     if not ignores.value:
         return ir.FunctionCall("bag_pack", tuple(pairs))

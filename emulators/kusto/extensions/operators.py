@@ -16,6 +16,8 @@ from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.sql import bind_once, render_expression
+from emulators.kusto.extensions.static_types import DYNAMICS as DYNAMIC_KINDS
+from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.type_guards import (
     DYNAMICS,
@@ -284,6 +286,8 @@ def _install_arithmetic() -> None:
 
 def _patch_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
+        if isinstance(node, ir.BinaryOp) and node.op == "/":
+            _check_quotient(node)
         macro = _choose_arithmetic_macro(node) if isinstance(node, ir.BinaryOp) else None
         if macro is None or not isinstance(node, ir.BinaryOp):
             return default(node)
@@ -298,6 +302,14 @@ def _patch_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], 
         return f"{macro}({', '.join(operands)})"
 
     return render_expr
+
+
+def _check_quotient(node: ir.BinaryOp) -> None:
+    """Check that no operand of a division is dynamic, if the types are known; DuckDB's error would not name them."""
+    kinds = [infer_static_type(each) or "unknown" for each in (node.left, node.right)]
+    if DYNAMIC_KINDS & set(kinds):
+        listed = ", ".join("dynamic" if each in DYNAMIC_KINDS else each for each in kinds)
+        raise semantic_error(f"operator '/' does not accept operands of types ({listed})", inner="SEM0001")
 
 
 def _choose_arithmetic_macro(node: ir.BinaryOp) -> str | None:

@@ -8,6 +8,7 @@ keys.
 from collections.abc import Callable
 
 from duckdb_kql import ir, translate
+from duckdb_kql._state import State
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.errors import semantic_error, unsupported_error
@@ -15,6 +16,7 @@ from emulators.kusto.extensions.known_types import can_be_nan, infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.tabular import TakeRows
 from emulators.kusto.extensions.type_guards import DYNAMICS, add_guard, render_error, render_type_test
 
 _LOWEST = "CAST('-Infinity' AS DOUBLE)"
@@ -63,6 +65,11 @@ _AGGREGATES = (
 )
 _OF_ONE = frozenset({"kql_ranked", "kql_no_nan"})
 _UNRANKED = frozenset({"real", None})
+_DYNAMIC_KEY = "order by: key can't be of dynamic type"
+_TOP_BY_DYNAMIC = ("top by a dynamic value", "convert the key first, for instance with todouble(...)")
+"""Construct and hint: the language service accepts such a key, and its order is not documented."""
+_IS_TOP: State[bool] = State("emulators.kusto.top", lambda: False)
+"""Whether the operator that is being rendered is ``top``."""
 
 
 class RankingAggregate(AggregateSpec):
@@ -79,6 +86,7 @@ def install() -> None:
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))
     replace_attribute(translate, "render_sort_keys", lambda _: _render_sort_keys)
+    replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(translate, "render_aggregate", _patch_render_aggregate)
     add_custom_function("max_of", range(2, 65), lambda call: _render_extreme_of(call, "greatest"))
     add_custom_function("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
@@ -114,6 +122,14 @@ def _render_unconverted_error(what: str) -> str:
     )
 
 
+def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+        with _IS_TOP.bound(isinstance(op, ir.Top) or (isinstance(op, TakeRows) and bool(op.keys))):
+            return default(op, prev, cols)
+
+    return render_operator
+
+
 def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
     return ", ".join(f"{sql} {direction}" for sql, direction in render_sort_key_parts(keys))
 
@@ -140,13 +156,13 @@ def _are_nulls_first(key: ir.SortKey) -> bool:
 def _render_sort_key(key: ir.SortKey) -> str:
     expr = key.expr
     kind = infer_type(expr)
-    message = "order by: key can't be of dynamic type"
     if kind == "dynamic":
-        raise semantic_error(message, inner="SEM0001")
+        raise unsupported_error(*_TOP_BY_DYNAMIC) if _IS_TOP.get() else semantic_error(_DYNAMIC_KEY, inner="SEM0001")
     sql = render_expression(expr)
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    guarded = add_guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql)
+    failure = _render_unconverted_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
+    guarded = add_guard(render_type_test(sql, DYNAMICS), failure, sql)
     # NaN, the largest value of SQL, is already next to the nulls in an ascending sort with the nulls last, and the
     # reverse.
     return render_ranked_value(guarded) if _are_nulls_first(key) is key.ascending else guarded

@@ -12,7 +12,7 @@ from typing import Any
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix, render_numbered_rows
@@ -208,6 +208,11 @@ class ScanSql:
         if isinstance(node, tuple):
             return tuple(self._replace_references(each, state) for each in node)
         if isinstance(node, ir.ColumnRef):
+            if node.name in self._declared:
+                raise unsupported_error(
+                    "scan that reads a declared column without a step",
+                    f"write the name of the step before it, such as {self._steps[0].name[:50]}.{node.name[:50]}",
+                )
             if node.name not in self._cols:
                 raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")
             return ir.RenderedAggregate(self._get_input_name(node.name))

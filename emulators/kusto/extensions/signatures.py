@@ -22,9 +22,13 @@ from emulators.kusto.extensions.static_types import (
     DYNAMICS,
     NUMBERS,
     TEMPORAL,
+    Parameters,
+    Types,
     accepts,
+    find_different_types,
     find_signatures,
     infer_static_type,
+    list_parameters,
 )
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
 from emulators.kusto.extensions.type_guards import add_guard, render_error, render_type_test
@@ -42,6 +46,7 @@ _CONVERTED = NUMBERS | TEMPORAL | {"bool", "guid"}
 _INTERNAL = " output"
 """End of the name of a function that returns one output of a function with several."""
 _PARSED = DYNAMICS | {"string"}
+_CONDITIONALS = frozenset({"iff", "iif", "case"})
 _LOGICAL = frozenset({"and", "or"})
 
 
@@ -57,14 +62,34 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
     if not signatures or not args or any(isinstance(arg, ir.Wildcard) for arg in args):
         return None
     types = [infer_static_type(arg) for arg in args]
-    if any(accepts(signature["parameters"], types) for signature in signatures):
-        return None
+    accepted = [each["parameters"] for each in signatures if accepts(each["parameters"], types)]
+    if accepted:
+        return _find_constant_error(name, accepted, args) or _find_common_error(name, accepted, types)
     named = ", ".join(each or "unknown" for each in types)
     return semantic_error(
         f"{name}(): the function does not accept arguments of the types ({named})",
         inner="SEM0219",
         subject=f"{name}()",
     )
+
+
+def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]) -> QueryError | None:
+    """Return the error of a call that has a column where all signatures require a constant; else None."""
+    reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
+    for parameters in (each for one in accepted for each in list_parameters(one, len(args))):
+        if not any(read and each.get("constant") for read, each in zip(reads, parameters, strict=True)):
+            return None
+    return semantic_error(f"{name}(): an argument must be a constant", inner="SEM0219", subject=f"{name}()")
+
+
+def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
+    """Return the error of a call whose arguments must have one type and do not; else None."""
+    for parameters in (each for one in accepted for each in list_parameters(one, len(types))):
+        if different := find_different_types(parameters, types):
+            message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
+            inner = "SEM0525" if name in _CONDITIONALS or name == "coalesce" else "SEM0219"
+            return semantic_error(message, inner=inner, subject=f"{name}()")
+    return None
 
 
 def _check_aggregates(op: ir.Summarize) -> None:
@@ -87,6 +112,23 @@ def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
         return call
     args = tuple(
         ir.FunctionCall("tostring", (arg,)) if index in positions and infer_static_type(arg) in _CONVERTED else arg
+        for index, arg in enumerate(call.args)
+    )
+    return dataclasses.replace(call, args=args)
+
+
+def _convert_branches(call: ir.FunctionCall) -> ir.FunctionCall:
+    """Return a call whose texts are dynamics if another of its values is dynamic; DuckDB would parse them as JSON."""
+    if call.name not in _CONDITIONALS:
+        return call
+    branches = {index for index in range(len(call.args)) if index % 2 or index == len(call.args) - 1}
+    types = [infer_static_type(arg) for arg in call.args]
+    if not any(types[index] in DYNAMICS for index in branches):
+        return call
+    args = tuple(
+        ir.RenderedAggregate(f"to_json({translate.render_expr(arg)})")
+        if index in branches and types[index] == "string"
+        else arg
         for index, arg in enumerate(call.args)
     )
     return dataclasses.replace(call, args=args)
@@ -155,7 +197,7 @@ def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.Abstra
 def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
-        rendered = default(_convert_texts(call))
+        rendered = default(_convert_branches(_convert_texts(call)))
     except KqlUnsupportedError:
         # Other arguments would not help.
         raise

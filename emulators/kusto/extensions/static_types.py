@@ -5,7 +5,7 @@ The file ``language.json`` has the signatures of Microsoft's language service. A
 ``signatures``, which compares these types with the parameters of a call.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from duckdb_kql import ir
@@ -52,6 +52,7 @@ _CUSTOM_RESULTS = {name: kind for kind, names in _CUSTOM.items() for name in nam
 """Types of results for which the language service has a rule of its own."""
 
 type Signature = Mapping[str, Any]
+type Parameters = Sequence[Mapping[str, Any]]
 type Types = Sequence[str | None]
 
 
@@ -134,20 +135,51 @@ def _find_common(types: Types) -> str | None:
     return types[-1] if len(set(types)) == 1 else _find_widest(types)
 
 
-def accepts(parameters: Sequence[Mapping[str, Any]], types: Types) -> bool:
+def accepts(parameters: Parameters, types: Types) -> bool:
     """Return whether the parameters of a signature accept arguments of these types; True if this is unclear."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
-    if any(each.get("most", 1) > 1 for each in parameters[:-1]):
-        known = [kind for kind in types if kind not in (None, "null")]
-        return all(any(_accepts_type(each["types"], str(kind)) for each in parameters) for kind in known)
-    for index, kind in enumerate(types):
-        if index >= len(parameters) and (not parameters or parameters[-1].get("most", 1) == 1):
-            return False
-        parameter = parameters[min(index, len(parameters) - 1)]
-        if kind is not None and kind != "null" and not _accepts_type(parameter["types"], kind):
-            return False
-    return True
+    return any(_accept_all(each, types) for each in list_parameters(parameters, len(types)))
+
+
+def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
+    """Yield the lists of parameters that a call with ``count`` arguments may have.
+
+    Parameters that occur several times are repeated as a group, such as the pairs of ``case``; they precede the others,
+    or are the last one.
+    """
+    if parameters and parameters[0].get("most", 1) == 1:
+        last = parameters[-1:] if parameters[-1].get("most", 1) > 1 else []
+        listed = [*parameters, *(list(last) * (count - len(parameters)))]
+        if count <= len(listed):
+            yield listed[:count]
+        return
+    group = [each for each in parameters if each.get("most", 1) > 1]
+    rest = parameters[len(group) :]
+    for extra in range(sum(each.get("least", 1) for each in rest), len(rest) + 1):
+        if group and (count - extra) % len(group) == 0:
+            yield [*(group * ((count - extra) // len(group))), *rest[:extra]]
+
+
+def _accept_all(parameters: Parameters, types: Types) -> bool:
+    return all(
+        kind is None or kind == "null" or _accepts_type(parameter["types"], kind)
+        for parameter, kind in zip(parameters, types, strict=True)
+    )
+
+
+def find_different_types(parameters: Parameters, types: Types) -> Types:
+    """Return the types of the arguments that must have one type and have several; empty if one type fits all.
+
+    Numbers fit each other. A dynamic also fits each type where the parameter permits it.
+    """
+    common = [
+        ("dynamic" if kind in DYNAMICS else kind, parameter["types"])
+        for parameter, kind in zip(parameters, types, strict=True)
+        if str(parameter["types"]).startswith("common_") and kind not in (None, "null")
+    ]
+    kinds = {kind for kind, declared in common if kind != "dynamic" or declared != "common_scalar_or_dynamic"}
+    return sorted(map(str, kinds)) if len(kinds) > 1 and not kinds <= NUMBERS else []
 
 
 def _accepts_type(declared: str | Sequence[str], kind: str) -> bool:

@@ -149,7 +149,7 @@ def _build_neighbour_function(function: str) -> Function:
     def add_neighbour_column(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
         value, *rest = _check_arguments(call, 1, 3)
         offset = _render_constant(call, rest[0]) if rest else "1"
-        default = render_expression(rest[1]) if len(rest) > 1 else "NULL"
+        default = _render_constant(call, rest[1]) if len(rest) > 1 else "NULL"
         depth = max(depth, plan.base_depth) + 1
         sql = f"{function}({render_expression(value)}, {offset}"
         if plan.group is None:

@@ -42,6 +42,8 @@ def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -
     "text",
     [
         "Telemetry | project column_ifexists('Number', 0)",
+        "Telemetry | project x = pack_all('text')",
+        "Telemetry | project x = pack_all(1)",
     ],
 )
 def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
@@ -53,3 +55,25 @@ def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
     """With the argument true, the bag does not contain null and empty values."""
     rows = endpoint.rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
     assert rows == [[{"b": 1, "d": "x"}, {"a": "", "b": 1, "c": None, "d": "x"}]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "column_ifexists(timespan(1h), 1)",
+        "column_ifexists(guid(74be27de-1e4e-49d9-b579-fe0b331d3642), 1)",
+        "column_ifexists(Number, 1)",
+        "column_ifexists(bool, 1)",
+        "column_ifexists('Number', Nope)",
+        "pack_all(DeviceId)",
+        "current_principal_is_member_of(strcat_array(Nope, DeviceId))",
+    ],
+)
+def test_wrong_arguments_of_functions_over_columns(endpoint: Endpoint, call: str) -> None:
+    """A name that is no string literal and an unknown column are errors, also where the result does not need them."""
+    assert "SEM" in str(endpoint.error(f"Telemetry | project x = {call}"))
+
+
+def test_the_name_of_a_column_can_be_a_constant_of_a_let_statement(endpoint: Endpoint) -> None:
+    """``column_ifexists`` accepts the name of a constant string."""
+    assert endpoint.rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]

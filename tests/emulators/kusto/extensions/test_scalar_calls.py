@@ -90,7 +90,6 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("around(datetime(2024-01-01), datetime(2024-01-03), 1d)", 0),
     ("isutf8('x')", 1),
     ("ingestion_time()", None),
-    ("estimate_data_size('abc', 1)", 11),
     ("array_index_of(datetime_list_timezones(), 'Europe/Berlin') > 0", 1),
     ("assert(1 < 2, 'never')", 1),
     (f"round(geo_line_length({_LINE}))", 111195.0),

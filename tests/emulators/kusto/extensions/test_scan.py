@@ -102,6 +102,8 @@ def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any
         ("range x from 1 to 3 step 1 | scan with (step s: y > 1;)", "SEM0100"),
         ("range x from 1 to 3 step 1 | scan with (step s: true => d = x;)", "SEM0100"),
         ("range x from 1 to 3 step 1 | scan declare (d:long) with (step s: true => d = s.z;)", "SEM0100"),
+        ("range x from 1 to 3 step 1 | scan declare (d:long=0) with (step s: true => d = d + 1;)", "EMB0001"),
+        ("range x from 1 to 3 step 1 | scan declare (d:long=0) with (step s: d < 1 => d = x;)", "EMB0001"),
         ("range x from 1 to 3 step 1 | scan with (step s: true; step s: true;)", "SEM0100"),
         ("range x from 1 to 3 step 1 | scan with (step s: x in (information_schema.tables);)", "Semantic error"),
     ],

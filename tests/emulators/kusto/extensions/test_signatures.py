@@ -39,6 +39,23 @@ REJECTED = [
     "extend x = series_stats(dynamic({'a': 1}))",
     "project x = series_fill_backward(j, s)",
     "project x = current_principal_is_member_of(hash_md5(s, s))",
+    "project x = case(b, 1, l, 2, 3)",
+    "project x = case(l, 1, 2)",
+    "project x = bag_pack('a', 1, l, 2)",
+    "project x = iff(b, s, l)",
+    "project x = iff(b, l, b)",
+    "project x = case(b, d, b, w, d)",
+    "project x = coalesce(b, l)",
+    "project x = coalesce(j, l)",
+    "project x = max_of(l, d)",
+    "project x = extract(s, 1, s)",
+    "project x = replace_regex(s, s, 'a')",
+    "project x = indexof_regex(s, s)",
+    "project x = array_sort_asc(j, b)",
+    "serialize | project x = prev(l, 1, l)",
+    "project x = estimate_data_size(l + 1)",
+    "project x = j / 2",
+    "extend k = array_concat(j) | project x = k / 2",
 ]
 ACCEPTED: list[tuple[str, list[Any]]] = [
     ("extend c = l > 3 | where c and b | count", [1]),
@@ -49,6 +66,13 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
     ("parse-kv l as (a:string) | project a", [""]),
     ("project x = parse_command_line(l, 'windows')", [["7"]]),
     ("extend g = 1 | project g", [1]),
+    ("project x = case(b, 1, l > 9, 2, 3), y = bag_pack('a', 1, s, 2)", [1, {"a": 2}]),
+    ("project x = iff(not(b), 1, r), y = iff(b, i, l), z = coalesce(long(null), r)", [1.5, 3, 1.5]),
+    ("project x = iff(b, s, j), y = iff(b, j, s), z = case(b, j, b, s, s)", ["a", [1, 2], [1, 2]]),
+    ("project x = iff(b, 'a', dynamic(null)), y = array_sort_asc(j, false)", ["a", [1, 2]]),
+    ("project x = extract('(.)', 1, s), y = indexof_regex(s, 'a')", ["a", 0]),
+    ("project x = estimate_data_size(l, s, b)", [10]),
+    ("serialize | project x = prev(l, 1, 5)", [5]),
 ]
 
 

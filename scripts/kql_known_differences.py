@@ -95,9 +95,9 @@ KNOWN: Mapping[str, KnownDifference] = {
         r"\bcountif\(",
         columns=r"countif_\w*:long -> countif_\d*:long",
     ),
-    "`array_sort_asc()` and `array_sort_desc()` of `J.a`, `J[0]` or `split(S, ...)` without a name": _permit(
-        "The language service makes a name such as `J_a_sorted` from the path or argument. Microsoft's Kusto emulator "
-        "returns `array0_sorted`, by the same measurements.",
+    "`array_sort_asc()` and `array_sort_desc()` of a path or call, without a name": _permit(
+        "The language service makes a name such as `J_a_sorted` from `J.a`, and `S_sorted` from `todynamic(S)`. "
+        "Microsoft's Kusto emulator returns `array0_sorted`, by the same measurements.",
         r"\barray_sort_(asc|desc)\(",
         columns=r"\w+_sorted\d*:dynamic -> array\d+_sorted\d*:dynamic",
     ),

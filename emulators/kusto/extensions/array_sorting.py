@@ -12,12 +12,12 @@ import orjson
 from duckdb_kql import ir, lower
 
 from emulators.kusto.errors import semantic_error
-from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.multi_results import GeneratedName, name_generated
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.python_functions import PythonFunction
 
 SUPPORTED: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr 
 
 def _render_call(single: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     arrays, last = _split_arguments(call)
-    if any(infer_type(each) == "bool" for each in arrays):
+    if any(infer_static_type(each) == "bool" for each in arrays):
         raise semantic_error(f"{call.name}(): nulls_last must be a literal at the end", inner="SEM0219")
     if len(arrays) == 1:
         return single(dataclasses.replace(call, args=(*arrays, *((last,) if last is not None else ()))))

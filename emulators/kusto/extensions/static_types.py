@@ -148,16 +148,15 @@ def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
     Parameters that occur several times are repeated as a group, such as the pairs of ``case``; they precede the others,
     or are the last one.
     """
-    if parameters and parameters[0].get("most", 1) == 1:
-        last = parameters[-1:] if parameters[-1].get("most", 1) > 1 else []
-        listed = [*parameters, *(list(last) * (count - len(parameters)))]
+    group = [each for each in parameters if each.get("most", 1) > 1]
+    if not group or parameters[0] is not group[0]:
+        listed = [*parameters, *(group * (count - len(parameters)))]
         if count <= len(listed):
             yield listed[:count]
         return
-    group = [each for each in parameters if each.get("most", 1) > 1]
     rest = parameters[len(group) :]
     for extra in range(sum(each.get("least", 1) for each in rest), len(rest) + 1):
-        if group and (count - extra) % len(group) == 0:
+        if (count - extra) % len(group) == 0:
             yield [*(group * ((count - extra) // len(group))), *rest[:extra]]
 
 

@@ -109,7 +109,7 @@ class RecentKeys:
         bits |= np.packbits(flags, bitorder="little")
 
     def _compute_places(self, keys: Keys) -> npt.NDArray[np.uint64]:
-        """Return the bits of each key: the halves of its hash are independent, so their sums are as good as hashes."""
+        """Return the filter bits of each key, computed from sums of the two independent halves of the key's hash."""
         steps = np.arange(_PROBES, dtype=np.uint64)
         odd = keys[:, 1:2] | np.uint64(1)
         return (keys[:, 0:1] + steps * odd) & np.uint64(self._filter_bits - 1)

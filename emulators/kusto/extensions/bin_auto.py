@@ -1,4 +1,4 @@
-"""KQL function ``bin_auto``: rounds values to bins whose size and start a ``set`` statement states."""
+"""KQL function ``bin_auto``: rounds values to bins; a ``set`` statement defines the size and the start of the bins."""
 
 import contextvars
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""KQL functions over lines on a sphere: their length, and the distance of a point from a line."""
+"""Return whether a function calls ``column_names_of``, so that the library cannot insert it into a pipeline."""
 
 import math
 from collections.abc import Iterator, Sequence

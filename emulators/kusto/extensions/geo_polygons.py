@@ -61,7 +61,7 @@ def _measure_area(shape: Any) -> float:
 
 
 def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
-    """Return the solid angle that polygons cover repeatedly, counted once less than they cover it."""
+    """Return the solid angle of overlaps; a region that n polygons cover counts n - 1 times."""
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
         raise ValueError("too many edges")
@@ -125,7 +125,7 @@ def _find_crossings(edges: Sequence[Edge]) -> Iterator[float]:
 
 
 def _measure_slab(projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float) -> float:
-    """Return the solid angle between two vertical lines that several polygons cover, less one of them."""
+    """Return the solid angle of overlaps between two vertical lines; a region in n polygons counts n - 1 times."""
     middle = (left + right) / 2
     crossed = sorted(
         (_compute_height(edge, middle), _compute_height(edge, left), _compute_height(edge, right), edge[2])

@@ -26,7 +26,7 @@ _MOST_ESTIMATED = 6
 
 
 def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
-    """Return the number of values in the first set, in the first two, and so on; None if a set is missing."""
+    """Return the number of values common to the first set, the first two sets, and so on; None if a set is missing."""
     if sets is None or any(each is None for each in sets):
         return None
     found = [orjson.loads(each) for each in sets if each is not None]

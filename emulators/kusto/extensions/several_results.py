@@ -43,7 +43,7 @@ class EndOfResult(PipelineOperator):
         raise semantic_error("An operator with several results must be the last one of the query", inner="SEM0100")
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Raise the same error."""
+        """Raise the error for an operator with several results that is not the last one of a query."""
         del cols
         return self.render_without_columns(prev)
 

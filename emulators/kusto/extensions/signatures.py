@@ -102,7 +102,7 @@ def _check_aggregates(op: ir.Summarize) -> None:
 
 
 def _is_aggregate(call: ir.FunctionCall) -> bool:
-    """Return whether a call in a ``summarize`` is that of an aggregate: ``hll_merge`` of several sets is none."""
+    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
     return len(call.args) == 1 or not read_symbols("functions").get(call.name)
 
 
@@ -189,7 +189,7 @@ def _is_plus(node: Any) -> bool:
 
 
 def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
-    """Context manager: reject the ``types`` in the conditions that are columns of unknown type."""
+    """Context manager: reject a condition that is a column if DuckDB finds that the column has one of the ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
@@ -211,7 +211,7 @@ def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> st
 
 
 def _check_condition(expr: ir.Expr, *others: str) -> None:
-    """Check that an expression is a bool or of one of the ``others``, if its type is known."""
+    """Check that an expression is a bool or has one of the types ``others``, if its type is known."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in ("bool", "null", *others):
         raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")

@@ -38,7 +38,7 @@ class StarCondition(ir.Expr):
 
 
 def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
-    """Return an expression in which ``replace`` has replaced nodes; it returns the same object to keep a node."""
+    """Return an expression in which ``replace`` has replaced nodes; ``replace`` returns a node itself to keep it."""
     if isinstance(root, tuple):
         return tuple(replace_nodes(each, replace) for each in root)
     if not isinstance(root, ir.Expr | ir.NamedExpr | ir.PathStep):

@@ -146,7 +146,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
     assert await store.create(NAMES[0], b"again")
 
 
-async def test_an_upload_link_takes_a_whole_file(store: BlobStore) -> None:
+async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
     """Anyone with the link may upload a file, and upload it again; the link of one blob does not fit another."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
@@ -156,7 +156,7 @@ async def test_an_upload_link_takes_a_whole_file(store: BlobStore) -> None:
         assert (await anyone.put(url.replace("j/upload", "j/other"), content=b"x")).status_code == 403
 
 
-async def test_an_upload_link_takes_blocks(store: BlobStore) -> None:
+async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
     """Blocks may arrive in any order and again after an interruption; a list joins them in its own order."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}

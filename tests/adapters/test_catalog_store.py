@@ -74,7 +74,7 @@ async def test_items_are_loaded_as_saved(store: CatalogStore) -> None:
     assert (loaded.version, loaded.items) == (1, (RIG, MINE))
 
 
-async def test_a_put_replaces_and_a_delete_removes(store: CatalogStore) -> None:
+async def test_each_save_increments_the_version(store: CatalogStore) -> None:
     """Each save increments the version."""
     await store.save([RIG, MINE], [], [], 0)
     renamed = replace(RIG, definition={"name": "New"})

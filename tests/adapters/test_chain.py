@@ -123,7 +123,7 @@ async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
 
 
 async def test_appended_records_are_read_back(store: ChainStore) -> None:
-    """Records are returned unchanged, and the tip is the last one."""
+    """Appended records are read unchanged, and the store's tip is the last record."""
     state = {"n": 1e20, "é\U0001f600": ["\x00", '"\\', 0.1, None]}
     records = await fill(store, PLATFORM, 3, AfterState=state)
     assert list((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == records
@@ -133,7 +133,7 @@ async def test_appended_records_are_read_back(store: ChainStore) -> None:
 
 
 async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> None:
-    """An appender needs no read between its appends."""
+    """The tip that an append returns suffices for the next append, without a read."""
     await store.provision(PLATFORM)
     tip = Tip()
     for _ in range(3):
@@ -241,7 +241,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
-    """Scans support both orders, offset and limit."""
+    """A scan returns the matching records in both orders, with offset and limit."""
     await fill(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
@@ -258,7 +258,7 @@ async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
-    """Lookups search the whole chain and no other."""
+    """Records are found by append id or amendment in their whole chain, and in no other chain."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await fill(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await fill(store, chain, 4)

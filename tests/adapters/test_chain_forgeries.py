@@ -86,7 +86,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore, name: str) -> None:
+async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
     """A record in another form breaks the chain with any digest; the record alone is valid if its Hash matches."""
     forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
@@ -129,7 +129,7 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
-async def test_a_future_time_blocks_appends_until_it_is_reached(
+async def test_a_future_time_blocks_appends_until_this_time(
     store: ChainStore, tmp_path: Path, ahead: timedelta
 ) -> None:
     """The first record with a future time is reported; nothing is appended or signed until that time."""

@@ -81,8 +81,8 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
     assert list(await store.list_owned("editor@t")) == [second]
 
 
-async def test_an_import_keeps_its_progress_and_its_later_end(opener: Opener) -> None:
-    """The start of an import moves its end; each step counts once."""
+async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
+    """The start of an import moves its expiry to a later time; each step of its progress counts once."""
     store, other = opener(), opener()
     request = ImportRequest(
         format=ImportFormat.CSV,

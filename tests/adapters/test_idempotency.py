@@ -77,7 +77,7 @@ async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
 
 
-async def test_only_its_own_claim_frees_a_key(keys: IdempotencyStore) -> None:
+async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
     """A key is freed only with the append id of its claim."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.forget("k", "other")

@@ -71,7 +71,7 @@ async def test_a_document_is_changed(opener: Opener) -> None:
 
 
 async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> None:
-    """Changes of two processes at the same time are all applied."""
+    """Changes of one document by two processes at the same time are all applied."""
     stores = opener(), opener()
 
     def add(before: str | None) -> str:

@@ -21,7 +21,7 @@ def test_an_id_is_not_changed(own: Any) -> None:
     assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
 
 
-def test_the_id_is_added_where_the_connection_reads_it() -> None:
+def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
     """The id is added at the pointer from which the connection reads it, and not elsewhere in the payload."""
     added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
     assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}

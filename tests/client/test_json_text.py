@@ -47,7 +47,7 @@ def test_encoded_values_are_parsed_again(value: object) -> None:
     ],
 )
 def test_faults_are_described(text: str, message: str) -> None:
-    """The error names the rule and the place, in plain words."""
+    """The error about invalid JSON names the rule and the place."""
     with pytest.raises(JsonTextError) as raised:
         parse_json(text)
     assert str(raised.value) == message
@@ -61,8 +61,8 @@ def test_faults_are_described(text: str, message: str) -> None:
         ("\ud800", "a text has an unpaired surrogate, which is not a character"),
     ],
 )
-def test_values_without_a_form_in_json(value: object, message: str) -> None:
-    """A value that JSON cannot express is an error that says why."""
+def test_values_that_json_cannot_express(value: object, message: str) -> None:
+    """A value that JSON cannot express raises an error with the reason."""
     with pytest.raises(JsonTextError) as raised:
         encode_json([value])
     assert str(raised.value) == message

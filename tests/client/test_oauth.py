@@ -104,7 +104,7 @@ def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of the reply is the message."""
+    """If the user declines, the error's message is the reason in the authorization server's reply."""
     visit(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
         sign_in(URL, "oi", [])
@@ -131,8 +131,8 @@ def test_another_issuer_is_refused(server: FakeServer) -> None:
         find_server(client, URL)
 
 
-def test_a_request_has_a_challenge_and_not_its_verifier(server: FakeServer) -> None:
-    """The address for the browser holds no secret of the client."""
+def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
+    """The URL for the browser contains the PKCE challenge, but not the secret verifier."""
     with open_fake(server) as client:
         request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
         address = request.build_url(find_server(client, URL))
@@ -147,7 +147,7 @@ def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
-def test_a_fresh_token_is_used_as_it_is(server: FakeServer) -> None:
+def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
     """A token that is still valid is not refreshed, and only its owner can read the file."""
     store(3600)
     assert get_path().stat().st_mode & 0o777 == 0o600
@@ -166,7 +166,7 @@ def test_many_processes_refresh_once(server: FakeServer) -> None:
 
 
 def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
-    """A refused refresh token leads to a new sign-in."""
+    """If the refresh token is refused, the error names the command for a new sign-in."""
     store(0)
     server.refresh_token = "other"
     with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
@@ -177,7 +177,7 @@ def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
 
 
 def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
-    """The whole consent ends."""
+    """A revocation sends the refresh token, which ends the whole consent."""
     store(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]

@@ -89,7 +89,7 @@ def test_a_decision_is_signed_with_the_key_that_is_typed_again(
     assert "oik_" not in shown.out + shown.err
 
 
-def test_nobody_signs_for_another_person(
+def test_another_persons_key_cannot_sign(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The key of a person other than the one who is signed in cannot sign."""
@@ -116,7 +116,7 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
     assert service.requests[0][2] == {}
 
 
-def test_other_refusals_ask_for_no_key(service: Service) -> None:
+def test_other_refusals_do_not_request_a_key(service: Service) -> None:
     """After a refusal that another sign-in would not change, the command ends and does not request a key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
@@ -145,7 +145,7 @@ def test_queries_and_rejections_are_signed(service: Service) -> None:
     ]
 
 
-def test_decisions_without_a_meaning_send_what_they_sent_before(service: Service) -> None:
+def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
     """Without a meaning no signature is sent, and the approval of a query has no body."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest"]) == 0

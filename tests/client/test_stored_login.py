@@ -22,7 +22,7 @@ def test_the_file_is_private() -> None:
     assert find_login() == Login("https://plant.example", key="oik_1")
 
 
-def test_the_environment_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")
@@ -39,7 +39,7 @@ def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyP
         find_login()
 
 
-def test_nothing_stored_names_the_command() -> None:
+def test_a_missing_login_names_the_command() -> None:
     """Without a stored login, the error names the command that stores one."""
     with pytest.raises(click.UsageError, match="oi login"):
         find_login()

@@ -71,7 +71,7 @@ async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest
 
 
 async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id is unique in its connection only."""
+    """Equal message ids of two connections belong to two messages."""
     now = datetime.now(UTC)
     service = FakeService([build_message(1, now), build_message(1, now, "press"), build_message(1, now)], [])
     assert await read(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]

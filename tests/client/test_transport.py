@@ -60,7 +60,7 @@ def refuse(status: int, **headers: str) -> httpx.Response:
 
 
 def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
-    """With one attempt, the first failure is reported at once."""
+    """With a maximum of one attempt, the first failure is reported at once."""
     wire = Wire(refuse(503))
     with connect(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")

@@ -38,7 +38,7 @@ def test_the_editor_has_the_names() -> None:
     )
 
 
-def test_the_names_are_those_of_the_language_service() -> None:
+def test_the_names_equal_those_of_the_language_service() -> None:
     """The file of names has the functions, aggregates, plugins and operators of the language service."""
     if reason := missing("@kusto/language-service-next"):
         pytest.skip(reason)
@@ -55,6 +55,6 @@ def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
 
 
 def test_the_known_differences_are_few_and_have_reasons() -> None:
-    """The table has at most 40 rows, and each states a reason."""
+    """The table of known differences has at most 40 rows, each with a reason."""
     assert len(DIFFERENCES) <= _MAX_DIFFERENCES
     assert all(len(reason) > 20 for reason in DIFFERENCES.values())

@@ -64,7 +64,7 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
         assert pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
 
 
-def test_the_tour_names_its_places_once() -> None:
+def test_the_tour_contains_addresses_only_once() -> None:
     """After its first commands the tour contains no address, no data directory and no fixed temporary file."""
     commands = [command for command, _ in steps() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]

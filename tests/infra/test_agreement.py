@@ -24,7 +24,7 @@ def test_templates_and_code_agree(needs: Needs) -> None:
 
 
 def test_every_adapter_with_an_identity_has_its_roles() -> None:
-    """The roles of every adapter with the app's identity are known."""
+    """The required roles are listed for every adapter that uses the app's identity."""
     assert adapters_with_an_identity() == set(ROLES)
 
 

@@ -59,7 +59,7 @@ def run(tools: Path, script: str, *arguments: str, typed: str = "", **environmen
     return reply.returncode, reply.stdout + reply.stderr
 
 
-def test_lock_is_remembered_everywhere(tools: Path) -> None:
+def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
     """The lock is set for azd and in the environment's file, and the command for the workflow is printed."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
@@ -75,7 +75,7 @@ def test_lock_is_remembered_everywhere(tools: Path) -> None:
     assert file.read_text(encoding="utf-8").count("CHECKPOINTS_LOCKED") == 1
 
 
-def test_lock_leaves_other_environments_of_azd_alone(tools: Path) -> None:
+def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
     """A lock does not change the variables of another environment that is selected in azd."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
@@ -105,7 +105,7 @@ def test_lock_needs_the_name(tools: Path) -> None:
         ("None", "true", 1),
     ],
 )
-def test_disagreement_stops_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
+def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
     """The variable and Azure must agree on whether the policy is locked."""
     (tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
@@ -115,7 +115,7 @@ def test_disagreement_stops_a_deployment(tools: Path, state: str, expected: str,
 
 
 def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
-    """An error of Azure is no answer."""
+    """If the Azure CLI fails or returns an unknown state, the deployment stops."""
     (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
     assert run(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
 
@@ -151,7 +151,7 @@ def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
     assert [path.name for path in (checkout / "infra" / "bicep").glob("*.snapshot.json")] == []
 
 
-def test_a_name_that_the_compiler_accepts_fails(tools: Path, checkout: Path) -> None:
+def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
     """The command fails if the compiler accepts the illegal environment name."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")

@@ -88,7 +88,7 @@ def test_the_median_of_all_runs_is_judged(
 
 
 def test_number_of_runs_can_be_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """One run is enough for a first look."""
+    """The option for the number of runs is respected, for example one run for a quick look."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark([4.0], {})})
     assert command.main(["--runs", "1", "varying"]) == 0
     assert json.loads(capsys.readouterr().out)["spread"]["runs"] == 1

@@ -24,7 +24,7 @@ def test_versions_are_recent() -> None:
             assert version == UNCHANGED[kind] if kind in UNCHANGED else version >= "2024-06-01", each.target
 
 
-def test_outbound_is_explicit_before_networks_lose_it() -> None:
+def test_subnets_state_their_outbound_access() -> None:
     """Networks of API version 2026-03-31 or later have no default outbound access; subnets say so already."""
     network = Templates().named("network")
     assert network.text.count("defaultOutboundAccess: false") == 2

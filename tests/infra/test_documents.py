@@ -90,7 +90,7 @@ def test_keys_are_written_outside_of_the_repository() -> None:
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
 
 
-def test_every_deployment_goes_through_the_script() -> None:
+def test_every_deployment_uses_the_script() -> None:
     """Documented deployments use the script, which selects the deployment's name and runs checks first."""
     commands = _commands(AZURE) + _commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
@@ -126,7 +126,7 @@ def test_every_variable_is_documented() -> None:
             assert re.search(rf"\b{name}\b", AZURE), name
 
 
-def test_every_command_of_the_runbook_names_what_it_needs() -> None:
+def test_every_variable_of_the_runbook_is_set() -> None:
     """The runbook sets each variable that a failed-over or restored deployment reads."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):

@@ -175,7 +175,7 @@ def test_the_same_files_give_the_same_bytes(
 
 
 def test_the_listing_names_each_file_with_its_size() -> None:
-    """A line holds size, digest and path."""
+    """Each line of the listing contains size, digest and path of a file."""
     [line] = package.format_listing({"a.py": b"abc"}).splitlines()
     assert re.fullmatch(r" +3 ba7816bf[0-9a-f]{56} a\.py", line)
 

@@ -48,7 +48,7 @@ def regions(deployment: Deployment) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_preview_shows_everything(name: str) -> None:
+def test_preview_shows_every_resource(name: str) -> None:
     """No module is hidden from a preview, and every resource has a name and an id before the deployment."""
     deployment = evaluate(name)
     assert deployment.hidden == []
@@ -88,7 +88,7 @@ def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_locked_policy_is_left_out(name: str) -> None:
+def test_locked_policy_is_omitted(name: str) -> None:
     """The lock omits only the locked policy from the deployment."""
     is_written = name not in {"locked", "failed over"}
     assert len(evaluate(name).of_type(POLICY)) == is_written
@@ -98,7 +98,7 @@ def test_locked_policy_is_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
-def test_second_region_clashes_with_nothing(name: str) -> None:
+def test_second_region_has_unique_resources(name: str) -> None:
     """In a second region, shared resources stay where they are, and resources with compute are new."""
     before = {each.id: each for each in evaluate("everything").resources}
     for each in evaluate(name).resources:
@@ -194,7 +194,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
-def test_purge_protection_is_left_out_outside_production(name: str, expected: object) -> None:
+def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
     """Purge protection is omitted outside production, because Azure refuses the value false; names can be reused."""
     properties = one(evaluate(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
@@ -277,7 +277,7 @@ def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> 
         deploy(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 
 
-def test_durable_functions_stand_ready() -> None:
+def test_orchestrations_have_an_always_ready_instance() -> None:
     """Sizes with always-ready instances have one always-ready instance for orchestrations."""
     for name in ("test", "prod"):
         ready = _scale(name)["alwaysReady"]
@@ -321,7 +321,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
     assert all(each.version >= "2024-04-13" for each in scripts)
 
 
-def test_private_network_has_a_way_out() -> None:
+def test_private_network_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, and none if only the gateway does."""
     subnets = one(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
     by_name = {each["name"]: each["properties"] for each in subnets}
@@ -348,7 +348,7 @@ def test_ingest_alert_names_functions() -> None:
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
 
-def test_overwritten_states_are_kept_for_one_day() -> None:
+def test_overwritten_states_are_retained_for_one_day() -> None:
     """Soft delete retains overwritten versions of checkpoints for one day, the minimum."""
     blobs = one(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}

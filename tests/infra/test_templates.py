@@ -70,14 +70,14 @@ def test_sizes_give_known_parameters(path: Path) -> None:
     assert len(given) == len(set(given))
 
 
-def test_no_key_or_secret_is_handed_on() -> None:
-    """No template lists keys, and none takes or gives a secret."""
+def test_no_template_passes_secrets() -> None:
+    """No template lists keys, and no parameter or output is a secret."""
     for template in TEMPLATES.all:
         assert not re.search(r"\blist\w*(Keys|Secrets|Sas)\b|@secure", template.text), template.path
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
-def test_resources_that_can_sign_in_by_key_do_not(template: Template) -> None:
+def test_access_by_key_is_disabled(template: Template) -> None:
     """Access by key is disabled for each service that supports it."""
     switches = {
         "Microsoft.Storage/storageAccounts": ("allowSharedKeyAccess", False),

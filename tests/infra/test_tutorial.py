@@ -250,7 +250,7 @@ def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
     assert sum(call.startswith("az deployment sub create") for call in calls) == 3
 
 
-def test_settings_with_spaces_are_kept(shell: Shell) -> None:
+def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
     """A value with spaces is the same in the shell that reads the settings file."""
     script = blocks(until="5. Deploy the templates").replace(
         "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
@@ -261,7 +261,7 @@ def test_settings_with_spaces_are_kept(shell: Shell) -> None:
     assert (code, printed.splitlines()[-1]) == (0, "<West Europe> <a@plant.example, b@plant.example>"), printed
 
 
-def test_a_failed_deployment_keeps_the_outputs(shell: Shell) -> None:
+def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
     """The file of outputs is replaced only after a successful deployment."""
     code, printed, _ = shell.run(blocks(until="6. Deploy the app"))
     assert code == 0, printed

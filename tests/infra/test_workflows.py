@@ -157,8 +157,8 @@ def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: 
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_the_network_closes_unless_the_caller_leaves_it_open(tmp_path: Path, job: str) -> None:
-    """The input adds a parameter, and is off by default."""
+def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
+    """The network is closed by default; the workflow's input adds the parameter that opens it."""
     assert DEPLOY[True]["workflow_dispatch"]["inputs"]["open-network"]["default"] is False
     for chosen in ("true", "false"):
         folder = tmp_path / chosen
@@ -256,14 +256,14 @@ def test_only_a_role_that_is_not_effective_yet_is_retried(
 
 
 def test_unknown_actions_and_environments_are_rejected() -> None:
-    """A typing error deploys nothing."""
+    """An unknown action or environment, such as a misspelt one, deploys nothing."""
     script = ROOT / "scripts/azure/deploy-templates"
     for arguments in (("destroy", "prod"), ("create", "production"), ("create", "../prod")):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.startswith("usage: ")) == (2, True)
 
 
-def test_the_preview_signs_in_as_itself() -> None:
+def test_the_preview_has_its_own_identity() -> None:
     """The job without reviewers has an environment of its own and previews without write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"

@@ -165,7 +165,7 @@ def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
 
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
-def test_an_id_is_no_relative_path(admin: httpx.Client, encoded: str) -> None:
+def test_a_relative_path_is_not_an_id(admin: httpx.Client, encoded: str) -> None:
     """The ids `.` and `..` are rejected, because clients remove them from an address."""
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
@@ -233,7 +233,7 @@ def test_object_ids_and_similar_ids_are_unique(admin: httpx.Client) -> None:
     check_problem(put(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
 
 
-def test_nobody_gives_rights_that_they_lack(plant: Service, admin: httpx.Client) -> None:
+def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin: httpx.Client) -> None:
     """A caller can neither give rights that its token lacks nor change a member who has them."""
     rights = ["Workspace.Team.Manage"]
     manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
@@ -286,7 +286,7 @@ def test_two_administrators_cannot_demote_each_other(plant: Service, admin: http
         assert put(winner, "team", loser, role="Admin").status_code == 200
 
 
-def test_references_are_kept(plant: Service, admin: httpx.Client) -> None:
+def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client) -> None:
     """An item that other items use cannot be removed, and the reply names these items."""
     used = check_problem(admin.delete("/oi-api/connections/press"), 409, "CONNECTION_IN_USE")
     assert used["usedBy"] == ["hall"]
@@ -568,7 +568,7 @@ def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admi
     assert put(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
 
 
-def test_a_service_decides_nothing(plant: Service, admin: httpx.Client) -> None:
+def test_a_service_token_cannot_decide(plant: Service, admin: httpx.Client) -> None:
     """The token of a service can neither approve nor reject."""
     service = create_caller(plant, admin, "decider", role="Admin", service=True)
     for action, body in (("approve", None), ("reject", {"comment": "x"})):

@@ -264,7 +264,7 @@ def test_tokens_have_the_sign_in_of_the_account(
     assert first == expected
 
 
-def test_keys_of_ones_own_need_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
+def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
     """Where signatures are required, creating a key for oneself needs a token of a recent sign-in, or another key."""
 
     def create_key(bearer: str, **headers: str) -> Any:

@@ -11,7 +11,7 @@ from tests.service.local_service import Service, check_failing_fields, check_pro
 EDITOR_RIGHTS = 21
 
 
-def test_a_key_gives_a_token_and_a_token_opens_the_api(service: Service) -> None:
+def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
     """An API key is exchanged for a token, and the token opens the API."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt?minutes=15")
     assert set(reply.json()) == {"Token", "ExpiresAt", "AccessRights"}
@@ -71,7 +71,7 @@ def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
 def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
-    """The lifetime of a token is 1 to 43200 minutes."""
+    """A token lifetime outside 1 to 43200 minutes is an error that names the parameter."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "must be a number from 1 to 43200"}
@@ -226,7 +226,7 @@ def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
     assert read_sign_in(mint(service, mint(service, first))) == read_sign_in(first)
 
 
-def test_client_credentials_are_no_sign_in(service: Service) -> None:
+def test_client_credentials_have_no_sign_in(service: Service) -> None:
     """A token of the grant `client_credentials` has no time of a sign-in, and nor have the tokens made with it."""
     key = service.key("viewer@t")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}

@@ -114,7 +114,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
     assert rows[3][2] == "'=1+1,d1,2,y"
 
 
-def test_a_preview_shows_what_would_be_stored(editor: httpx.Client) -> None:
+def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
     """A preview stores nothing; another mapping can be tried in a preview and then used for the start."""
     made = create(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")

@@ -406,7 +406,7 @@ def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: 
 
 
 def test_a_body_over_the_limit_is_413(service: Service) -> None:
-    """The size limit and its error reply are those of other routes."""
+    """A body over the size limit is a 413, as on other routes."""
     check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 

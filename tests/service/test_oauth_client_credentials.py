@@ -81,7 +81,7 @@ def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None
 
 
 def test_the_secret_may_be_in_the_header(service: Service) -> None:
-    """HTTP Basic works instead of the form."""
+    """Id and secret may be sent with HTTP Basic instead of in the form."""
     key = service.key("historian")
     client = service.anonymous()
     reply = client.post(TOKEN, data={"grant_type": "client_credentials"}, auth=(key.split("_")[1], key))

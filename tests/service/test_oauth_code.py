@@ -87,7 +87,7 @@ def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[
         assert "code" not in query
 
 
-def test_the_page_learns_what_it_asks(client: OAuthClient) -> None:
+def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
     """The preview names client, redirect host and rights, and separately the rights that the person lacks."""
     caller = client.service.caller(client.member)
     body = client.build_request(scope=f"{SCOPE} Workspace.Keys.Manage")
@@ -161,7 +161,7 @@ def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> No
     assert made_with in [event["AfterState"]["madeWith"] for event in tokens], issued
 
 
-def test_rights_that_the_person_lacks_are_left_out(client: OAuthClient) -> None:
+def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> None:
     """Only held rights are granted; without a scope, the rights of a viewer are requested."""
     wide = f"{SCOPE} Workspace.Keys.Manage"
     assert client.redeem(client.consent(wide.split(), scope=wide)).json()["scope"] == SCOPE
@@ -194,7 +194,7 @@ def test_only_a_person_can_consent(client: OAuthClient) -> None:
 
 
 def test_a_code_works_once(client: OAuthClient) -> None:
-    """A second redemption is refused."""
+    """An authorization code can be redeemed once; a second redemption is refused."""
     code = client.consent()
     assert client.redeem(code).status_code == 200
     check_oauth_error(client.redeem(code), 400, "invalid_grant")

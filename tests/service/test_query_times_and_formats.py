@@ -59,7 +59,7 @@ def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[st
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
 
 
-def test_the_format_goes_before_accept(editor: httpx.Client) -> None:
+def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
     """The parameter ``format`` selects the media type, whatever the header Accept prefers; an unknown one is 400."""
     body = {"query": KQL, "from": START, "to": END}
     types = {"json": "application/json", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}

@@ -169,12 +169,12 @@ def test_invalid_signatures(required: Service, signature: Any, verb: str, code: 
 
 
 def test_a_long_statement(required: Service) -> None:
-    """A statement may have 1,000 characters."""
+    """The statement of a signature may have at most 1,000 characters."""
     reply = decide(required.caller("admin@t"), propose(required), {**APPROVAL, "statement": "é" * 1000})
     assert reply.json()["Signature"]["Statement"] == "é" * 1000
 
 
-def test_other_refusals_come_first(required: Service) -> None:
+def test_other_refusals_have_priority(required: Service) -> None:
     """Reasons to reject a decision that do not concern its signature are reported first."""
     amendment, admin = propose(required), required.caller("admin@t")
     check_problem(decide(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
@@ -195,7 +195,7 @@ def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
     assert "Signature" not in decide(admin, amendments[1], None).json()
 
 
-def test_the_policy_is_switched_meanwhile(required: Service) -> None:
+def test_the_current_policy_applies(required: Service) -> None:
     """A decision follows the policy at the time of the decision."""
     admin, amendment = required.caller("admin@t"), propose(required)
     set_policy(admin)
@@ -417,7 +417,7 @@ def test_signed_rejection_of_a_query(required: Service) -> None:
     assert rejection["signature"]["signedAt"] == rejection["rejectedAt"]
 
 
-def test_refusals_of_queries_come_first(required: Service) -> None:
+def test_refusals_of_queries_have_priority(required: Service) -> None:
     """Reasons to reject a decision about a query that do not concern its signature are reported first."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")

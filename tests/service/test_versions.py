@@ -51,7 +51,7 @@ def test_every_operation_checks_and_states_the_version(service: Service, endpoin
 
 
 def test_replies_without_an_operation_state_the_version(service: Service) -> None:
-    """404 and 405 replies state the version, too."""
+    """Replies with 404 and 405, which belong to no operation, also state the version."""
     client = service.anonymous()
     for reply in (client.get("/nowhere"), client.delete("/healthz"), client.patch("/oi-api/warm-queries")):
         assert reply.status_code in {404, 405}

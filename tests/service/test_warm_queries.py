@@ -132,7 +132,7 @@ def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> No
 
 @pytest.mark.parametrize("limit", ["0", "10001", "x", "-1", "", "1.5", "1e3"])
 def test_invalid_limits_are_listed(service: Service, limit: str) -> None:
-    """The limit is checked before the lookup."""
+    """An invalid limit is reported even if the query does not exist."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
     assert check_failing_fields(reply) == ["limit"]
 

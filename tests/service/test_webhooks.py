@@ -310,7 +310,7 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
         assert check_failing_fields(admin.get(f"{path}?{query}")) == [query.partition("=")[0]]
 
 
-def test_an_endpoint_that_is_gone_is_disabled(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """Status 410 ends the delivery and disables the webhook, which is audited; a PUT enables it again."""
     receiver.replies["/gone"] = (410, {}, b"")
     made = create(admin, receiver, "/gone")

@@ -85,7 +85,7 @@ def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
     assert (reply.status_code, reply.json()["changes"]) == (200, [])
 
 
-def test_items_of_the_api_are_exported_and_kept(plant: Service, admin: httpx.Client) -> None:
+def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx.Client) -> None:
     """A query that the API created is part of the export, and applying a document without it does not remove it."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
@@ -174,7 +174,7 @@ def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service,
     assert find_item(export(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
 
 
-def test_approvals_over_https_do_not_count(admin: httpx.Client) -> None:
+def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
     """A new query is a draft in spite of a declared approval, and the plan says so under `kept`."""
     document = export(admin)
     query = {"lookup": "claimed", "name": "Claimed", "surface": "hall", "kql": "Telemetry", "approval": APPROVED}
@@ -258,7 +258,7 @@ def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Clien
         assert problem["reason"] == error["message"]
 
 
-def test_records_of_existing_containers_are_kept(admin: httpx.Client) -> None:
+def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
     """A document without a container that exists keeps its record and its data store; other records are removed."""
     document = export(admin)
     document["dataStores"] = []
@@ -274,7 +274,7 @@ def test_records_of_existing_containers_are_kept(admin: httpx.Client) -> None:
 
 
 def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> None:
-    """The id of the workspace is fixed."""
+    """A document with another workspace id is rejected, because the id cannot change."""
     document = export(admin)
     document["workspace"]["id"] = "plant-u"
     check_problem(admin.post(PLAN, json=document), 409, "WORKSPACE_ID_FIXED")
@@ -385,7 +385,7 @@ def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
 
 
 def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
-    """The routes have no query parameters."""
+    """Any query parameter is rejected, because these routes have none."""
     for reply in (
         admin.get(DOCUMENT, params={"format": "yaml"}),
         admin.post(PLAN, json={}, params={"dryRun": "true"}),

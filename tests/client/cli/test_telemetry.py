@@ -110,7 +110,7 @@ def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys
     assert "element 2.value: is wrong" in capsys.readouterr().err
 
 
-def test_the_id_is_added_where_the_connection_reads_it(fake: FakeService, path: Path) -> None:
+def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, path: Path) -> None:
     """For a connection with `messageIdPointer`, the id is added at the pointer, so that the payload is unchanged."""
     fake.source = {"messageIdPointer": "/h/id"}
     path.write_text('{"h": {"t": 1}, "value": 1}')

@@ -51,7 +51,7 @@ def write(folder: Path, port: int, name: str, **source: Any) -> str:
 def test_check_without_messages_names_the_filters(
     tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The check succeeds if the key and the broker are right."""
+    """Without messages the check succeeds if the key and the broker are valid, and names the topic filters."""
     path = write(tmp_path, shared_broker.port, "shown")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
     output = capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_check_names_connections_of_other_keys(
     )
 
 
-def test_check_shows_messages_as_they_would_be_sent(tmp_path: Path) -> None:
+def test_check_shows_converted_messages(tmp_path: Path) -> None:
     """A message that cannot be sent is shown with the reason; after the last one the check ends."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
@@ -120,10 +120,10 @@ def test_check_explains_the_key(
     assert text in printed.out + printed.err
 
 
-def test_check_explains_a_broker_that_is_not_there(
+def test_check_explains_an_unreachable_broker(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message names the address of the broker."""
+    """If the broker is unreachable, the message of the check names its address."""
     assert execute(["gateway", "check", write(tmp_path, 1, "none")]) == 1
     assert "The broker 127.0.0.1:1 cannot be reached" in capsys.readouterr().err
 
@@ -132,7 +132,7 @@ def test_check_explains_a_broker_that_is_not_there(
 def test_a_mistake_in_the_configuration_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    """The message names the file and the member."""
+    """The message about an invalid configuration names the file and the member."""
     (tmp_path / "gateway.yaml").write_text("service: {}")
     assert execute(["gateway", verb, str(tmp_path / "gateway.yaml")]) == 2
     assert "`service.url` is missing." in capsys.readouterr().err
@@ -148,17 +148,17 @@ def test_a_mistake_in_the_source_is_wrong_usage(
 
 
 def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second gateway ends with a message."""
+    """A second gateway on the same spool file ends with a message."""
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
     assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 1
     assert "in use by another gateway" in capsys.readouterr().err
     spool.close()
 
 
-def test_without_the_extra_the_message_says_how_to_install_it(
+def test_a_missing_optional_package_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client without `mqtt` has no gateway."""
+    """If the optional package ``mqtt`` is missing, the message says how to install it."""
     monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "paho" else object())
     assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 2
     assert "The gateway needs paho-mqtt. Install the client with its extra `mqtt`" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def test_the_example_is_valid_and_every_member_is_described(monkeypatch: pytest.
 
 
 def test_every_metric_is_described() -> None:
-    """The guide names each metric."""
+    """The guide names each metric of the gateway."""
     names = [f"{metrics.PREFIX}{name}" for name in (*metrics._COUNTERS, *metrics._GAUGES)]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
 

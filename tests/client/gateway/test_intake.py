@@ -65,7 +65,7 @@ def bench(tmp_path: Path) -> Any:
 
 
 async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the source is told, the message is in the file."""
+    """A message is acknowledged to its source only after it is stored in the file."""
     append, seen = bench.spool.append, []
 
     def check(*arguments: Any) -> int:
@@ -123,7 +123,7 @@ async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
     assert not bench.intake.is_full
 
 
-async def test_what_was_received_is_stored_at_the_end(bench: Bench) -> None:
+async def test_a_stop_stores_received_messages(bench: Bench) -> None:
     """A stop stores the messages in memory, and acknowledges them if the connection is still open."""
     async with run(bench):
         await asyncio.sleep(0)

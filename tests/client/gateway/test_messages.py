@@ -31,8 +31,8 @@ def test_missing_metadata_is_added() -> None:
     assert build(b'{"value": 1}', Target("press", 'd"1', Fields())) == {**added, "deviceId": 'd"1', "value": 1}
 
 
-def test_own_metadata_is_kept() -> None:
-    """A message that states id, time and device is sent as it is."""
+def test_existing_metadata_is_not_changed() -> None:
+    """A message that contains id, time and device is sent unchanged."""
     message = {"messageId": "m", "timestamp": "2026-01-05T08:00:00Z", "deviceId": "d", "value": 1}
     assert build(json.dumps(message).encode()) == message
     assert build(json.dumps(message, indent=1).encode()) == message
@@ -68,7 +68,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
 
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
-    """The member `timestamp` may be a number."""
+    """A configured time format without a pointer applies to the member `timestamp`, which may be a number."""
     target = Target("press", None, Fields(None, "epochSeconds"))
     assert build(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
@@ -87,8 +87,8 @@ def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
         (b'{"a": "%s"}' % (b"x" * (MAX_BYTES - 20)), "too_large"),
     ],
 )
-def test_what_cannot_be_sent_is_rejected(payload: bytes, reason: str) -> None:
-    """The reason is a short code."""
+def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str) -> None:
+    """A message that cannot be sent is rejected with a short code of the reason."""
     with pytest.raises(RejectedError) as raised:
         build(payload)
     assert raised.value.reason == reason
@@ -120,7 +120,7 @@ def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
 
 @given(st.binary(max_size=40))
 def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
-    """No message stops the gateway."""
+    """Any bytes are converted or rejected, without another exception."""
     with suppress(RejectedError):
         build(payload)
 

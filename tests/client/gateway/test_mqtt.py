@@ -58,7 +58,7 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
     assert [each["value"] for each in stored] == list(range(200))
 
 
-async def test_messages_published_while_the_gateway_is_away_arrive(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_messages_published_without_a_running_gateway_arrive(shared_broker: Broker, tmp_path: Path) -> None:
     """The broker stores the messages of the session while the gateway does not run."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
     async with run(settings, service):
@@ -90,7 +90,7 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     assert len(stored) == 3
 
 
-async def test_what_cannot_be_sent_is_acknowledged_and_kept_apart(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Broker, tmp_path: Path) -> None:
     """Messages that are too large, not JSON or on an unknown topic are set aside and do not stop others."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [

@@ -54,7 +54,7 @@ def test_the_first_route_that_matches_is_used() -> None:
 
 
 def test_the_memory_for_addresses_is_limited() -> None:
-    """Many topics do not fill the memory."""
+    """The cache of topics has a maximum size, for any number of topics."""
     routes = build({"topic": "a/+", "connection": "x"})
     for number in range(10_050):
         routes.find(f"a/{number}")

@@ -171,7 +171,7 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
     assert len(upstream.requests) == 2
 
 
-async def test_a_line_that_does_not_exist_sets_nothing_aside(spool: SpoolThread) -> None:
+async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) -> None:
     """If an error names no existing line of the batch, the batch stays in the spool."""
     upstream = Upstream(
         lambda *_: refuse(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None

@@ -80,7 +80,7 @@ def parse(members: dict[str, Any]) -> None:
     ],
 )
 def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
-    """The message names the member and the rule."""
+    """The message about an invalid configuration names the member and the rule."""
     members = describe_settings(tmp_path, 1883, "x")
     change(path, value)(members)
     with pytest.raises(SettingsError) as raised:

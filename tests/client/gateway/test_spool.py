@@ -39,7 +39,7 @@ def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> Non
 
 
 def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
-    """A batch has at most 5,000 messages, however many wait."""
+    """A batch has at most 5,000 messages, for any number of waiting messages."""
     spool = open_spool(tmp_path)
     for _ in range(3):
         spool.append({"a": [b"{}\n"] * 4_000}, [], b"")
@@ -62,7 +62,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
-    """The error names the file."""
+    """The error about a file that is not a spool names the file."""
     (tmp_path / "spool.db").write_bytes(b"x" * 5000)
     with pytest.raises(OSError, match=r"spool\.db cannot be used: file is not a database"):
         open_spool(tmp_path)
@@ -108,7 +108,7 @@ def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_rejected_messages_are_kept_apart(tmp_path: Path) -> None:
+def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     """Lines that the service rejects are stored with the reason, apart from the other messages, which stay in order."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")

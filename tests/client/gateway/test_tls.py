@@ -105,7 +105,7 @@ async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_p
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
 async def test_a_file_that_cannot_be_read_is_named(secured: Secured, tmp_path: Path, name: str) -> None:
-    """A wrong path is a mistake of the configuration."""
+    """An unreadable certificate file is an error of the configuration that names the file."""
     text = await fail(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
     assert "cannot be read" in text
     assert "No such file" in text

@@ -40,7 +40,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
     ]
 
 
-def test_ids_are_those_of_the_service(tmp_path: Path) -> None:
+def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
     """A row has the same message id as in an import by the service, so that importing it, too, adds nothing."""
     (row,) = CsvFile(_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -74,7 +74,7 @@ def _ids(path: Path, **options: Any) -> list[str]:
     return [json.loads(row.message)["messageId"] for row in rows]
 
 
-def test_ids_are_of_the_content(tmp_path: Path) -> None:
+def test_ids_depend_on_the_content(tmp_path: Path) -> None:
     """The message id of a row depends only on connection, device, time and values."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
     first = _ids(_file(tmp_path, text, "a/0.csv"))
@@ -165,7 +165,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_own_ids(tmp_path: Path) -> None:
-    """The columns messageId and deviceId override the command line."""
+    """The CSV columns messageId and deviceId override the options of the command line."""
     (row,) = CsvFile(_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -193,7 +193,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
     assert json.loads(message.payload) == {"head": {}, "x": 1}
 
 
-def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
+def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
     """A payload column at one of the connection's pointers is rejected, unless it is the time column."""
     path = _file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _target(timestampPointer="/ts")
@@ -212,7 +212,7 @@ def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
         {"deviceIdPointer": "/timestamp/a"},
     ],
 )
-def test_pointers_that_no_row_can_satisfy(source: dict[str, str]) -> None:
+def test_overlapping_pointers_are_rejected(source: dict[str, str]) -> None:
     """A connection with empty or overlapping pointers is rejected."""
     with pytest.raises(ValueError, match=r"^rig: "):
         _target(**source)

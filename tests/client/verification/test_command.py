@@ -118,7 +118,7 @@ def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
 
 
 async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """A note of another key is rejected."""
+    """A checkpoint that another key signed is rejected."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -181,7 +181,7 @@ def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
 def test_fetch_writes_a_chain_into_one_export(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Truncated pages are completed, and the file verifies."""
+    """A chain of several pages, some of them truncated, is downloaded into one valid export."""
     out = str(tmp_path / "fetched.json")
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0

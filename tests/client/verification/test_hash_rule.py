@@ -20,14 +20,14 @@ def is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def test_the_rules_are_those_of_the_service() -> None:
+def test_the_rules_equal_those_of_the_service() -> None:
     """The client's copy of the record rules has the same code as the service, because it cannot import the service."""
     copy = read_code("client/src/oi/verification/hash_rule.py")
     assert copy == read_code("shared/provenance/hash_rule.py")
     assert "def compute_genesis_hash" in copy
 
 
-def test_the_tree_is_that_of_the_service() -> None:
+def test_the_tree_equals_that_of_the_service() -> None:
     """Functions and classes of the client's Merkle tree have the same code as those of the service."""
     copied, own = (
         read_definitions("client/src/oi/verification/merkle.py"),

@@ -155,7 +155,7 @@ def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFix
         assert run(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
 
 
-def test_the_command_names_what_does_not_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit status is 1 for another record, receipt, key or chain, and the output names the difference."""
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
     numbers = other.public_numbers()

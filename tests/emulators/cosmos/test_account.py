@@ -57,8 +57,8 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
     return str(public), str(private)
 
 
-async def test_discovery_leads_back(server: CosmosServer, client: CosmosClient) -> None:
-    """Every region of the account has the URL of the server."""
+async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: CosmosClient) -> None:
+    """Every region in the account's properties has the URL of the server."""
     account = await client._get_database_account()
     endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
     assert endpoints == {server.endpoint}
@@ -101,7 +101,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
 
 
 async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
-    """A signature is valid for 15 minutes."""
+    """A signature with a date more than 15 minutes ago is rejected."""
     await client.create_database("plant")
     headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
@@ -138,7 +138,7 @@ async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
         await _open(CosmosClient(server.endpoint, _Credential()))
 
 
-async def test_stronger_consistency_than_the_accounts_is_refused() -> None:
+async def test_stronger_consistency_is_refused() -> None:
     """A request cannot use a stronger consistency level than the account."""
     options = AccountOptions(consistency=Consistency.EVENTUAL)
     async with CosmosServer(options=options) as server:
@@ -146,7 +146,7 @@ async def test_stronger_consistency_than_the_accounts_is_refused() -> None:
             await _open(CosmosClient(server.endpoint, server.key, consistency_level="Strong"))
 
 
-async def test_session_tokens_come_back() -> None:
+async def test_session_tokens_are_returned() -> None:
     """With session consistency the SDK sends the token of its last write with the next read."""
     options = AccountOptions(consistency=Consistency.SESSION)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:

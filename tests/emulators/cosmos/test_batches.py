@@ -61,7 +61,7 @@ async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
 async def test_batch_over_two_megabytes_is_refused(container: ContainerProxy) -> None:
-    """The operations of a batch share 2 MB."""
+    """A batch whose operations together exceed 2 MB is rejected."""
     batch = [_create(str(n), s="x" * 300_000) for n in range(8)]
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.execute_item_batch(batch, "p")

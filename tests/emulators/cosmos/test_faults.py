@@ -118,7 +118,7 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
 
 
 @pytest.mark.parametrize("write_retries", [1, 3])
-async def test_write_retries_hide_our_own_commit(server: CosmosServer, write_retries: int) -> None:
+async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: int) -> None:
     """With write retries, a 408 after the commit becomes a 412 of the retry."""
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
@@ -127,7 +127,7 @@ async def test_write_retries_hide_our_own_commit(server: CosmosServer, write_ret
         assert await _outcome(container) == ("408" if write_retries == 1 else "412", True)
 
 
-async def test_create_sees_its_own_first_try(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_create_conflicts_with_its_first_attempt(server: CosmosServer, container: ContainerProxy) -> None:
     """A create with a lost reply is repeated by default and raises 409 although it was committed."""
     server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
@@ -148,7 +148,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
 async def test_reads_are_repeated(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """By default a read survives one fault."""
+    """By default the SDK repeats a read after one fault."""
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
@@ -166,7 +166,7 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
         assert (caught.value.status_code, caught.value.sub_status or 0) == (410, substatus)
 
 
-async def test_throttling_says_how_long(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_throttling_states_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
     """A 429 after all retries is raised with the requested delay."""
     fault = InjectedFault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)

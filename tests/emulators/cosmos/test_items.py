@@ -135,7 +135,7 @@ async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerPro
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
 async def test_unusual_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
-    """Any other id is returned unchanged."""
+    """Ids with any other characters are stored and returned unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id
 
@@ -172,8 +172,8 @@ async def test_client_cannot_set_system_fields(container: ContainerProxy) -> Non
     assert (item["_etag"] != "mine", item["_ts"] != 1, item["_rid"] != "r", item["_self"] != "s") == (True,) * 4
 
 
-async def test_writes_can_answer_nothing(container: ContainerProxy) -> None:
-    """With no_response a write returns headers only."""
+async def test_writes_can_reply_without_a_document(container: ContainerProxy) -> None:
+    """With the option no_response, a write returns headers and no document."""
     item = await container.create_item({"id": "a", "pk": "p"}, no_response=True)
     assert item == {}
     assert item.get_response_headers()["etag"]

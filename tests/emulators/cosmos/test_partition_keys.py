@@ -20,7 +20,7 @@ SCALARS = st.one_of(
 
 @given(st.lists(SCALARS, min_size=1, max_size=3))
 def test_hash_equals_the_hash_of_the_sdk(values: list[Any]) -> None:
-    """The effective partition key is the one that the SDK computes."""
+    """The server computes the same hash of a partition key as the SDK."""
     paths = [f"/k{index}" for index in range(len(values))]
     key = key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)
     theirs = PartitionKey(paths, kind="MultiHash")._get_effective_partition_key_string(values)

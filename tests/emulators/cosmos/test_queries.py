@@ -70,15 +70,15 @@ async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> No
     ],
 )
 async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any) -> None:
-    """ORDER BY holds over pages and over partitions."""
+    """ORDER BY sorts correctly over several pages and partitions."""
     found = await _all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
     expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
     assert [item["id"] for item in found] == [item["id"] for item in expected]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_windows(filled: ContainerProxy, partition: dict[str, Any]) -> None:
-    """TOP and OFFSET LIMIT count over pages and partitions."""
+async def test_top_and_offset_limit(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+    """TOP and OFFSET LIMIT count results over several pages and partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     top = await _all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
     assert top == numbers[::-1][:5]
@@ -103,7 +103,7 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A list of fields returns the existing ones by name."""
+    """A query for a list of fields returns the existing fields by name."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
@@ -135,7 +135,7 @@ async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
 
 
 async def test_whole_container_is_read(filled: ContainerProxy) -> None:
-    """read_all_items gives every item of every partition."""
+    """The SDK's read_all_items returns every item of every partition."""
     assert sorted([item["id"] async for item in filled.read_all_items(max_item_count=7)]) == [i["id"] for i in ITEMS]
 
 

@@ -50,7 +50,7 @@ def test_or_is_true_with_an_undefined_part() -> None:
 
 @given(st.text())
 def test_strings_are_read_whole(text: str) -> None:
-    """A parameter equals the same string with any content."""
+    """A string literal equals a parameter with the same text, whatever the text contains."""
     assert _matches("c.x = @x", {"x": text}, x=text)
 
 

@@ -30,7 +30,7 @@ async def test_a_missing_value_counts_as_null(keyed: ContainerProxy) -> None:
         await keyed.create_item({"id": "b", "pk": "p", "n": None})
 
 
-async def test_a_value_given_up_is_free(keyed: ContainerProxy) -> None:
+async def test_a_released_value_can_be_reused(keyed: ContainerProxy) -> None:
     """Replacement and removal release the value; an item can be written with its own value."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     await keyed.replace_item("a", {"id": "a", "pk": "p", "n": 1, "more": True})

@@ -83,7 +83,7 @@ def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
     assert "found" in durable.client("terminate", instance_id="nobody", reason="x")["error"]
 
 
-def test_suspended_orchestration_takes_no_turns(durable: DurableHost) -> None:
+def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
     """Events for a suspended orchestration wait until it is resumed."""
     links = durable.start("waiter")
     durable.until_waiting(links)
@@ -110,7 +110,7 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
     assert place.status_code == 409
 
 
-def test_purge_deletes_what_has_ended(durable: DurableHost) -> None:
+def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
     """Ended orchestrations can be purged singly or by condition; running ones cannot."""
     ended, running = durable.start("chain", 1), durable.start("waiter")
     durable.ended(ended)
@@ -152,7 +152,7 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
         "instanceIdPrefix=%00%ff'--",
     ],
 )
-def test_odd_conditions_are_left_out(durable: DurableHost, query: str) -> None:
+def test_invalid_conditions_are_ignored(durable: DurableHost, query: str) -> None:
     """Invalid parameters are ignored, as in the extension."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(f"{link}&{query}").status_code == 200
@@ -178,7 +178,7 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
 
 
 def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
-    """An orchestrator sees the version of its start."""
+    """An orchestrator receives the version with which it was started."""
     begun = durable.client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
     assert begun == "v"
     other = durable.start("no_generator")

@@ -45,7 +45,7 @@ async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
     await world.kill()
 
 
-async def test_completions_that_wait_share_a_turn(world: World) -> None:
+async def test_waiting_completions_share_a_replay(world: World) -> None:
     """Completed activities that wait are processed in one replay, because each replay reads the whole history."""
 
     @world.functions.activity
@@ -61,7 +61,7 @@ async def test_completions_that_wait_share_a_turn(world: World) -> None:
     assert world.functions.replays < 300
 
 
-async def test_terminated_orchestration_begins_nothing_more(tmp_path: Path) -> None:
+async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> None:
     """Pending activities of a terminated orchestration are not run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=1))
     begun = asyncio.Event()
@@ -89,7 +89,7 @@ async def test_terminated_orchestration_begins_nothing_more(tmp_path: Path) -> N
 
 
 async def test_terminated_child_fails_its_parent(world: World) -> None:
-    """A terminated sub-orchestration fails in its parent."""
+    """In its parent, a terminated sub-orchestration counts as failed."""
 
     @world.functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -140,7 +140,7 @@ async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: 
     assert "is not in the format of the Durable Functions SDK" in (await world.ended())["output"]
 
 
-async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine retries while the file is locked, and loses no result."""
     monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
@@ -190,7 +190,7 @@ def test_second_host_takes_over(durable: DurableHost) -> None:
     assert durable.ended(durable.start("chain", 5))["output"][0] == 40
 
 
-def test_key_file_left_empty_by_a_crash_is_filled(tmp_path: Path) -> None:
+def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
     """A key file that is empty after a crash is filled at the next start."""
     path = tmp_path / "durable.key"
     path.touch()

@@ -19,7 +19,7 @@ def test_each_url_names_instance_hub_and_key() -> None:
 
 
 def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
-    """The SDK replaces the placeholder by the id of an instance."""
+    """The client binding has the property names of the SDK, and a placeholder for the instance id."""
     binding = json.loads(URLS.build_client_binding())
     assert binding["taskHubName"] == "Hub"
     assert binding["managementUrls"]["id"] == "INSTANCEID"

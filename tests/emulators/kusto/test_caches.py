@@ -140,7 +140,7 @@ def test_only_a_single_select_is_accepted(sql: str) -> None:
 
 
 def test_long_statements_displace_others() -> None:
-    """The cached statements do not exceed the limit of characters."""
+    """The cache of statements has a maximum number of characters, so long statements displace others."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         first = statements.parse_select(connection, "SELECT 1")

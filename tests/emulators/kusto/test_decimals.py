@@ -19,7 +19,7 @@ def test_29_whole_digits_fit() -> None:
     assert not is_representable(Decimal("1" + "0" * 29))
 
 
-def test_no_digit_is_rounded_away() -> None:
+def test_all_digits_are_checked() -> None:
     """A decimal with more digits than Python's default precision is checked with all of its digits."""
     assert is_representable(Decimal("9" * 29 + ".123456789"))
     assert not is_representable(Decimal("12345678901234567890.1234567891"))

@@ -241,7 +241,7 @@ def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> No
 
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
-    """The tables of the schema ``ingest`` do not resolve."""
+    """Queries cannot name the internal tables of the schema ``ingest``."""
     installation.send(message(1))
     endpoint = installation.start()
     endpoint.until(has_processed(1))

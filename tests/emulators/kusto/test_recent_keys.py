@@ -74,7 +74,7 @@ def test_old_generations_are_forgotten() -> None:
 
 
 def test_no_keys() -> None:
-    """An empty batch adds and finds nothing."""
+    """Adding or searching an empty batch of keys changes and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), at(0))
     assert keys.find_possible(to_keys([]))[1] is None

@@ -75,7 +75,7 @@ def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConn
 
 
 def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
-    """A query without a function in Python needs no variable."""
+    """A query that calls no Python function is not tracked for cancellation."""
     cursor = connection.cursor()
     with track_execution(cursor, "SELECT 1", STOPPED):
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]

@@ -57,7 +57,7 @@ def test_every_result_is_returned(
 
 
 def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
-    """The annotations refer to the tables by their ids."""
+    """Each visualization refers to its result table by the table's id."""
     body = {"db": "Telemetry", "csl": "print a = 1 | render card; print b = 2 | render table"}
     frames = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, verify=NO_TLS).json()
     annotations = [row[:2] for row in frames[1]["Rows"]]

@@ -43,7 +43,7 @@ async def test_tokens_of_other_calls_are_refused(
     assert reply.json()["code"] == "UNAUTHENTICATED"
 
 
-async def test_a_token_may_leave_the_query_out(running: Running, http: httpx.AsyncClient) -> None:
+async def test_the_audience_may_omit_the_query(running: Running, http: httpx.AsyncClient) -> None:
     """The audience may be the URL without its query."""
     url = f"{running.url}/api/hubs/plain/:send"
     assert (await http.post(f"{url}?{VERSION}", json=1, headers=bearer(url))).status_code == 202
@@ -107,7 +107,7 @@ async def test_unknown_addresses_and_methods_are_refused(running: Running, http:
     assert (reply.status_code, reply.headers["allow"]) == (405, "HEAD, DELETE")
 
 
-async def test_clients_that_are_gone_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
+async def test_disconnected_clients_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
     """Sends, joins and grants to an unknown connection return 404; removals succeed."""
     base = f"{running.url}/api/hubs/plain"
     calls = [

@@ -18,8 +18,8 @@ from shared.errors import Kind, WorkspaceError
     ("values", "is_kept"),
     [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
 )
-def test_the_id_of_the_caller_is_kept_if_it_is_valid(values: list[bytes], *, is_kept: bool) -> None:
-    """Another id could forge lines of the log."""
+def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kept: bool) -> None:
+    """A valid request id of the caller is used; any other one is replaced, because it could forge log lines."""
     chosen = choose_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept
     assert chosen

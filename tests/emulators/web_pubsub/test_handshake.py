@@ -47,7 +47,7 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
     assert error.response.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_missing_access_token_is_refused_where_nobody_is_anonymous(running: Running) -> None:
+async def test_a_missing_access_token_is_refused(running: Running) -> None:
     """A hub without anonymous clients returns 401, an unknown route 404."""
     assert (await refused(running.client_url("plain"))).response.status_code == 401
     assert (await refused(running.client_url("plain") + "/more")).response.status_code == 404
@@ -92,7 +92,7 @@ async def test_the_event_handler_receives_connect(running: Running) -> None:
     assert document["clientCertificates"] == []
 
 
-async def test_the_answer_decides_who_the_client_is(running: Running, live: WebPubSubServiceClient) -> None:
+async def test_the_response_sets_the_clients_identity(running: Running, live: WebPubSubServiceClient) -> None:
     """The handler's response sets user, groups, roles and subprotocol."""
     answer = {"userId": "ben", "groups": ["g"], "roles": ["webpubsub.sendToGroup"], "subprotocol": "bearer.x"}
     running.handler.answer(answer)
@@ -113,7 +113,7 @@ async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, status: int) -> None:
+async def test_a_rejection_of_the_handler_reaches_the_client(running: Running, status: int) -> None:
     """The client receives status, headers and body of a rejection by the handler."""
     running.handler.status = status
     running.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
@@ -128,7 +128,7 @@ async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
 async def test_a_malformed_response_rejects_clients(running: Running, body: bytes) -> None:
-    """A malformed response counts as an unavailable handler."""
+    """A malformed response of the event handler rejects the client, as if the handler were unavailable."""
     running.handler.status, running.handler.body = 200, body
     error = await refused(running.client_url())
     assert error.response.status_code == 503
@@ -136,7 +136,7 @@ async def test_a_malformed_response_rejects_clients(running: Running, body: byte
 
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
-async def test_a_handler_that_does_not_allow_events_gets_none(running: Running, allowed: str) -> None:
+async def test_a_handler_must_allow_events(running: Running, allowed: str) -> None:
     """Events are sent only after the handler has allowed this origin or all origins."""
     running.handler.allowed = allowed
     assert (await refused(running.client_url())).response.status_code == 503
@@ -163,7 +163,7 @@ async def test_connects_and_disconnects_are_reported(running: Running) -> None:
         assert headers["ce-connectionstate"] == "opaque"
 
 
-async def test_a_connection_ends_when_its_access_token_does(running: Running) -> None:
+async def test_a_connection_ends_with_its_access_token(running: Running) -> None:
     """A client is closed with 4401 at ``exp`` of its token, or at an earlier ``expires_at``."""
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
@@ -188,7 +188,7 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
     assert json.loads(running.handler.told[-1][1])["reason"] == "the token expired"
 
 
-async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(running: Running) -> None:
+async def test_the_handler_may_extend_a_connection(running: Running) -> None:
     """The expiry of the handler has priority over the expiry of the access token."""
     url = running.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()

@@ -78,7 +78,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
     asyncio.run(run())
 
 
-async def test_frames_of_one_turn_leave_in_one_write() -> None:
+async def test_frames_of_one_turn_are_written_together() -> None:
     """Frames of one event loop turn are written together, up to 64 KiB per write."""
     pipe = Pipe()
     box, _ = outbox(pipe)
@@ -105,7 +105,7 @@ async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None
         assert pipe.taken == []
 
 
-async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
+async def test_paced_frames_wait_for_earlier_frames() -> None:
     """A paced frame waits until all earlier frames are written."""
     pipe = Pipe()
     box, _ = outbox(pipe)
@@ -120,7 +120,7 @@ async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
     assert pipe.taken == [b"before", b"paced"]
 
 
-async def test_paced_frames_do_not_wait_for_a_client_that_is_gone() -> None:
+async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
     """A waiting sender is notified of a disconnect, and its frame is not written."""
     pipe = Pipe()
     box, _ = outbox(pipe)

@@ -15,7 +15,7 @@ def read_frame(frame: bytes) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize(("data_type", "opcode"), [(DataType.TEXT, 1), (DataType.JSON, 1), (DataType.BINARY, 2)])
 def test_a_plain_client_gets_only_the_data(data_type: DataType, opcode: int) -> None:
-    """Only binary data has a binary frame."""
+    """A client without subprotocol gets only the data, in a binary frame only if the data is binary."""
     assert read_frame(Payload(b'{"a":1}', data_type).plain_frame) == (opcode, b'{"a":1}')
 
 

@@ -54,7 +54,7 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
     assert (await ask(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
 
 
-async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect) -> None:
+async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> None:
     """Plain clients receive text and JSON as text messages, other data as binary ones; senders can be excluded."""
     plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
@@ -63,7 +63,7 @@ async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect
     assert [await plain_frame.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
 
 
-async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
+async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
     """A role for a group is valid for that group only; other groups are Forbidden."""
     client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
     assert (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
@@ -72,7 +72,7 @@ async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
     assert (await ask(client, type="sendToGroup", group="a", dataType="text", data="x", ackId=4))["success"] is False
 
 
-async def test_permissions_that_are_granted_later_count(
+async def test_permissions_can_be_granted_later(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A client can use permissions that are granted after its connection."""
@@ -125,12 +125,12 @@ async def test_an_invalid_request_closes_the_connection(join: Connect, text: str
 
 @given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
 def test_reading_requests_never_breaks(message: str | bytes) -> None:
-    """Any message is a request or a validation error."""
+    """Any message of a client is parsed to a request or raises a validation error."""
     with contextlib.suppress(ValidationError):
         REQUESTS.validate_json(message)
 
 
-async def test_events_reach_the_handler_and_its_answer_the_client(running: Running) -> None:
+async def test_events_reach_the_handler_and_responses_the_client(running: Running) -> None:
     """An event is sent with its name and type, and the response becomes a server message."""
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"

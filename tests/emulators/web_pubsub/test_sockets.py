@@ -155,7 +155,7 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
     asyncio.run(run())
 
 
-async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
+async def test_pings_get_pongs(port: int) -> None:
     """A pong has the data of its ping; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
     async with connected(port) as peer:
         await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
@@ -206,7 +206,7 @@ async def test_protocol_violations_close(port: int, frames: list[Frame], code: i
         assert await peer.closed() == code
 
 
-async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None:
+async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
     """A client that sends a too long message receives 1009 and no reset."""
     async with connected(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
@@ -215,7 +215,7 @@ async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None
 
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
-async def test_a_close_is_answered_with_its_own_code(port: int, data: bytes) -> None:
+async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
     """The closing handshake returns the client's code, if any (section 5.5.1)."""
     async with connected(port) as peer:
         await peer.send(Frame(CLOSE, data))

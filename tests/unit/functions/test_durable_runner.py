@@ -40,7 +40,7 @@ def client() -> Iterator[Client]:
     CLIENT.reset(token)
 
 
-async def test_the_id_of_the_job_is_that_of_the_orchestration(client: Client) -> None:
+async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
     """A second start of the same job starts no second orchestration."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
@@ -48,7 +48,7 @@ async def test_the_id_of_the_job_is_that_of_the_orchestration(client: Client) ->
     assert client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
 
 
-async def test_a_failed_start_is_an_error_and_a_failed_end_is_not(client: Client) -> None:
+async def test_only_a_failed_start_is_an_error(client: Client) -> None:
     """If the client fails, a start is an error; a stop is not, because a cancelled job ends at its next step."""
     client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:

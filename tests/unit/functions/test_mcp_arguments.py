@@ -25,7 +25,7 @@ def test_an_argument_without_a_description_is_a_mistake() -> None:
 
 @pytest.mark.parametrize("kind", ParameterType)
 def test_each_type_of_parameter_has_an_example(kind: ParameterType) -> None:
-    """The description names the type of Kusto."""
+    """The description of each type of query parameter has the Kusto type and an example."""
     parameter = QueryParameter.model_validate({"name": "p", "type": kind.value})
     description = build_parameter_argument(parameter)["description"]
     assert f"(Kusto {kind})" in description

@@ -37,7 +37,7 @@ def test_pages_are_stable_under_changes() -> None:
 
 
 def test_the_default_is_all_up_to_the_maximum() -> None:
-    """Without parameters, a page contains up to 1,000 keys."""
+    """Without parameters, a page contains all keys, up to 1,000."""
     page, cursor = select_page("items", {f"{number:05}" for number in range(MAX_LIMIT + 1)}, CatalogPageQuery())
     assert (len(page), list(cursor)) == (MAX_LIMIT, ["cursor"])
 

@@ -48,7 +48,7 @@ def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignor
         ("2026-02-30", ""),
     ],
 )
-def test_a_time_is_that_of_records(text: str | None, instant: str) -> None:
+def test_a_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
     """A time without a zone is UTC; a plus sign that was decoded as a space is restored."""
     parser = LenientParser()
     assert parser.parse_instant("startDate", text) == instant
@@ -56,7 +56,7 @@ def test_a_time_is_that_of_records(text: str | None, instant: str) -> None:
 
 
 def test_a_window_has_dates_and_sequences() -> None:
-    """Only some queries have sequences."""
+    """The dates and, if the query has them, the sequence numbers become filters for records."""
     by_sequence = SequenceQuery.model_validate({"startDate": "2026-01-05", "fromSequence": "7", "toSequence": "+9"})
     expected = Filters(start="2026-01-05T00:00:00.000000Z", from_sequence=7, to_sequence=9)
     assert LenientParser().parse_window(by_sequence) == expected
@@ -64,13 +64,13 @@ def test_a_window_has_dates_and_sequences() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
-def test_a_sequence_that_is_no_number_is_an_error(text: str) -> None:
+def test_a_sequence_must_be_a_number(text: str) -> None:
     """A sequence that is not a number is rejected, because a default would return unexpected records."""
     with pytest.raises(ValidationError):
         SequenceQuery.model_validate({"fromSequence": text})
 
 
 def test_an_empty_filter_counts_as_missing() -> None:
-    """Forms send empty fields."""
+    """An empty filter counts as missing, because HTML forms send empty fields."""
     query = EventsQuery.model_validate({"entityType": "", "userId": "ann"})
     assert build_equality_filters(query) == {"UserID": "ann"}

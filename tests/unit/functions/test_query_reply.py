@@ -155,5 +155,5 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
-    """The selected format goes before the header Accept."""
+    """Only Parquet and Arrow need values by column; the selected format has priority over the header Accept."""
     assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

@@ -39,7 +39,7 @@ async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPat
 
 
 async def test_removed_items_are_forgotten() -> None:
-    """The cache does not grow beyond the catalog."""
+    """Texts of removed items leave the cache, so that it does not outgrow the catalog."""
     cache = SerializedItems[Version](Json())
     for number in range(10):
         await cache.serialize([(f"q{number}", ("N", None))], 1, SYSTEM_RUNTIME)

@@ -79,7 +79,7 @@ async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> N
     assert recorder.runs == [("telemetry", 3)]
 
 
-def test_entries() -> None:
+def test_entries_of_the_setting_are_parsed() -> None:
     """Each entry of the setting ``EVENT_HUB_SOURCES`` is a hub and a consumer group; duplicates are removed."""
     sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]

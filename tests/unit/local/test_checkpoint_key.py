@@ -20,7 +20,7 @@ async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command creates no data directory by mistake."""
+    """If the data directory is missing, the command names it and does not create it."""
     missing = tmp_path / "none"
     assert main(["rotate", "--data-dir", str(missing)]) == 1
     assert str(missing) in capsys.readouterr().err
@@ -28,7 +28,7 @@ def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its signatures could no longer be verified."""
+    """An invalid key file is not replaced, because its signatures could no longer be verified then."""
     path = tmp_path / "checkpoint-key.pem"
     path.write_text("not a key", encoding="utf-8")
     assert main(["rotate", "--data-dir", str(tmp_path)]) == 1

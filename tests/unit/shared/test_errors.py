@@ -15,7 +15,7 @@ UNAVAILABLE = WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not
 
 
 def test_an_error_lists_all_invalid_fields() -> None:
-    """The detail is for a person, and the list for a program."""
+    """An error lists all invalid fields, in the detail for people and as a list for programs."""
     error = invalid_fields([FieldError("a", "is missing"), FieldError("b[0]", "must be a number")])
     assert (error.kind, error.detail) == (Kind.INVALID, "a: is missing; b[0]: must be a number")
     assert error.members["errors"] == [
@@ -49,7 +49,7 @@ def test_a_code_that_clients_check_for_comes_first() -> None:
 
 
 def test_further_rules_are_checked_only_on_valid_fields() -> None:
-    """An error at a part of a field makes the whole field invalid."""
+    """A field with an error at any of its parts counts as invalid, and further rules skip it."""
     faults = ValidationErrors()
     faults.add(invalid("parameters[0].name", "is missing"))
     assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)

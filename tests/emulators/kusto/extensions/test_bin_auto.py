@@ -27,12 +27,12 @@ def test_bins_start_at_zero(endpoint: Endpoint) -> None:
     "query", ["print bin_auto(5)", "set query_bin_auto_size=2; print bin_auto()", "set query_bin_auto_size; print 1"]
 )
 def test_missing_size(endpoint: Endpoint, query: str) -> None:
-    """A call without a size or a value is rejected."""
+    """A call of ``bin_auto`` without a size or a value is rejected."""
     assert endpoint.error(query) is not None
 
 
 def test_array_strcat(endpoint: Endpoint) -> None:
-    """The function is another name of ``strcat_array``."""
+    """``array_strcat`` is another name of the function ``strcat_array``."""
     assert endpoint.rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.rows(
         "print strcat_array(dynamic([1, 'a', null]), '-')"
     )

@@ -38,7 +38,7 @@ def test_column_names_of_a_parameter(endpoint: Endpoint, names: str) -> None:
 
 
 def test_column_names_of(endpoint: Endpoint) -> None:
-    """The names of a table's columns are an array."""
+    """``column_names_of`` returns the names of a table's columns as an array."""
     assert endpoint.rows(f"let T = {PEOPLE}; print column_names_of(T)") == [[["Name", "Age", "City", "Country"]]]
 
 
@@ -52,7 +52,7 @@ def test_column_names_of(endpoint: Endpoint) -> None:
     ],
 )
 def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
-    """Another name, order or type of a column is an error."""
+    """``assert-schema`` fails for columns with another name, order or type."""
     query = f"print a = 1, b = 'x' | assert-schema {schema}"
     if message is None:
         assert endpoint.rows(query) == [[1, "x"]]
@@ -61,7 +61,7 @@ def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> 
 
 
 def test_consume(endpoint: Endpoint) -> None:
-    """The operator reads all rows and returns none."""
+    """``consume`` reads all rows and returns none."""
     assert endpoint.rows("range i from 1 to 9 step 1 | consume") == []
     assert "no_such" in str(endpoint.error("print a = 1 | where no_such == 2 | consume"))
 
@@ -91,5 +91,5 @@ def test_table_by_name(endpoint: Endpoint, query: str) -> None:
     ],
 )
 def test_invalid_calls_are_errors(endpoint: Endpoint, query: str, message: str) -> None:
-    """The error names the function and the rule."""
+    """The error about an invalid call names the function and the rule."""
     assert message in str(endpoint.error(query))

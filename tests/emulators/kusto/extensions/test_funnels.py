@@ -106,7 +106,7 @@ def test_funnel_sequence(endpoint: Endpoint) -> None:
 
 
 def test_intersections_of_sets(endpoint: Endpoint) -> None:
-    """The numbers of common values have the printed values."""
+    """The numbers of common values of several sets equal the documented numbers."""
     query = (
         "range x from 1 to 100 step 1"
         " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"

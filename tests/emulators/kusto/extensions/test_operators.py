@@ -84,7 +84,7 @@ def test_between_accepts_expressions(endpoint: Endpoint, condition: str, holds: 
 
 @pytest.mark.parametrize("bounds", ["(d.a .. 9)", "(1 .. d.a)"])
 def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str) -> None:
-    """A dynamic as a bound is an error."""
+    """``between`` with a dynamic value as a bound is an error."""
     assert "EMB0001" in str(endpoint.error(f'print d = dynamic({{"a": 10}}), n = 5 | where n between {bounds}'))
 
 

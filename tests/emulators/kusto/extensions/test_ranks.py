@@ -72,6 +72,6 @@ def test_max_of_rejects_strings_and_dynamics(endpoint: Endpoint, call: str) -> N
 
 
 def test_all_other_types_have_a_maximum(endpoint: Endpoint) -> None:
-    """The maximum has the type of the values."""
+    """For all other types, the maximum has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

@@ -60,7 +60,7 @@ def test_rows_near_inside_a_partition(endpoint: Endpoint) -> None:
 
 
 def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
-    """Rows in no order have no neighbours."""
+    """``rows_near`` rejects unsorted input, because unsorted rows have no neighbours."""
     assert "must be serialized" in str(
         endpoint.error("print x = 1 | union (print x = 2) | evaluate rows_near(x == 1, 1)")
     )

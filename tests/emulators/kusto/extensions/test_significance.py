@@ -11,7 +11,7 @@ SECOND = "dynamic([27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 2
 
 
 def test_error_function(endpoint: Endpoint) -> None:
-    """The error function has the printed values."""
+    """The error function returns the documented values."""
     expected = [-0.999977909503001, -0.995322265018953, -0.842700792949715, 0, 0.842700792949715]
     rows = endpoint.rows("range x from -3 to 1 step 1 | project erf(x), erfc(x)")
     assert rows == [pytest.approx([each, 1 - each], abs=1e-15) for each in expected]
@@ -19,7 +19,7 @@ def test_error_function(endpoint: Endpoint) -> None:
 
 
 def test_welch_test(endpoint: Endpoint) -> None:
-    """The p-value of the documented samples is 0.021."""
+    """Welch's test returns the documented p-value 0.021 for the documented samples."""
     query = (
         f"print s1 = {FIRST}, s2 = {SECOND} | mv-expand s1 to typeof(double), s2 to typeof(double)"
         " | summarize m1=avg(s1), v1=variance(s1), c1=count(), m2=avg(s2), v2=variance(s2), c2=count()"

@@ -95,12 +95,12 @@ def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
 
 
 def test_error_positions_after_serialize(endpoint: Endpoint) -> None:
-    """A position after ``serialize`` without arguments is correct."""
+    """Error positions after ``serialize`` without arguments are correct."""
     assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
 
 
 def test_parameters_as_constants(endpoint: Endpoint) -> None:
-    """The offset may be a ``let`` or a query parameter."""
+    """The offset of a window function may be a ``let`` constant or a query parameter."""
     assert endpoint.rows("let n = 2; range x from 1 to 3 step 1 | extend p = prev(x, n) | project p")[2] == [1]
     query = "declare query_parameters(n:int); range x from 1 to 3 step 1 | extend p = prev(x, n) | project p"
     assert endpoint.rows(query, {"n": "2"}) == [[None], [None], [1]]

@@ -14,7 +14,7 @@ def test_all_addresses_have_the_base() -> None:
 
 
 def test_only_safe_forms_are_offered() -> None:
-    """OAuth 2.1 has no implicit grant and requires PKCE with S256."""
+    """The metadata offers no implicit grant, and PKCE only with S256, as OAuth 2.1 requires."""
     metadata = build_metadata("https://plant.example")
     assert metadata["response_types_supported"] == ["code"]
     assert metadata["code_challenge_methods_supported"] == ["S256"]

@@ -112,7 +112,7 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
     assert [number for batch in host.records() for number in batch["numbers"]] == list(range(1, 26))
 
 
-def test_cardinality_one_takes_events_singly(start_host: Any) -> None:
+def test_cardinality_one_passes_single_events(start_host: Any) -> None:
     """A function with cardinality one is called for each event with its metadata, in group $Default."""
     host = start_host(SINGLE)
     send(host.data_dir, [b"a", b"b"])
@@ -147,7 +147,7 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
     assert '"CRITICAL"' in host.log()
 
 
-def test_kill_redelivers_what_was_not_committed(start_host: Any) -> None:
+def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
     """After kill -9 the running batch is delivered again, and committed ones are not."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"taken"])

@@ -53,7 +53,7 @@ def get_in_background(url: str) -> tuple[threading.Thread, list[httpx.Response |
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_request_in_progress_is_answered_before_the_end(start_host: Any, number: int) -> None:
+def test_running_requests_complete_before_the_end(start_host: Any, number: int) -> None:
     """After SIGTERM or Ctrl-C running requests complete, and the host exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/slow/0.5")
@@ -65,7 +65,7 @@ def test_request_in_progress_is_answered_before_the_end(start_host: Any, number:
 
 
 @pytest.mark.parametrize("path", ["slow/100", "stuck"])
-def test_request_without_end_does_not_keep_the_host(start_host: Any, path: str) -> None:
+def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> None:
     """A request that exceeds the drain time, or blocks a thread, does not prevent exit code 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
@@ -246,7 +246,7 @@ def test_server_logs_json(start_host: Any) -> None:
     assert "uvicorn.error" in loggers
 
 
-def test_help_explains_itself() -> None:
+def test_help_lists_every_option() -> None:
     """--help lists every option with its environment variable and default."""
     command = [sys.executable, "-m", "local", "--help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout

@@ -51,7 +51,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
-def test_a_record_of_another_form_is_no_host(tmp_path: Path, content: str) -> None:
+def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
     """A locked file without an address is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
@@ -59,7 +59,7 @@ def test_a_record_of_another_form_is_no_host(tmp_path: Path, content: str) -> No
         assert find_host(tmp_path) is None
 
 
-def test_a_record_that_others_can_write_is_no_host(tmp_path: Path) -> None:
+def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
     """A record that another user can write, or a link to a record, is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()

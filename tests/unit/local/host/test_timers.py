@@ -38,7 +38,7 @@ async def other(req: func.HttpRequest) -> func.HttpResponse:
 RARE = {"RARE": "0 0 0 29 2 *"}
 
 
-def test_timer_runs_when_asked(start_host: Any, http: httpx.Client) -> None:
+def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
     """POST /admin/functions/{name} returns 202 and runs the timer once, not past due."""
     host = start_host(TIMERS, **RARE)
     host.until(lambda: host.records() == ["first"])
@@ -51,7 +51,7 @@ def test_timer_runs_when_asked(start_host: Any, http: httpx.Client) -> None:
     assert datetime.fromisoformat(second_status["Next"]).strftime("%m-%d") == "02-29"
 
 
-def test_admin_refuses_what_it_cannot_run(start_host: Any, http: httpx.Client) -> None:
+def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> None:
     """Unknown functions return 404, other functions 400, and web pages are rejected."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"

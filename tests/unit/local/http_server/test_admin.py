@@ -23,8 +23,8 @@ TIMER = LoadedFunction("tick", "1", {"type": "timerTrigger", "name": "timer"}, N
         (None, False),
     ],
 )
-def test_only_this_machine_is_answered(client: tuple[str, int] | None, allowed: bool) -> None:  # noqa: FBT001  a case
-    """A timer runs for callers on the loopback interface only."""
+def test_only_local_callers_can_run_a_timer(client: tuple[str, int] | None, allowed: bool) -> None:  # noqa: FBT001  a case
+    """Only callers on the loopback interface can run a timer."""
     ran: list[str] = []
     admin = Admin({"tick": TIMER}, {"tick": lambda: ran.append("tick")})
     scope: dict[str, Any] = {"method": "POST", "headers": [], "client": client}

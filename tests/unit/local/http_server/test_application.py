@@ -96,7 +96,7 @@ def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> Non
     assert seen["body"] == "00ff"
 
 
-def test_answer_reaches_the_caller_whole(host: Any, http: httpx.Client) -> None:
+def test_complete_response_reaches_the_caller(host: Any, http: httpx.Client) -> None:
     """The caller receives status, headers, cookies and a binary body of the function."""
     body = bytes(range(256)) * 5000
     answer = http.post(f"{host.url}/reflect", content=body)
@@ -130,7 +130,7 @@ def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None
 
 
 @pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "MKCOL", "QUERY", "GET", "OPTIONS"])
-def test_function_without_methods_takes_all(host: Any, http: httpx.Client, method: str) -> None:
+def test_function_without_methods_accepts_all(host: Any, http: httpx.Client, method: str) -> None:
     """A function that declares no methods is called with every method."""
     assert http.request(method, f"{host.url}/any").text == method
 
@@ -151,7 +151,7 @@ def test_function_without_methods_takes_all(host: Any, http: httpx.Client, metho
         b"\x16\x03\x01 /any HTTP/1.1\r\nHost: a\r\n",
     ],
 )
-def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
+def test_invalid_target_is_rejected(host: Any, head: bytes) -> None:
     """A request with an invalid host or target returns a 400 problem, and the connection closes."""
     head_line, _, body = send_raw(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
     assert head_line.startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -206,7 +206,7 @@ def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None
         (b"/echo/a/http://other/b", "http://mine/echo/a/http://other/b"),
     ],
 )
-def test_host_of_the_target_goes_before_the_header(host: Any, target: bytes, url: str) -> None:
+def test_host_of_the_target_overrides_the_header(host: Any, target: bytes, url: str) -> None:
     """The host of an absolute request target overrides the header."""
     answer = send_raw(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["url"] == url
@@ -253,7 +253,7 @@ def test_body_over_the_limit_is_refused(host: Any) -> None:
     assert f"x-request-id: {problem['traceId']}".encode() in head
 
 
-def test_caller_that_leaves_does_not_cancel(host: Any) -> None:
+def test_a_disconnect_does_not_cancel_the_function(host: Any) -> None:
     """A function completes although the caller has disconnected."""
     parts = urlsplit(host.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:

@@ -105,7 +105,7 @@ def problem(answer: bytes) -> dict[str, Any]:
         WHOLE.replace(b"\r\n\r\n", b"\r\nContent-Length: 1\r\n\r\n"),
     ],
 )
-async def test_half_a_request_ends_with_408(address: Address, half: bytes) -> None:
+async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> None:
     """An incomplete request returns 408, and the connection closes."""
     document = problem(await exchange(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
@@ -118,7 +118,7 @@ async def test_408_carries_the_request_id(address: Address) -> None:
     assert problem(await exchange(address, half))["traceId"] == "mine"
 
 
-async def test_function_is_freed_when_its_caller_stalls(app: App, address: Address) -> None:
+async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
     """An application that waits for a body is notified of the timeout."""
     await exchange(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
@@ -132,7 +132,7 @@ async def test_connection_without_a_request_is_closed(address: Address, sent: by
     assert await exchange(address, sent) == b""
 
 
-async def test_headers_have_one_time_for_all(address: Address) -> None:
+async def test_headers_share_one_timeout(address: Address) -> None:
     """Slow bytes do not extend the time for headers."""
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
@@ -145,7 +145,7 @@ async def test_headers_have_one_time_for_all(address: Address) -> None:
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
-async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
+async def test_slow_body_is_accepted(address: Address) -> None:
     """A slow body is accepted while data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
     answer = await exchange(address, head, *[b"x"] * 6, pause=0.25)
@@ -153,7 +153,7 @@ async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
     assert answer.endswith(b"\r\n\r\n6")
 
 
-async def test_time_of_the_application_is_not_the_callers(app: App, address: Address) -> None:
+async def test_no_timeout_applies_to_the_application(app: App, address: Address) -> None:
     """No timeout applies while the application works."""
     app.free.clear()
     loop = asyncio.get_running_loop()
@@ -164,7 +164,7 @@ async def test_time_of_the_application_is_not_the_callers(app: App, address: Add
     assert second.startswith(b"408 ")
 
 
-async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Address) -> None:
+async def test_invalid_data_after_a_request_closes_the_connection(app: App, address: Address) -> None:
     """Invalid data after a request close the connection without a reply."""
     app.free.clear()
     assert await exchange(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
@@ -173,7 +173,7 @@ async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Ad
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
-async def test_one_connection_too_many_is_refused(app: App, address: Address) -> None:
+async def test_connections_over_the_limit_are_rejected(app: App, address: Address) -> None:
     """At the limit of busy connections, a new one is rejected with 503 and Retry-After."""
     app.free.clear()
     busy = [await asyncio.open_connection(*address) for _ in range(3)]

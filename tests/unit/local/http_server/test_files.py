@@ -72,7 +72,7 @@ async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
     assert (await anyone.head(url, headers={"Range": "bytes=0-9"})).status_code == 200
 
 
-async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
+async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
     """Each kind of rejected file request has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
@@ -94,10 +94,10 @@ async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -
     ("container", "name"),
     [("..", "files-key"), ("downloads", "../../files-key"), (".", "files-key"), ("downloads/..", "x"), ("", "cold/x")],
 )
-async def test_even_a_signed_name_stays_among_the_blobs(
+async def test_a_signed_link_reads_only_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
-    """A signed link can reach only blobs."""
+    """A link, even with a valid signature, can read only files of the blob folder."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

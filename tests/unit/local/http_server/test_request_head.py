@@ -20,7 +20,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, c
 @pytest.mark.parametrize(
     "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
 )
-def test_host_and_port_are_taken(host: str) -> None:
+def test_valid_hosts_are_accepted(host: str) -> None:
     """A name or address with an optional port is valid."""
     check_host([(b"host", host.encode())], "1.1")
 
@@ -33,14 +33,14 @@ def test_host_and_port_are_taken(host: str) -> None:
         *("a:65536", "a:99999", "a:000080", "[1:2]", "[....]", "[1.2.3.4]", "[::1]a", "[v1.a]"),
     ],
 )
-def test_other_text_is_refused(host: str) -> None:
+def test_invalid_hosts_are_rejected(host: str) -> None:
     """A host with a path, query or user is rejected."""
     with pytest.raises(WorkspaceError, match="host:port"):
         check_host([(b"host", host.encode("latin-1"))], "1.1")
 
 
 @given(st.binary(max_size=40))
-def test_taken_host_never_reaches_the_path(host: bytes) -> None:
+def test_valid_host_never_changes_the_path(host: bytes) -> None:
     """A valid host cannot change the path and query of a URL."""
     try:
         check_host([(b"host", host)], "1.1")
@@ -103,7 +103,7 @@ def test_another_scheme_is_refused(target: bytes) -> None:
 
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
-def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
+def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
     """The target is rejected at the part that exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
@@ -120,7 +120,7 @@ def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
-def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> None:
+def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) -> None:
     """Headers are rejected at the one that exceeds the number or size."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()

@@ -46,7 +46,7 @@ def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, s
     assert found(table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
-def test_search_goes_back_from_a_dead_end() -> None:
+def test_matching_backtracks_to_a_parameter() -> None:
     """Matching backtracks from a literal to a parameter."""
     routes = table("x/literal/end", "x/{id}/other")
     assert found(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
@@ -81,7 +81,7 @@ def test_unknown_forms_are_refused(template: str) -> None:
 
 
 @given(st.text())
-def test_any_path_gets_an_answer(text: str) -> None:
+def test_a_catch_all_route_matches_any_path(text: str) -> None:
     """A catch-all route matches any path."""
     routes = table("{*rest}")
     assert routes.match("/" + text, "GET") is not None

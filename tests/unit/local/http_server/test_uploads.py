@@ -76,7 +76,9 @@ async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient
     assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
 
 
-async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str) -> None:
+async def test_wrong_links_and_requests_are_rejected(
+    anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str
+) -> None:
     """An upload link cannot read, a read link cannot write, and errors name the malformed part of a request."""
     await store.create("job/rig.csv", b"content")
     readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))

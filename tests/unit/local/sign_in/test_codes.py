@@ -39,7 +39,7 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
 async def test_any_other_text_is_unknown(tmp_path: Path, code: str) -> None:
-    """A text from a request never names a file."""
+    """Any other text is an unknown code, and is never used as a file name."""
     assert await open_sign_in_codes(tmp_path).redeem(code) is None
 
 

@@ -43,9 +43,7 @@ async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch)
     assert await codes.redeem(code) is None
 
 
-async def test_expired_codes_do_not_pile_up(
-    codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new code removes expired ones only."""
     await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
@@ -55,7 +53,7 @@ async def test_expired_codes_do_not_pile_up(
     assert (await codes.redeem(second), await codes.redeem(third)) == ("", "")
 
 
-async def test_one_of_many_takes_a_code(codes: SignInCodes) -> None:
+async def test_concurrent_requests_use_a_code_once(codes: SignInCodes) -> None:
     """Only one of several concurrent requests can use a code."""
     code = await codes.create("x")
     taken = await asyncio.gather(*(codes.redeem(code) for _ in range(8)))

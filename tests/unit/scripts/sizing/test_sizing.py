@@ -63,7 +63,7 @@ def _commands() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("command", "output"), _commands(), ids=lambda text: text[:70])
-def test_the_page_shows_what_the_command_prints(command: str, output: str) -> None:
+def test_the_page_shows_the_output_of_the_commands(command: str, output: str) -> None:
     """Every command of docs/how-to/size-a-deployment.md runs, and prints the lines of the page in their order."""
     arguments = shlex.split(command)
     assert arguments[0] == ".venv/bin/python"

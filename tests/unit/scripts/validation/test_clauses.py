@@ -29,7 +29,7 @@ def test_other_forms_of_tests_are_rejected(tests: str) -> None:
 
 
 def test_a_row_with_a_missing_column_is_rejected() -> None:
-    """A row needs all columns."""
+    """A row of a clause table without all columns is rejected."""
     with pytest.raises(ValueError, match="5 columns"):
         parse_clauses(f"{HEAD}| 7(a) | Be safe | — | Care |\n")
 

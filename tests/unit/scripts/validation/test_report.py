@@ -60,5 +60,5 @@ def test_a_version_that_changed_during_the_run_is_not_passed() -> None:
 
 
 def test_a_validation_without_tests_is_not_passed() -> None:
-    """No test is no evidence."""
+    """A report without any test is not passed."""
     assert not replace(VALIDATION, results={}).is_passed()

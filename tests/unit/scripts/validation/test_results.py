@@ -27,7 +27,7 @@ OTHERS = '<testcase classname="tests.a.test_b" name="test_d" time="1" /><testcas
     ],
     ids=["all passed", "one failed", "error", "one skipped", "missing"],
 )
-def test_a_test_is_as_good_as_its_worst_case(tmp_path: Path, cases: str, expected: Result) -> None:
+def test_a_test_passes_only_if_all_its_cases_pass(tmp_path: Path, cases: str, expected: Result) -> None:
     """A test passed only if it has cases and all passed; equal names of other modules do not count."""
     report = tmp_path / "report.xml"
     report.write_text(f"<testsuites><testsuite>{OTHERS}{cases}</testsuite></testsuites>")

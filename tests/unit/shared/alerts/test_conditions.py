@@ -32,14 +32,14 @@ def test_operators(operator: str, matching: list[int]) -> None:
     "value", [None, "9", True, float("nan"), float("inf"), float("-inf"), {"a": 9}, [9], "NaN", "Infinity"]
 )
 @pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
-def test_values_that_are_no_finite_number_do_not_match(value: Any, operator: str) -> None:
+def test_only_finite_numbers_match(value: Any, operator: str) -> None:
     """Null, text, booleans, objects, NaN and infinite values meet no condition."""
     assert find_one(value, operator) == (None, False)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("6.50", (6.5, True)), ("1e400", (None, False)), ("x", (None, False))])
 def test_decimals_are_numbers(text: str, expected: tuple[Any, bool]) -> None:
-    """The engine writes decimals as text."""
+    """Decimal values, which the engine writes as text, are compared as numbers."""
     assert find_one(text, kind="decimal") == expected
 
 

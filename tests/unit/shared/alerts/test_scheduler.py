@@ -58,7 +58,7 @@ async def test_a_rule_is_evaluated_once_for_each_due_time(plant: Plant) -> None:
     assert plant.store.states["hot"].evaluated_at == plant.time.now
 
 
-async def test_late_evaluations_are_made_up_once(plant: Plant) -> None:
+async def test_missed_evaluations_are_repeated_once(plant: Plant) -> None:
     """After an outage the rule is evaluated once, not once for each missed due time."""
     await plant.run(0)
     await plant.run(3600)

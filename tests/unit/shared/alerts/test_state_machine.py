@@ -59,7 +59,7 @@ def test_an_alert_fires_and_resolves() -> None:
     assert (resolved.state, resolved.resolved_at, resolved.marks) == (RESOLVED, AT + 180 * SECOND, (Mark.RESOLVED,))
 
 
-def test_a_gone_group_resolves() -> None:
+def test_a_missing_group_resolves() -> None:
     """An alert whose group is no longer in the data is resolved."""
     plant = Plant()
     plant.evaluate({"a": True})

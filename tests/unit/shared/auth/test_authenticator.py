@@ -73,7 +73,7 @@ async def test_service_token_has_no_identity(workspace: Workspace) -> None:
 
 
 async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second use of a token does not reach the codec."""
+    """A second use of a valid token is answered from the cache, without parsing the token."""
     token = await issue_token(workspace, EDITOR.id)
     first = await workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
@@ -95,7 +95,7 @@ async def test_malformed_credential_is_rejected(workspace: Workspace, authorizat
 @given(st.text(max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 async def test_any_text_is_rejected_as_unauthenticated(workspace: Workspace, text: str) -> None:
-    """Any text is rejected with the same error."""
+    """Any text that is not a valid credential is rejected with the same error."""
     await get_error(workspace, f"Bearer {text}")
     await get_error(workspace, f"Bearer oik_{text}")
 
@@ -192,7 +192,7 @@ async def test_token_with_duplicate_claim_is_rejected(workspace: Workspace) -> N
 
 
 async def test_oversized_token_is_rejected_unparsed(workspace: Workspace) -> None:
-    """The length is checked first."""
+    """A token over the maximum length is rejected before it is parsed."""
     await get_error(workspace, f"Bearer {'a' * 5_000_000}.b.c")
 
 
@@ -225,14 +225,16 @@ async def test_api_key_is_rejected_for_token_operations(workspace: Workspace) ->
 
 
 async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace) -> None:
-    """The error does not reveal which key ids exist."""
+    """A wrong secret and an unknown key id give the same error, which does not reveal existing key ids."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     wrong = await get_error(workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
     unknown = await get_error(workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
     assert (wrong.code, wrong.detail, wrong.members) == (unknown.code, unknown.detail, unknown.members)
 
 
-async def test_wrong_secret_and_unknown_key_reload_alike(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wrong_secret_and_unknown_key_reload_equally(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An unknown key and a wrong secret both reload the keys, so that timing does not reveal which key ids exist."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)

@@ -70,7 +70,7 @@ async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> 
     assert listed == {"earlier": at, "later": None}
 
 
-async def test_the_creators_of_a_token_are_those_of_its_key(workspace: Workspace) -> None:
+async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None:
     """Creators are found through any number of tokens, and through keys that were created with such tokens."""
     lineage = CredentialLineage(workspace.store)
     own = await workspace.api_keys.create(caller(EDITOR.id), "own")

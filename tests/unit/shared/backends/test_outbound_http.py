@@ -155,7 +155,7 @@ async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -
             await send(f"http://127.0.0.1:{port}/", seconds=0.1)
 
 
-async def test_a_silent_server_is_given_up() -> None:
+async def test_a_silent_server_is_an_error() -> None:
     """A server that sends no status within the time limit is an error, also for a body that may be cut."""
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -216,7 +216,7 @@ async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> No
                 await send(url, tls=tls)
 
 
-async def test_simultaneous_look_ups_are_one() -> None:
+async def test_simultaneous_look_ups_are_shared() -> None:
     """Requests to one name at the same time look it up once."""
     hosts: list[str] = []
 

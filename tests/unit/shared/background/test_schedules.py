@@ -57,7 +57,7 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
     assert due.microsecond == 0
 
 
-def test_due_times_do_not_depend_on_earlier_questions() -> None:
+def test_due_times_do_not_depend_on_earlier_calls() -> None:
     """A schedule returns the same due time for an earlier time, also after a call for a later time."""
     schedule = Schedule("0 */5 * * * *")
     schedule.next(START + timedelta(days=400))
@@ -66,5 +66,5 @@ def test_due_times_do_not_depend_on_earlier_questions() -> None:
 
 
 def test_interval() -> None:
-    """The interval is the time between two occurrences."""
+    """The interval of a schedule is the time between two occurrences."""
     assert Schedule("*/10 * * * * *").interval(START) == timedelta(seconds=10)

@@ -76,7 +76,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
     assert sorted(codes) == ["", "MEMBER_NOT_FOUND"]
 
 
-async def test_refusals_come_before_conditions(plants: list[Plant]) -> None:
+async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
     """A rule that the change breaks is reported before a condition that fails; a missing item matches no condition."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)

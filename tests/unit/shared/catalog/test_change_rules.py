@@ -252,7 +252,7 @@ def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
 
 
 def test_missing_rights_come_before_conflicts() -> None:
-    """A caller without the rights does not learn about conflicts."""
+    """A missing right is reported before a conflict, so that the caller learns nothing about other items."""
     caller = Caller("admin@p", frozenset({AccessRight.CATALOG_MANAGE, AccessRight.TEAM_MANAGE}))
     error = get_error([remove(CONNECTION, "rig"), change(MEMBER, "admin@p", role="Viewer")], caller)
     assert error.code == "RIGHT_NOT_HELD"

@@ -81,7 +81,7 @@ def test_without_provenance_only_warm_queries_have_events() -> None:
 
 
 def test_a_change_of_the_policy_counts_at_once() -> None:
-    """The change that turns provenance on is recorded itself."""
+    """The change that adds the provenance policy is itself recorded."""
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
     context = AuditContext.from_catalog(build_stored(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)

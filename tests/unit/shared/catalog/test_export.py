@@ -85,7 +85,7 @@ def test_the_state_of_removed_members_is_not_exported() -> None:
 
 
 def test_an_empty_catalog_cannot_be_exported() -> None:
-    """Before the first document there is nothing to export."""
+    """Exporting a workspace without a document is an error."""
     with pytest.raises(WorkspaceError) as caught:
         export_document(StoredCatalog(0, ()))
     assert caught.value.code == "WORKSPACE_NOT_DECLARED"

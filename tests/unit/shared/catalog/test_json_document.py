@@ -27,7 +27,7 @@ def read(text: str) -> Any:
 
 
 @given(_VALUE, st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_values_are_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
+def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
     """Any JSON text has the same values as for the standard library, in every layout."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(read(text)) == json.dumps(json.loads(text))

@@ -28,7 +28,7 @@ def test_tokens_omit_only_space_and_comments(kql: str) -> None:
 
 @given(KQL)
 def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
-    """Only closed strings change when the text is masked."""
+    """Masking changes exactly those strings that the tokeniser finds closed."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):
         if token.kind != TokenKind.STRING:

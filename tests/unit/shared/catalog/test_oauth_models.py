@@ -20,7 +20,7 @@ CLIENT = {"id": "grafana", "name": "Grafana", "redirectUris": ["https://grafana.
 
 
 def test_a_client_is_declared() -> None:
-    """A client has an id, a name and redirect URIs."""
+    """A declared OAuth client has an id, a name and redirect URIs."""
     client = OAuthClient.model_validate(CLIENT)
     assert client.redirect_uris == ("https://grafana.example/login",)
 

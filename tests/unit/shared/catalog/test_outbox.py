@@ -56,7 +56,7 @@ def build_event(append_id: str, item: str = "", members: Mapping[str, Any] = Map
 
 
 async def test_appended_events_are_announced_and_deleted() -> None:
-    """The data for announcements is not part of the record."""
+    """Appended events are announced and deleted; the data for the announcement is not part of the record."""
     outbox = Outbox([build_event("1", members={CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
     assert await flush_outbox(outbox, outbox, outbox.announce) == 2
     assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
@@ -89,7 +89,7 @@ async def test_a_rejected_event_blocks_no_other() -> None:
 
 
 def test_large_integers_become_text() -> None:
-    """JSON numbers beyond 2^53-1 have no exact form in records."""
+    """Integers beyond 2^53-1 become text, because records have no exact form for such numbers."""
     value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
     assert write_large_integers_as_text(value) == {
         "a": ["9007199254740992", "-9007199254740992", 2**53 - 1, 1.5, True],

@@ -9,8 +9,8 @@ from shared.catalog.query_hash import compute_query_hash
 QUERY = {"kql": "Telemetry | count", "parameters": [], "name": "First"}
 
 
-def test_the_hash_is_that_of_the_canonical_form() -> None:
-    """Any program with RFC 8785 and SHA-256 can compute the hash."""
+def test_the_hash_is_computed_from_the_canonical_form() -> None:
+    """The hash of a query is the SHA-256 of its RFC 8785 form, which any program can compute."""
     canonical = b'{"kql":"Telemetry | count","parameters":[]}'
     assert compute_query_hash(QUERY) == hashlib.sha256(canonical).hexdigest()
 

@@ -36,7 +36,7 @@ def test_an_invalid_item_leaves_the_head_valid() -> None:
     assert sections.head.workspace.id == "plant-a"
 
 
-def test_a_document_that_is_no_object_has_no_items() -> None:
-    """A list instead of an object has no valid part."""
+def test_a_document_that_is_not_an_object_has_no_items() -> None:
+    """A document that is a list instead of an object has no sections with items."""
     sections = Sections.from_valid_items([MEMBER], [()])
     assert (sections.head, sections.team) == (None, [])

@@ -25,7 +25,7 @@ def catalog() -> Catalog:
 
 @pytest.mark.parametrize(("name", "lookup"), [("q1", "q1"), ("cooling/q1", "q1"), ("q2", "q2"), ("First", None)])
 def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str, lookup: str | None) -> None:
-    """The display name of a query finds nothing."""
+    """A query is found by its lookup or API path, but not by its display name."""
     found = catalog.find_query(name)
     assert (None if found is None else found.value.lookup) == lookup
 

@@ -35,8 +35,8 @@ def parse_error(text: str) -> str:
         ("! 1", "str"),
     ],
 )
-def test_scalars_are_those_of_yaml_1_2(text: str, kind: str) -> None:
-    """A country code is not a boolean, and a date is a text."""
+def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
+    """Scalars are parsed by YAML 1.2: the text ``no`` is not a boolean, and a date is a text."""
     assert parse_yaml(text, "w.yaml").tag == kind
 
 
@@ -75,7 +75,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     ],
 )
 def test_a_problem_has_its_place(text: str, problem: str) -> None:
-    """A person finds the line in the document."""
+    """A problem has the line and the column of the document at which it occurs."""
     assert parse_error(text).startswith(problem)
 
 

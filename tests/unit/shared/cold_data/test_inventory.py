@@ -41,7 +41,7 @@ async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *
 
 
 async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
-    """The hour is still known from the name of the folder."""
+    """A folder without blobs is read as an empty hour, which its name states."""
     hour = await load_hour(folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
     assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
 

@@ -32,7 +32,7 @@ def test_an_hour_is_read_back_from_its_folder() -> None:
     assert hour_from_name("impulses/rig/") is None
 
 
-def test_an_hour_is_that_of_utc() -> None:
+def test_the_hour_of_a_time_is_in_utc() -> None:
     """The hour of a time is its hour in UTC, because some zones differ by half an hour."""
     local = datetime(2026, 1, 5, 14, 10, 5, 7, timezone(timedelta(hours=5, minutes=30)))
     assert floor_to_hour(local) == HOUR

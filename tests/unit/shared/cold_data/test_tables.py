@@ -54,7 +54,7 @@ def test_the_summary_is_in_the_footer() -> None:
 
 
 def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
-    """A foreign file in the container is not archived telemetry."""
+    """A Parquet file of another program has no summary, so it is not archived telemetry."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     content = (tmp_path / "a.parquet").read_bytes()
     with pytest.raises(ValueError, match="no summary"):
@@ -62,7 +62,7 @@ def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
 
 
 def test_the_longest_row_is_measured_in_bytes() -> None:
-    """The texts of a row count together."""
+    """The length of the longest row is the sum of the bytes of all its texts."""
     assert measure_longest_row(build_rows("{}", "ü" * 10)) == 20 + len("{}") + len("[]")
     assert measure_longest_row(build_rows()) == 0
 
@@ -77,7 +77,7 @@ def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, siz
 
 
 def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row cannot be divided."""
+    """A row longer than the limit has its own row group, because a row cannot be divided."""
     monkeypatch.setattr(tables, "GROUP_BYTES", 100)
     assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]
     assert list(split_row_groups(build_rows())) == []

@@ -19,7 +19,7 @@ from shared.runtime import SYSTEM_RUNTIME
 
 @pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
 def test_a_text_is_an_id(document_id: str) -> None:
-    """Bytes count, not characters."""
+    """An id is a text whose size is limited in bytes, not in characters."""
     assert check_document_id(document_id, "id") == document_id
 
 
@@ -48,7 +48,7 @@ def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
 def test_a_number_that_would_change_is_an_error(value: Any) -> None:
-    """The error names the property and the wrong id together."""
+    """A number that a double would change and an invalid id are reported together."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]
@@ -56,7 +56,7 @@ def test_a_number_that_would_change_is_an_error(value: Any) -> None:
 
 
 def test_a_numeric_id_is_reported_once() -> None:
-    """Its size is irrelevant, because an id is a text."""
+    """A number as an id is one error, even if a double cannot represent the number."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": 2**60}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]

@@ -246,7 +246,7 @@ def numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
-    """A repeated activity writes the same bytes."""
+    """A repeated conversion writes files with the same bytes."""
     payloads = [{"b": {"x": number}, "a": [number]} if number % 3 else {"c": 1.5} for number in range(500)]
 
     def digest() -> str:

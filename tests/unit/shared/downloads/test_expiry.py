@@ -96,7 +96,7 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
 
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
-    """A job that is running may not have stored its state yet."""
+    """Files without a job are deleted after a delay, because a new job may not be stored yet."""
     service, stores = build(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
@@ -105,7 +105,7 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
 
 
 async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
-    """Blob Storage deletes a limited number of blobs in one call."""
+    """Many files are deleted in several calls, because Blob Storage limits the blobs of one call."""
     service, stores = build(tmp_path)
     stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
     await service.run()

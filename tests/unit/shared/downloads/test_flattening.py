@@ -52,7 +52,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
 
 
 def test_values_are_texts() -> None:
-    """The rule in an example."""
+    """An example payload is flattened to the documented texts."""
     values = read_values_singly(to_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
@@ -80,5 +80,5 @@ def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest
 
 
 def test_parents_are_all_objects_on_the_way() -> None:
-    """The root is the parent of every path."""
+    """The parents of a path are all objects that contain it, including the root."""
     assert find_parent_objects([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}

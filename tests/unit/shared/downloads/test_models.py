@@ -55,7 +55,7 @@ def build_planned() -> Job:
         ({"import_request": IMPORT}, JobKind.IMPORT, "IMPORT_ENDED", "IMPORT_NOT_FOUND"),
     ],
 )
-def test_each_kind_has_its_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
+def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
     """Each kind of job has its own errors, so that a route does not reveal jobs of another kind."""
     job = build_job(**changes)
     assert job.kind is kind
@@ -66,7 +66,7 @@ def test_each_kind_has_its_errors(changes: dict[str, Any], kind: JobKind, ended:
 
 
 def test_a_job_is_planned_once() -> None:
-    """A repeated step of the work does not discard converted parts."""
+    """Planning a job again does not discard the parts that are already converted."""
     planned = build_planned()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned
@@ -94,7 +94,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
 
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
-    """A process that still works on a cancelled job stores nothing."""
+    """A job that has ended is not changed by a process that still works on it."""
     job = build_planned().finish(status)
     uploaded = UploadedFile(size=1, written_at=AT)
     bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
@@ -108,7 +108,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
 
 
 def test_an_import_starts_once() -> None:
-    """A second start changes neither the mapping nor the expiry."""
+    """A second start of an import changes neither its mapping nor its expiry."""
     uploaded, mapping = UploadedFile(size=1, written_at=AT), ImportMapping(timestamp="at")
     started = build_job(import_request=IMPORT).start_import(AT, AT + HOUR, uploaded, mapping)
     assert started.import_request is not None

@@ -40,7 +40,7 @@ def test_an_empty_download_has_a_header(tmp_path: Path) -> None:
 
 
 def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
-    """Windows does not delete an open file."""
+    """A failure closes the open file, because Windows cannot delete open files."""
     files = RollingFiles(tmp_path, write_header)
     open_file = files.select_file(1)
     files.abandon()

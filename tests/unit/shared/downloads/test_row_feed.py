@@ -32,7 +32,7 @@ def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
 
 
 def test_small_batches_are_joined_and_large_ones_divided() -> None:
-    """Order and number of rows stay; no slice has too many rows."""
+    """Small batches are joined and large ones divided, without a change of rows and their order."""
     batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
     sliced = list(slice_batches(batches))
     assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]
@@ -47,8 +47,8 @@ def test_long_rows_are_divided_by_size() -> None:
     assert row.num_rows == 1
 
 
-def test_empty_batches_are_left_out() -> None:
-    """An hour without rows costs nothing."""
+def test_empty_batches_are_skipped() -> None:
+    """Batches without rows are skipped."""
     assert list(slice_batches([build_batch(0, 0)] * 3)) == []
     assert [each.num_rows for each in slice_batches([build_batch(0, 1), build_batch(1, JOINED_ROWS)])] == [
         1,
@@ -89,7 +89,7 @@ async def read_batches() -> AsyncIterator[pa.RecordBatch]:
 
 
 async def test_a_thread_reads_all_batches() -> None:
-    """Each call of the feed starts at the first row."""
+    """A thread reads all batches; each call of the feed starts again at the first row."""
     feed = RowFeed(asyncio.get_running_loop(), read_batches, Event())
     for _ in range(2):
         assert list_numbers(await asyncio.to_thread(lambda: list(feed()))) == [0, 1, 2]

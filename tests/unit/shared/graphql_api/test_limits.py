@@ -59,7 +59,7 @@ def test_fragments_are_measured_once() -> None:
 
 
 def test_aliases_are_counted_everywhere() -> None:
-    """Aliases in fragments count like those of the operation."""
+    """Aliases in fragments count like aliases in the operation."""
     aliases = " ".join(f"a{n}: id" for n in range(51))
     assert exceeded_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
     assert exceeded_limit("{ a: id }") is None

@@ -20,7 +20,7 @@ def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
     assert (reply.status, reply.headers["Access-Control-Allow-Methods"]) == (204, "GET, PUT")
 
 
-def test_other_requests_are_no_preflights() -> None:
+def test_other_requests_are_not_preflights() -> None:
     """Another method, a missing header and an unknown origin get no reply to a preflight."""
     cors = Cors([KNOWN])
     for request in (

@@ -85,7 +85,7 @@ def test_former_names_are_found_at_their_place(sent: object, count: int) -> None
 
 
 def test_headers_have_the_earliest_dates() -> None:
-    """Deprecation is a structured date, Sunset an HTTP date."""
+    """With several deprecations, the headers Deprecation and Sunset have the earliest dates."""
     reply = Reply()
     add_deprecation_headers(reply, [FORMER_NAMES, OLD])
     assert reply.headers["Deprecation"] == "@1767225600"
@@ -112,7 +112,7 @@ async def test_deprecated_operations_keep_their_links() -> None:
     assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'
 
 
-def test_openapi_marks_what_is_deprecated() -> None:
+def test_openapi_marks_deprecations() -> None:
     """The OpenAPI document marks operations and former names."""
     schemas = SchemaRegistry()
     assert build_operation(find_operation("old"), schemas)["deprecated"] is True

@@ -32,7 +32,7 @@ def test_a_problem_document_has_the_error_and_the_trace() -> None:
 
 
 def test_an_interface_may_choose_another_status() -> None:
-    """The title fits the status."""
+    """An interface can choose another status for an error; the title then matches this status."""
     error = WorkspaceError(Kind.INVALID, "X", "x")
     document = json.loads(build_problem_reply(error, "t", HTTPStatus.IM_A_TEAPOT).body)
     assert (document["status"], document["title"]) == (418, HTTPStatus.IM_A_TEAPOT.phrase)
@@ -57,7 +57,7 @@ def test_an_error_has_the_headers_of_its_status(kind: Kind, members: dict[str, A
     assert build_error_headers(WorkspaceError(kind, "X", "x", **members)) == headers
 
 
-def test_a_wait_that_cannot_help_is_not_in_the_document() -> None:
+def test_a_missing_wait_is_not_in_the_document() -> None:
     """A ``retryAfter`` of None is left out instead of sent as null."""
     error = WorkspaceError(Kind.UNAVAILABLE, "X", "x", retryAfter=None)
     assert "retryAfter" not in json.loads(build_problem_reply(error, "t").body)

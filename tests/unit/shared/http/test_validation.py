@@ -81,7 +81,7 @@ async def test_all_invalid_fields_are_listed_at_once() -> None:
 
 
 async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
-    """The check runs although another field is invalid."""
+    """The operation's own rules are checked on valid fields, even if another field is invalid."""
     assert await find_fields(declare(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
 
 
@@ -117,7 +117,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
         (b'{"name": "a", "etag": "any"}', []),
     ],
 )
-async def test_a_put_may_repeat_what_a_get_returned(body: bytes, fields: list[str]) -> None:
+async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str]) -> None:
     """A PUT may repeat properties of the service with their stored values; equal times may be written differently."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
@@ -133,7 +133,7 @@ async def test_a_put_may_repeat_what_a_get_returned(body: bytes, fields: list[st
 
 
 async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
-    """The limit applies before and after decoding."""
+    """A body that exceeds its limit, before or after decoding, is not parsed."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(body_limit=10), b'{"name": "longer"}')
     assert raised.value.code == "BODY_TOO_LARGE"
@@ -149,13 +149,13 @@ async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) 
 
 
 async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
-    """Most operations accept no compressed body."""
+    """A compressed body is rejected unless the operation declares the encoding."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(), b"x", content_encoding="gzip")
     assert raised.value.members["supported"] == []
 
 
-async def test_a_raw_body_is_left_to_the_handler() -> None:
+async def test_a_raw_body_is_parsed_by_the_handler() -> None:
     """The handler of another protocol parses the body by its own rules."""
     operation = declare(body=RawBody, check=None, unknown=UnknownNames.IGNORE)
     assert (await read(operation, b"not JSON")).request.body == b"not JSON"

@@ -43,6 +43,6 @@ def test_messages_are_grouped_in_order(rows: tuple[tuple[int, datetime], ...]) -
 
 
 def test_no_messages_have_no_hours() -> None:
-    """Without messages there is nothing to store."""
+    """Without messages, no hour is written."""
     assert _split_hours(build_messages()) == []
     assert len(_split_hours(build_messages((1, HOUR)))) == 1

@@ -77,7 +77,7 @@ def test_a_repeated_column_that_is_not_used_is_allowed() -> None:
 
 
 def test_ten_thousand_columns_are_read() -> None:
-    """A wide row is a message if it is small enough."""
+    """A row of ten thousand columns becomes a message if its size is within the limit."""
     header = ",".join(["time", *(f"c{n}" for n in range(10_000))])
     wide = ",".join(["2026-01-05T10:00:00Z", *(str(n) for n in range(10_000))])
     long = ",".join(["2026-01-05T10:00:00Z", *("x" * 30 for _ in range(10_000))])
@@ -87,18 +87,18 @@ def test_ten_thousand_columns_are_read() -> None:
 
 
 def test_columns_without_a_name_are_numbered() -> None:
-    """An index without a name, which many tools write, gets a name."""
+    """A column without a name, such as an index that tools write, gets a numbered name."""
     assert open_csv(b",time\n0,2026-01-05T10:00:00Z\n").columns == ["column1", "time"]
 
 
 def test_the_last_boundary_is_outside_quotes() -> None:
-    """A line break inside quotes does not end a record."""
+    """The last record boundary is found outside quotes, because a quoted line break ends no record."""
     assert find_last_boundary(b"a,b\nc") == 4
     assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
     assert find_last_boundary(b"abc") == 0
 
 
-def test_a_quote_that_stays_open_does_not_move_the_boundary_far_back() -> None:
+def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
     """A wrong quote does not make the rest of a file one record."""
     text = b'"open\n' + b"1,2\n" * MAX_RECORD_BYTES
     assert find_last_boundary(text) == len(text)

@@ -51,7 +51,7 @@ def test_rows_become_messages_in_steps_of_any_size(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_wanted_columns_are_read() -> None:
-    """The columns of the payload may be chosen."""
+    """Only the columns that the mapping selects are read."""
     assert list_messages(open_file(build_file(), columns=("state",)))[0]["payload"] == '{"state":"on"}'
 
 

@@ -74,7 +74,7 @@ async def test_a_preview_is_limited(tmp_path: Path) -> None:
 async def test_a_problem_of_the_whole_file_has_no_row(
     tmp_path: Path, header: str, rows: tuple[str, ...], problem: str
 ) -> None:
-    """The caller corrects the mapping or the file."""
+    """A problem of the whole file, for example of its header, has no row number."""
     shown = await preview(tmp_path, *rows, header=header)
     assert [each["row"] for each in shown["problems"]] == [None]
     assert problem in shown["problems"][0]["message"]
@@ -87,14 +87,14 @@ async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
 
 
 async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
-    """The mapping needs the connection's rules."""
+    """The preview for a connection that was removed is an error."""
     with pytest.raises(WorkspaceError) as raised:
         await preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"
 
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 309, "-" + "9" * 500])
-async def test_long_integers_are_shown_as_they_are_stored(tmp_path: Path, digits: str) -> None:
+async def test_long_integers_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
     """A number of an NDJSON row has the same digits in the preview as in storage."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await preview(tmp_path, header=text, form=ImportFormat.NDJSON)

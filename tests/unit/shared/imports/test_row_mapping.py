@@ -126,7 +126,7 @@ def test_ambiguous_and_invalid_times_are_rejected(value: Any, mapping: dict[str,
 
 
 def test_times_around_a_clock_change_are_certain() -> None:
-    """Only the repeated hour is ambiguous."""
+    """Local times around a clock change are accepted, except in the repeated or skipped hour."""
     zone = {"time_zone": "Europe/Berlin"}
     assert parse("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
     assert parse("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)

@@ -32,7 +32,7 @@ def build() -> tuple[Audience, Groups, VirtualTime]:
     return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
 
 
-async def test_an_empty_group_is_asked_again_after_a_second() -> None:
+async def test_an_empty_group_is_checked_again_after_a_second() -> None:
     """An empty group counts as empty for a second only, because other processes admit listeners, too."""
     audience, groups, time = build()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
@@ -42,7 +42,7 @@ async def test_an_empty_group_is_asked_again_after_a_second() -> None:
     assert groups.questions == 2
 
 
-async def test_an_occupied_group_is_asked_again_after_a_minute() -> None:
+async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
     """An occupied group is checked again after a minute, because messages to an empty group cost little."""
     audience, groups, time = build()
     groups.occupied.add("a")
@@ -54,7 +54,7 @@ async def test_an_occupied_group_is_asked_again_after_a_minute() -> None:
     assert not await audience.can_have_listeners("a")
 
 
-async def test_a_listener_who_is_about_to_join_counts() -> None:
+async def test_an_admitted_listener_counts() -> None:
     """A group counts as occupied from the admission of a listener, so that no message is lost before the connection."""
     audience, groups, _ = build()
     assert not await audience.can_have_listeners("a")
@@ -64,7 +64,7 @@ async def test_a_listener_who_is_about_to_join_counts() -> None:
     assert groups.questions == 1
 
 
-async def test_a_listener_who_is_admitted_during_the_question_counts() -> None:
+async def test_a_listener_admitted_during_a_check_counts() -> None:
     """A listener admitted during a check counts, because the reply of the message service may be older."""
     audience, groups, _ = build()
     groups.during.append((audience, "a"))

@@ -21,7 +21,7 @@ def test_former_names_of_arguments_are_known() -> None:
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:
-    """The result is the problem document of the API."""
+    """An error of a tool is a result with the problem document of the API, for the language model."""
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")

@@ -66,7 +66,7 @@ async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
 
 
 async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
-    """A valid request of a declared client needs no redirect yet."""
+    """A request of a declared client is validated before the user signs in."""
     assert await server.authorization.check_early(Parameters(VALID), BASE) is None
     assert read_error(await server.authorization.check_early(Parameters({**VALID, "scope": ""}), BASE))
 
@@ -78,7 +78,7 @@ async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
 async def test_a_delegated_or_bound_credential_cannot_consent(
     server: Server, changes: dict[str, object], code: str
 ) -> None:
-    """A client could otherwise give itself further grants."""
+    """Delegated and bound credentials cannot consent, because a client could give itself further grants."""
     caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.ask(caller, Parameters(VALID), BASE)

@@ -111,7 +111,7 @@ async def test_wrong_replies_are_refused() -> None:
     ],
 )
 async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
-    """The address needs https, a path, and an allowed port."""
+    """Only documents at https addresses with a path and an allowed port are fetched."""
     http = FakeHttp(client_id=client_id)
     await load_fault(http, client_id)
     assert http.requests == []

@@ -12,7 +12,7 @@ from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
 DAY = 86_400
 
 
-async def test_a_code_lives_a_minute(server: Server) -> None:
+async def test_a_code_is_valid_for_a_minute(server: Server) -> None:
     """A code is valid for 60 seconds."""
     early, late = await server.consent(), await server.consent()
     server.time.advance(59)
@@ -59,7 +59,7 @@ async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
     assert server.list_reasons() == ["tokenReused"]
 
 
-async def test_a_refresh_token_lives_thirty_days(server: Server) -> None:
+async def test_a_refresh_token_is_valid_for_thirty_days(server: Server) -> None:
     """A refresh token is valid for 30 days from its issue."""
     _, first = await server.redeem(await server.consent())
     server.time.advance(29 * DAY)
@@ -70,7 +70,7 @@ async def test_a_refresh_token_lives_thirty_days(server: Server) -> None:
     await check_refused(server.refresh(third))
 
 
-async def test_a_guess_does_not_end_the_family(server: Server) -> None:
+async def test_an_invalid_refresh_token_does_not_end_the_grant(server: Server) -> None:
     """A refresh token with a wrong secret does not end the grant that it names."""
     _, text = await server.redeem(await server.consent())
     prefix, grant_id, rest = text.split("_", 2)
@@ -92,7 +92,7 @@ async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server
     assert server.list_reasons() == []
 
 
-async def test_lost_rights_shrink_the_next_token(server: Server) -> None:
+async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
     """A new token omits rights that the member has lost since the consent."""
     _, text = await server.redeem(await server.consent())
     server.role = Role.VIEWER

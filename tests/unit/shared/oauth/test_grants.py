@@ -40,7 +40,7 @@ def test_a_stored_grant_is_read_back(grant: Grant) -> None:
     assert grant_from_json(grant_to_json(grant)) == grant
 
 
-def test_an_unknown_right_is_left_out() -> None:
+def test_an_unknown_right_is_ignored() -> None:
     """After the removal of a right, older grants do not have it and remain readable."""
     stored = grant_to_json(GRANT)
     stored["rights"].append("Workspace.Removed.Right")

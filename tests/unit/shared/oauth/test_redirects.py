@@ -21,7 +21,7 @@ def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
     assert query.get("a") == (["1"] if "?" in address else None)
 
 
-def test_a_request_without_state_gets_none() -> None:
+def test_a_reply_repeats_the_state_of_the_request() -> None:
     """The redirect repeats the client's state, also an empty one; without a state it contains none."""
     assert "state" not in append_query("https://t/", Parameters({}), BASE, {})
     assert "state=&" in append_query("https://t/", Parameters({"state": ""}), BASE, {})

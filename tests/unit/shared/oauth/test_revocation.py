@@ -45,7 +45,7 @@ async def test_an_access_token_ends_alone(server: Server) -> None:
 
 
 async def test_an_unknown_token_is_ignored(server: Server) -> None:
-    """RFC 7009 section 2.2: an invalid token needs no revocation."""
+    """Revoking an unknown token succeeds without an effect (RFC 7009 section 2.2)."""
     await build(server).revoke(TOOL, "unknown")
     assert server.trail == []
 
@@ -63,7 +63,7 @@ async def test_the_token_of_another_client_is_refused(server: Server) -> None:
 
 
 async def test_an_api_key_revokes_its_own_tokens(server: Server) -> None:
-    """A service revokes the token that it received for its key."""
+    """A service can revoke the token that it received for its API key."""
     key = await server.api_keys.issue("test", MEMBER, "k")
     service = ClientIdentification(key.key.key_id, key.api_key)
     caller = await server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))

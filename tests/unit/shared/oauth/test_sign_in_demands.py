@@ -61,7 +61,7 @@ def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
 
 @pytest.mark.parametrize("age", [0, 59.9, 60, -119])
 def test_recent_sign_in_meets_maximum_age(age: float) -> None:
-    """A sign-in of the last seconds meets the demand."""
+    """A sign-in within the maximum age of the client's request is accepted."""
     SignInDemand(60, is_new=False).check(sign_in_with_key(AT - timedelta(seconds=age)), None, AT)
 
 

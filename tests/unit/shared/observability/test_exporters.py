@@ -28,7 +28,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
         ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": ""}, BOTH),
     ],
 )
-def test_which_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
+def test_configured_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
     """A signal is exported if it has an endpoint or exporter, unless it or all telemetry is disabled."""
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
     assert find_unsupported_values(environment) == []

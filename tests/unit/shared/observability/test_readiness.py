@@ -66,7 +66,7 @@ async def test_a_result_is_cached_for_a_short_time() -> None:
 
 
 async def test_probes_of_the_host_are_included(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dependencies that the host registers are checked, too."""
+    """Readiness includes the checks that the host registers."""
     monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_probe("engine", fail)
     assert await Readiness(lambda: {"store": succeed}).find_failing_dependencies() == ["engine"]

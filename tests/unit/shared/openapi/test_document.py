@@ -45,7 +45,7 @@ def declare(route: str = "oi-api/test", method: str = "GET", **options: Any) -> 
         ({"feature": "provenance", "access": Access.PUBLIC}, CALLER, [], False),
     ],
 )
-def test_a_caller_sees_what_it_may_use(
+def test_a_caller_sees_permitted_operations(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
     """The document contains an operation only if the caller's credential, rights, identity and features permit it."""

@@ -21,7 +21,7 @@ OTHER_FORMS = {("mcp", 406)}
 """Errors that are no problem documents."""
 
 
-def test_codes_and_statuses_are_those_of_the_documentation() -> None:
+def test_codes_and_statuses_match_the_documentation() -> None:
     """Each code of docs/reference/errors.md with a status is in the table of codes, with the same statuses."""
     listed = ROW.findall(PAGE.read_text(encoding="utf-8"))
     documented = {code: {int(each) for each in re.findall("[0-9]{3}", statuses)} for code, statuses in listed}

@@ -75,7 +75,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
 def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
-    """A body without required members may be empty."""
+    """A request body is required only if it has a required member."""
     schemas = SchemaRegistry()
     built = build_operation(declare(body=body), schemas)
     assert built["requestBody"]["required"] is required

@@ -86,7 +86,7 @@ def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001::1"])
 def test_a_public_address_is_accepted(address: str) -> None:
-    """Global unicast addresses are public."""
+    """Global unicast addresses are accepted as public."""
     assert is_public(ip_address(address))
 
 

@@ -64,7 +64,7 @@ def test_published_roots(size: int) -> None:
 
 
 def test_the_empty_tree() -> None:
-    """RFC 6962: the hash of an empty list is SHA-256 of nothing."""
+    """The root of an empty tree is the SHA-256 of an empty text (RFC 6962)."""
     assert compute_root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 

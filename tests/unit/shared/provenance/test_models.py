@@ -43,7 +43,7 @@ def test_an_ignored_property_has_a_canonical_form() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
-def test_an_amendment_names_what_it_changes(changes: dict[str, Any]) -> None:
+def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any]) -> None:
     """An amendment needs the record before, the record after and at least one changed field."""
     assert AmendmentBody.model_validate(AMENDMENT).changed_fields == ["a"]
     with pytest.raises(ValidationError):

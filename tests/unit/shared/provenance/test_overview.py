@@ -12,7 +12,7 @@ SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 
 
 
 def test_a_row_has_all_values() -> None:
-    """The last RecordID follows from the number of records."""
+    """A row of the overview has all values; the last RecordID follows from the number of records."""
     assert summary_to_row(SUMMARY) == {
         "scopeKey": "line-1",
         "target": "DomainEvents",

@@ -69,7 +69,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
 async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
-    """Windows contribute the leaves of a checkpoint of any size."""
+    """Leaves of windows that are verified in parallel give the same Merkle tree for a checkpoint of any size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)

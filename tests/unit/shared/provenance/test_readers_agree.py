@@ -146,6 +146,6 @@ def is_valid_offline(export: str) -> bool:
         return False
 
 
-def test_requests_are_no_deeper_than_records() -> None:
+def test_requests_and_records_have_the_same_depth_limit() -> None:
     """A request with the maximum depth becomes a record that every reader accepts."""
     assert MOST_OF_A_REQUEST < MAX_DEPTH

@@ -184,7 +184,7 @@ async def test_a_record_without_checkpoint_is_not_ready(issuer: Issuer) -> None:
 
 
 async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
-    """Both kinds of receipts need the sizes of stored checkpoints."""
+    """A receipt for a size without a stored checkpoint is not found."""
     await check_error("CHECKPOINT_NOT_FOUND", issuer.receipts, 2, 4)
     for old, size, code in (
         (3, 5, "CHECKPOINT_NOT_FOUND"),
@@ -250,7 +250,7 @@ async def test_receipts_after_a_rotation_of_the_key(issuer: Issuer) -> None:
     assert await issuer.checkpoints.keys.load_trusted_keys() == [new, old]
 
 
-async def test_a_key_that_is_no_longer_trusted_gives_no_receipts(issuer: Issuer) -> None:
+async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
     """After a retired key was removed, checkpoints that it signed give no receipts."""
     folder = issuer.ledger.folder
     rotate_key(folder / "checkpoint-key.pem")
@@ -265,7 +265,7 @@ async def test_a_key_that_is_no_longer_trusted_gives_no_receipts(issuer: Issuer)
 @pytest.mark.parametrize(
     "content", [b"", b"\xff", b"\x01", b"\xd2\x80", b"\xd2\x84\x40\xa0\xf6\x40", b"longer", b"root"]
 )
-async def test_a_damaged_signature_gives_no_receipts(issuer: Issuer, content: bytes) -> None:
+async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: bytes) -> None:
     """A stored signature that is damaged, or belongs to another checkpoint, is not used."""
     name = build_checkpoint_name(BATCH, 13)
     file, other = (next(one for one in issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))

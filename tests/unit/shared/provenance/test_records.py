@@ -159,7 +159,7 @@ def test_filter_fields_have_actor_and_time() -> None:
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
 def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
-    """A RecordID has 12 ASCII digits."""
+    """A text other than 12 ASCII digits is not a RecordID and has no sequence number."""
     assert sequence_from_record_id(text) is None
     assert sequence_from_record_id(format_record_id(42)) == 42
 

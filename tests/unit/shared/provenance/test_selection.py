@@ -60,7 +60,7 @@ def test_target_and_scope_must_match(target: str | None, scope_key: str | None, 
 
 
 def test_amendments_are_written_through_their_own_routes() -> None:
-    """An event cannot pretend to be an amendment."""
+    """The route for events cannot write to the chain of amendments."""
     assert resolve_chain_to_write("DomainEvents", "s") == ChainKey(Target.DOMAIN_EVENTS, "s")
     with pytest.raises(WorkspaceError) as raised:
         resolve_chain_to_write("DomainAmendments", "s")
@@ -69,7 +69,7 @@ def test_amendments_are_written_through_their_own_routes() -> None:
 
 @pytest.mark.parametrize("scope_key", [None, ""])
 def test_amendments_have_a_scope(scope_key: str | None) -> None:
-    """The workspace has no chain of amendments."""
+    """Amendments require a scope, because the workspace itself has no chain of amendments."""
     with pytest.raises(WorkspaceError) as raised:
         resolve_amendments_chain(scope_key)
     assert raised.value.code == "SCOPE_KEY_REQUIRED"

@@ -34,7 +34,7 @@ async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path
 
 
 async def test_a_size_without_a_checkpoint_is_not_found(ledger: Ledger) -> None:
-    """A chain has checkpoints of some sizes only."""
+    """A signed root is found only for sizes that have a checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     with pytest.raises(WorkspaceError) as raised:
         await SignedRoots(ledger.checkpoints).load(PLATFORM, 6)

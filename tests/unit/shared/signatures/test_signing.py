@@ -34,7 +34,7 @@ async def test_order_of_refusals(environment: Environment, sent: Any, changes: d
     [({"personal": False}, "SIGNATURE_NOT_PERSONAL"), ({"client_id": "tool"}, "DELEGATED_TOKEN")],
 )
 @pytest.mark.parametrize("age", [10, 400])
-async def test_other_people_lock_nobody_out(
+async def test_attempts_of_others_do_not_lock_a_member(
     environment: Environment, changes: dict[str, Any], code: str, age: int
 ) -> None:
     """Attempts with delegated tokens, or with keys that another person created, never count."""
@@ -44,7 +44,7 @@ async def test_other_people_lock_nobody_out(
     assert await environment.sign() == ""
 
 
-async def test_used_sign_ins_count(environment: Environment) -> None:
+async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None:
     """A refusal because of a used sign-in counts, also the first of a token."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):

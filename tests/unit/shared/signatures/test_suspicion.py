@@ -30,7 +30,7 @@ async def test_the_fifth_attempt_locks(environment: Environment) -> None:
 
 
 async def test_old_attempts_do_not_count(environment: Environment) -> None:
-    """Attempts count for 15 minutes."""
+    """Refused attempts count for 15 minutes only."""
     for number in range(10):
         environment.at = START + 4 * number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"

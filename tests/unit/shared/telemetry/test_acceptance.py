@@ -200,7 +200,7 @@ def test_pointer_into_a_batch() -> None:
 
 
 def test_largest_array() -> None:
-    """500 messages are accepted in order."""
+    """An array of 500 messages, the maximum, is accepted in order."""
     messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse(message.body)["n"] for message in messages] == list(range(500))
 

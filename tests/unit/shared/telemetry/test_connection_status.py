@@ -37,7 +37,7 @@ def test_status_of_a_connection(fields: dict[str, object], state: ConnectionStat
 
 
 def test_statistics_of_a_connection() -> None:
-    """A connection without a state has received nothing."""
+    """The statistics count received messages; a connection without a stored state has received none."""
     assert describe_statistics(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
     assert describe_statistics(CONNECTED) == {
         "messagesReceived": 7,

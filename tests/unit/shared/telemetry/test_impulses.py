@@ -64,7 +64,7 @@ def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
-def test_a_deep_payload_is_checked_although_its_text_is_known() -> None:
+def test_the_depth_of_a_known_text_is_checked() -> None:
     """A payload that is nested too deeply to be parsed again is rejected, also if its text is known."""
     deep: list[object] = []
     for _ in range(1_023):

@@ -206,7 +206,7 @@ async def test_connected() -> None:
 
 
 async def test_empty_batch() -> None:
-    """An empty batch sends nothing."""
+    """Ingesting an empty batch sends nothing to the hub."""
     plant = Plant()
     assert await plant.ingest() == []
     assert plant.hub.sends == []

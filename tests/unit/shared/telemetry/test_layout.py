@@ -7,7 +7,7 @@ from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate
 
 
 def test_pointers_are_parsed_once() -> None:
-    """Connections with equal sources share a layout."""
+    """The pointers of connections with equal sources are parsed once."""
     source = Source.model_validate({"timestampPointer": "/meta/ts", "timestampFormat": "epochMilliseconds"})
     layout = layout_from_source(source)
     assert (layout.timestamp, layout.timestamp_format) == (("meta", "ts"), TimestampFormat.EPOCH_MILLISECONDS)
@@ -16,7 +16,7 @@ def test_pointers_are_parsed_once() -> None:
 
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
 def test_a_short_text_is_an_id(value: str) -> None:
-    """Characters count, not bytes."""
+    """An id is a text whose length is limited in characters, not in bytes."""
     assert validate_id(value) == value
 
 

@@ -64,7 +64,7 @@ def test_the_number_of_messages_is_limited() -> None:
 
 
 def test_the_number_of_errors_is_limited() -> None:
-    """The first 100 errors are listed."""
+    """Only the first 100 errors of a request are listed."""
     assert len(list_errors(b"x\n" * 1000)) == 100
 
 

@@ -15,7 +15,7 @@ ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURC
 
 
 def test_extracted_values_leave_the_payload() -> None:
-    """The rest of the message is the payload."""
+    """Values that pointers extract are removed from the payload, which keeps the rest of the message."""
     message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
     impulse = to_impulse("telemetry", event(b""), ROUTE, message)
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")

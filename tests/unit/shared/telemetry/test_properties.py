@@ -18,7 +18,7 @@ def test_properties_name_connection_time_and_ids() -> None:
     }
 
 
-def test_only_the_acceptors_of_the_service_count() -> None:
+def test_only_messages_accepted_by_the_service_count() -> None:
     """A message counts as accepted if its property names HTTP or a simulator."""
     assert is_accepted_by_service(PROPERTIES)
     assert is_accepted_by_service({"acceptedBy": "simulator"})

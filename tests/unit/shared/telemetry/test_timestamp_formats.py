@@ -100,7 +100,7 @@ def test_range(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [-62135596801, 10**4000, -(10**4000), 1.7e300, 1e20, "9" * 20, parse(b"1" * 30)])
-def test_milliseconds_are_suggested_only_if_they_help(value: object) -> None:
+def test_milliseconds_are_suggested_only_if_valid(value: object) -> None:
     """Milliseconds are suggested only for a number that is a valid time in milliseconds."""
     with pytest.raises(ValueError, match=r"years 1 to 9999$"):
         parse_timestamp(value, SECONDS)

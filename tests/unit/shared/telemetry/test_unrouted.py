@@ -18,7 +18,7 @@ from shared.telemetry.unrouted import (
 from tests.unit.shared.telemetry.fakes import event
 
 
-def test_an_object_is_stored_as_it_is() -> None:
+def test_an_object_is_stored_unchanged() -> None:
     """An unrouted object is stored unchanged; headers state the reason and the connection that the event names."""
     impulse = build_impulse("telemetry", event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
@@ -56,6 +56,6 @@ def test_a_large_event_is_stored_in_parts() -> None:
 
 
 @pytest.mark.parametrize(("body", "value"), [(b'{"a":1}', {"a": 1}), (b"7", 7), (b"{", None), (b"\xff", None)])
-def test_a_body_that_is_not_json_is_none(body: bytes, value: Any) -> None:
-    """The caller then stores the bytes."""
+def test_a_body_that_is_not_json_is_parsed_to_none(body: bytes, value: Any) -> None:
+    """A body that is not JSON is parsed to None, so that the caller stores the bytes."""
     assert parse_if_json(body) == value

@@ -191,6 +191,6 @@ def test_reflected_value_is_within_range(value: float, low: float, span: float) 
 
 @pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
 def test_reflection(value: float, reflected: float) -> None:
-    """Both ends reflect."""
+    """A value beyond either end of the range is reflected into the range."""
     assert reflect_into_range(value, 0, 10) == reflected
     assert reflect_into_range(value, 3, 3) == 3

@@ -104,13 +104,13 @@ def test_the_maximum_depth_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
-def test_a_text_with_many_arrays_is_parsed_alike(value: object) -> None:
+def test_a_text_with_many_arrays_has_the_same_value(value: object) -> None:
     """The parser for texts with many arrays returns the same values as the other one."""
     assert parse_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
-def test_a_text_with_many_arrays_is_checked_alike(end: bytes) -> None:
+def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
     """The parser for texts with many arrays rejects the same texts, including deep nesting."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|outside|nested"):
         parse_json(b"[" + b"[]," * 60_000 + end + b"]")
@@ -150,7 +150,7 @@ def test_other_errors_belong_to_no_element(body: bytes) -> None:
         (b'["', "not JSON: Unterminated string starting at line 1 column 2"),
     ],
 )
-def test_the_sentence_of_an_error(body: bytes, message: str) -> None:
+def test_an_error_is_one_sentence(body: bytes, message: str) -> None:
     """The message of an error is one sentence with at most one position."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         parse_json(body)

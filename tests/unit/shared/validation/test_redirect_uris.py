@@ -69,11 +69,11 @@ def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str
     ],
 )
 def test_other_uris_are_not_allowed(requested: str, declared: str) -> None:
-    """No part but the port of a loopback address may differ."""
+    """A redirect URI that differs in any part except the port of a loopback address is rejected."""
     assert not is_redirect_allowed(requested, declared)
 
 
 def test_the_destination_is_named() -> None:
-    """A person sees host and port, or the scheme of an app."""
+    """The consent page names host and port of a redirect URI, or the scheme of an app."""
     assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
     assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"

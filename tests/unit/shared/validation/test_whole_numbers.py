@@ -7,7 +7,7 @@ from shared.validation.whole_numbers import parse_whole_number
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("100", 100), ("007", 7)])
 def test_digits_are_a_number(text: str, number: int) -> None:
-    """The limits themselves are allowed."""
+    """Decimal digits are a number; both limits are allowed values."""
     assert parse_whole_number(text, 100) == number
 
 

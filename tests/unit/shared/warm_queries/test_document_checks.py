@@ -62,7 +62,7 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
     assert PLANT.splitlines()[problem.line - 1].startswith("  - {lookup: q2")
 
 
-async def test_an_engine_that_does_not_respond_is_no_fault_of_the_document() -> None:
+async def test_an_unresponsive_engine_is_a_separate_error() -> None:
     """An engine that does not respond raises its own error, and the caller decides whether to apply the document."""
     assert await check(Columns(VirtualTime(), q1=DOWN)) is DOWN
 

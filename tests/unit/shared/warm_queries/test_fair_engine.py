@@ -127,7 +127,7 @@ async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
 
 
 async def test_health_check_and_end_reach_the_engine() -> None:
-    """A ping and a close are passed on."""
+    """A ping and a close are passed to the wrapped engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     await fair.ping()

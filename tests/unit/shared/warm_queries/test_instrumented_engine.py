@@ -68,7 +68,7 @@ async def test_each_query_is_measured_by_its_outcome(
 
 
 async def test_other_calls_pass_through() -> None:
-    """Readiness and shutdown reach the engine."""
+    """Readiness checks and the shutdown are passed to the wrapped engine."""
     engine = Engine(VirtualTime())
     instrumented = InstrumentedEngine(engine, "Telemetry")
     await instrumented.ping()

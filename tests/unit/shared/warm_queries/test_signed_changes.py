@@ -24,7 +24,7 @@ def test_a_signature_contains_the_hash_of_the_text() -> None:
     assert build_signature(None, ITEM, AT) is None
 
 
-def test_a_decision_is_no_edit() -> None:
+def test_a_decision_is_not_an_edit() -> None:
     """The person who approves a query does not become its editor."""
     after = {**DEFINITION, "approval": {}}
     change = build_decision(ITEM, after, "Approved", SIGNED)

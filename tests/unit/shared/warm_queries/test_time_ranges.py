@@ -38,7 +38,7 @@ def test_milliseconds_are_exact(milliseconds: int) -> None:
 @pytest.mark.parametrize(
     "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
 )
-def test_other_values_are_no_time(value: Any) -> None:
+def test_other_values_are_not_times(value: Any) -> None:
     """A value that is not a time is rejected, and the error names both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
         parse_time(value)

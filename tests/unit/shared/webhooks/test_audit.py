@@ -23,7 +23,7 @@ def test_the_url_is_described_without_its_secret() -> None:
     )
 
 
-def test_an_address_that_is_no_longer_allowed_is_left_out() -> None:
+def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
     """The change of an endpoint whose stored URL breaks a newer rule succeeds; its event omits the address."""
     described = describe_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
     assert not {"url", "urlOrigin"} & described.keys()

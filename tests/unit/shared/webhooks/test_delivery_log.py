@@ -44,7 +44,7 @@ async def test_pages_have_all_deliveries_newest_first(parts: WebhookParts) -> No
     ("endpoint", "delivery", "code"),
     [("none", "none", "WEBHOOK_NOT_FOUND"), (None, "none", "DELIVERY_NOT_FOUND")],
 )
-async def test_a_retry_names_what_is_missing(
+async def test_a_retry_distinguishes_missing_endpoints_and_deliveries(
     parts: WebhookParts, endpoint: str | None, delivery: str, code: str
 ) -> None:
     """An unknown endpoint and an unknown delivery have different error codes."""

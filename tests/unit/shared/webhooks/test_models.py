@@ -59,7 +59,7 @@ def test_a_filter_needs_a_match_in_each_list(
         ({}, {"type": WebhookEventType.ALERT_FIRING}, False),
     ],
 )
-def test_an_endpoint_wants_events_since_its_subscription(
+def test_an_endpoint_gets_events_since_its_subscription(
     changes: dict[str, Any], event: dict[str, Any], *, is_wanted: bool
 ) -> None:
     """A disabled endpoint gets nothing, and a new one nothing from before."""
@@ -67,7 +67,7 @@ def test_an_endpoint_wants_events_since_its_subscription(
 
 
 def test_both_secrets_sign_until_the_old_one_expires() -> None:
-    """The receiver has this time to install the new secret."""
+    """Both secrets sign until the old one expires, so that the receiver has time to install the new one."""
     new, old = StoredSecret(encrypted="b"), StoredSecret(encrypted="a", expires_at=START)
     endpoint = ENDPOINT.model_copy(update={"secrets": (new, old)})
     assert endpoint.list_active_secrets(START - SECOND) == [new, old]
@@ -75,12 +75,12 @@ def test_both_secrets_sign_until_the_old_one_expires() -> None:
 
 
 def test_the_entity_tag_depends_on_the_definition_only() -> None:
-    """A failed delivery does not make the tag of a caller outdated."""
+    """The ETag depends only on the definition, so a failed delivery does not change it."""
     failing = ENDPOINT.model_copy(update={"failing_since": START, "secrets": (StoredSecret(encrypted="x"),)})
     assert failing.etag == ENDPOINT.etag != ENDPOINT.model_copy(update={"description": "x"}).etag
 
 
-def test_the_newest_attempts_are_kept() -> None:
+def test_the_newest_attempts_are_stored() -> None:
     """A recorded attempt ends the lease; only the newest attempts stay stored."""
     delivery = Delivery(
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"

@@ -10,7 +10,7 @@ ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=STA
 
 
 async def test_an_empty_store_has_no_endpoints(parts: WebhookParts) -> None:
-    """The document does not exist before the first change."""
+    """A store without a saved document has no endpoints."""
     assert await parts.registry.load() == EndpointList()
 
 

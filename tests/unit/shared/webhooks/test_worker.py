@@ -93,7 +93,7 @@ async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> 
 
 
 async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> None:
-    """The reason of a failed or refused connection is in the log."""
+    """A failed or refused connection is a failed attempt, and the delivery log has the reason."""
     endpoint = await parts.create()
 
     async def time_out(request: OutboundRequest) -> OutboundReply:
@@ -132,7 +132,7 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: Webhook
 
 
 async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
-    """A redirect is not followed."""
+    """A redirect is not followed, and counts as a failed attempt."""
 
     async def redirect(request: OutboundRequest) -> OutboundReply:
         del request

@@ -13,6 +13,6 @@ def test_temporary_files_have_a_folder_of_their_own(local: Services, on_azure: S
 
 
 def test_reader_and_archive_share_one_container(local: Services) -> None:
-    """The reader finds what the archive wrote."""
+    """The reader finds the files that the archive wrote."""
     assert local.cold_data.blobs is local.cold_data.blobs
     assert local.cold_data.blobs is not local.downloads.blobs

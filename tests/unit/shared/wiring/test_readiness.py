@@ -43,7 +43,7 @@ def failing(log: pytest.LogCaptureFixture) -> set[str]:
     return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
 
 
-async def test_ready_while_every_store_answers(services: Services) -> None:
+async def test_ready_while_every_store_responds(services: Services) -> None:
     """A deployment is ready without a workspace and with one, audited or not."""
     assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):

@@ -20,6 +20,6 @@ def test_a_change_wakes_the_sources(local: Services) -> None:
 
 
 def test_no_key_is_created_before_its_use(local: Services, tmp_path: Path) -> None:
-    """A workspace without webhooks has no key file."""
+    """A key file is created at its first use, so a workspace without webhooks has none."""
     assert local.webhooks.vault is local.webhooks.vault
     assert not (tmp_path / "webhook-key").exists()

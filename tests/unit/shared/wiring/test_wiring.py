@@ -90,7 +90,7 @@ async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], 
     return records, events
 
 
-async def test_a_seed_determines_what_is_stored(tmp_path: Path) -> None:
+async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
     """With the same clock and seed, two instances store the same records and events; no thread is started."""
     threads = threading.active_count()
     first, second, other = [

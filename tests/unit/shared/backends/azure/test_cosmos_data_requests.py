@@ -55,7 +55,7 @@ def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: 
 
 
 async def test_a_read_is_repeated_after_transient_failures() -> None:
-    """The number of repetitions is counted for the metrics."""
+    """A read is repeated after transient failures, and the repetitions are counted for the metrics."""
     usage, failures = CosmosUsage(), [reject(503), reject(408)]
 
     async def read() -> str:

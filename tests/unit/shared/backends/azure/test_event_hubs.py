@@ -122,7 +122,7 @@ async def test_failures_are_converted(failure: Exception, kind: Kind, code: str)
 
 
 async def test_close() -> None:
-    """Closing closes every connection, once."""
+    """Closing the sender closes each of its connections once."""
     producer = FakeProducer()
     sender, _ = _sender(producer)
     await sender.send("telemetry", [])

@@ -158,7 +158,7 @@ async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPat
 
 
 async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
-    """Each attempt of a request for blobs has a timeout."""
+    """Each attempt of a request to Blob Storage has a timeout."""
     connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
     await check_fails(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")

@@ -43,7 +43,7 @@ async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -
 
 
 async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
-    """Verification has a verdict and reports the sequence."""
+    """If a folder is in the place of a checkpoint file, verification still has a verdict and names the sequence."""
     (folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

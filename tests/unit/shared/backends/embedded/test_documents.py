@@ -33,7 +33,7 @@ async def _create(store: SqliteDocumentStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
-async def test_a_long_list_is_complete(files: list[DocumentFile], count: int) -> None:
+async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], count: int) -> None:
     """A list during inserts and deletes returns each document that existed throughout exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]

@@ -30,7 +30,7 @@ def read(path: Path, hub: str, group: str) -> None:
 
 
 async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
-    """An empty hub needs no wait."""
+    """Without messages in the hub, the archive is complete."""
     assert await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
 
 

@@ -37,7 +37,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
-def test_a_file_that_is_no_key_is_an_error(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> None:
     """A file without a valid key is an error and is not replaced, because old signatures could not be verified then."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)

@@ -62,7 +62,7 @@ def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
 
 
 async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> None:
-    """Results are complete and in the order of the requests."""
+    """The process returns all results in the order of the requests, equal to those of a local verification."""
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
     async with log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))

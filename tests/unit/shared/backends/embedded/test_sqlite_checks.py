@@ -61,7 +61,7 @@ async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
 
 
 async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot grow can be locked but not written."""
+    """If the file cannot grow, the check of writes fails, and the check of the lock succeeds."""
     genuine = sqlite3.connect
 
     def full(name: str, **options: Any) -> sqlite3.Connection:

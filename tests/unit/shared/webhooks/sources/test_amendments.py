@@ -56,7 +56,7 @@ def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: Webhook
     ],
 )
 def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEndpoint], hours: int | None) -> None:
-    """Without a subscription no record is read."""
+    """Records are read from the time of the first subscription, and none without a subscription."""
     listed = EndpointList(endpoints={each.id: each for each in endpoints})
     expected = None if hours is None else START + timedelta(hours=hours)
     assert find_first_subscription(listed, (PENDING, DECIDED)) == expected

@@ -23,7 +23,7 @@ def test_without_a_change_nothing_is_stored() -> None:
 
 
 def test_the_first_run_reports_nothing() -> None:
-    """Statuses from before the subscription are not changes."""
+    """The first run only stores the statuses, because earlier changes were before the subscription."""
     assert build_next({}, build_current(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},

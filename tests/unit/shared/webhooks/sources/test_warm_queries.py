@@ -41,7 +41,7 @@ def test_other_changes_are_ignored(members: dict[str, Any]) -> None:
 
 
 async def test_only_events_are_published() -> None:
-    """Without an event the outbox is not called."""
+    """The outbox is called only if there is an event to publish."""
     published: list[list[WebhookEvent]] = []
 
     class Outbox:

@@ -47,5 +47,5 @@ def test_each_path_is_described() -> None:
 
 
 def test_no_file_is_named_outside_a_step() -> None:
-    """Each backticked Python file is part of a step, so that the first test sees it."""
+    """Each Python file in backticks belongs to a step of the page, so that the test of the steps checks it."""
     assert len(re.findall(r"`[\w./]+\.py`", TEXT)) == len(STEPS)

@@ -134,7 +134,7 @@ def test_conditions(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
-    """A member id can contain characters with a meaning in URLs, if they are percent-encoded."""
+    """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
     for key in ("page-1", "page-2", "page-3"):
         assert put(admin, kind, key).status_code in (200, 201)
     whole = admin.get(f"/oi-api/{kind}").json()
@@ -157,7 +157,7 @@ def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&"])
 def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
-    """An id can contain characters that have a meaning in addresses."""
+    """A member id can contain characters with a meaning in URLs, if they are percent-encoded."""
     created = put(admin, "team", key)
     assert (created.status_code, created.json()["id"]) == (201, key)
     assert admin.get(build_path("team", key)).json()["id"] == key

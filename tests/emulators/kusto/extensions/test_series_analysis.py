@@ -114,7 +114,7 @@ def test_columns_of_a_decomposition(endpoint: Endpoint) -> None:
 
 
 def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
-    """A series without numbers has null components, as has a value that is no array."""
+    """A series without numbers has null components, and so has a value that is not an array."""
     for series in ("dynamic([null])", "dynamic([])", "dynamic({})", "dynamic(null)"):
         assert endpoint.rows(f"print x = {series} | project series_decompose(x)") == [[None] * 4]
 
@@ -132,5 +132,5 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
     ],
 )
 def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
-    """A series without numbers has null components, and so has a value that is not an array."""
+    """The error about an argument names the function, the argument and the accepted values."""
     assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))

@@ -23,7 +23,7 @@ from shared.errors import WorkspaceError
     ],
 )
 def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: bool) -> None:
-    """An API key must not cross a network as plain text."""
+    """An API key is sent only over https or to this machine, because plain text could be read on a network."""
     if is_allowed:
         RemoteWorkspace(url, "key")
         return

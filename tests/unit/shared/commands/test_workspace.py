@@ -242,7 +242,7 @@ def test_unavailable_stores_exit_with_code_2(
 
 
 def test_unreadable_file_exits_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the missing file."""
+    """The command exits with 2 for an unreadable document, and names the file."""
     assert main(["validate", str(tmp_path / "missing.yaml")]) == FAILED
     assert "missing.yaml" in capsys.readouterr().err
 

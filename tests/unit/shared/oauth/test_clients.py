@@ -35,7 +35,7 @@ def test_other_uris_are_rejected(requested: str | None) -> None:
 
 
 def test_an_only_uri_may_be_omitted() -> None:
-    """A client with one redirect URI may omit it; an id that is an address names a metadata document."""
+    """A client with one redirect URI may omit it; an id that is a URL refers to a client metadata document."""
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared
     assert not Client("https://tool.example/client.json", "Tool", ()).is_declared

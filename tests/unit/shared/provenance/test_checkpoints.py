@@ -34,7 +34,7 @@ def list_notes(folder: Path) -> list[Path]:
 
 
 async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
-    """The newest checkpoint is found although sizes have separate folders, one of them empty after a crash."""
+    """The newest checkpoint is found among folders for many sizes, even if a crash left one of them empty."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())

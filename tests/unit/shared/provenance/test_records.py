@@ -136,7 +136,7 @@ def test_an_event_has_only_its_own_fields() -> None:
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])
 def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
-    """The error names the invalid member."""
+    """A record state that has no canonical JSON form is rejected, and the error names its member."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]

@@ -17,7 +17,7 @@ def test_round_trip(value: object) -> None:
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" * 60, "-" + "9" * 19])
 def test_large_integers_are_exact(digits: str) -> None:
-    """An integer of any size is exact."""
+    """Integers with any number of digits are parsed and serialised exactly."""
     assert serialise(parse(f'{{"n":{digits}}}'.encode())) == f'{{"n":{digits}}}'.encode()
 
 

@@ -50,7 +50,7 @@ def test_errors_name_their_lines() -> None:
 
 
 def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
-    """An object whose only member is an array of objects is rejected; its objects belong on lines of their own."""
+    """An NDJSON line that only wraps an array of objects is rejected, because each object belongs on its own line."""
     (error,) = list_errors(b'{"metrics":[{"a":1},{"a":2}]}')
     assert "on a line of its own" in error["message"]
 

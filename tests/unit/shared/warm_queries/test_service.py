@@ -103,7 +103,7 @@ async def test_additional_row_sets_truncated() -> None:
 
 
 async def test_time_range_is_bound_as_parameters() -> None:
-    """A timeRange that ends now becomes two bound parameters of a filter before the query."""
+    """The start and the end of a timeRange become bound parameters of a filter that precedes the query."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", time_range=timedelta(hours=2))
     [requests] = engine.requests

@@ -46,7 +46,7 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
 
 
 async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
-    """A message is archived when its normalised form is; messages that arrive later are not awaited."""
+    """A message counts as archived only when its normalised form is archived; later messages are not awaited."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -106,7 +107,8 @@ class Execution:
     def stop(self) -> None:
         """Interrupt the execution; repeat the call until the execution ends, because DuckDB may ignore an interrupt."""
         self.stopped.set()
-        self.cursor.interrupt()
+        with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
+            self.cursor.interrupt()
 
     def _fetch_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL

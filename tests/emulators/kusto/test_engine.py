@@ -8,7 +8,8 @@ import duckdb
 import pytest
 
 from emulators.kusto import engine as engine_module
-from emulators.kusto.engine import Engine
+from emulators.kusto.caches import StatementCache
+from emulators.kusto.engine import Engine, Execution
 from emulators.kusto.errors import QueryError
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.translate import Translation
@@ -55,3 +56,12 @@ async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.Mon
         await asyncio.to_thread(_UninterruptibleExecution.released.wait, 30)
         assert len(reasons) >= 1
         await engine.close()
+
+
+def test_a_query_that_has_just_ended_can_be_stopped() -> None:
+    """A timeout may interrupt an execution after it closed its cursor; this has no effect and raises nothing."""
+    with duckdb.connect() as connection:
+        execution = Execution(connection.cursor(), StatementCache(), "print 1", "SELECT 1", {}, RequestOptions())
+        assert execution.run().rows == b"[1]"
+        execution.stop()
+        assert execution.stopped.is_set()

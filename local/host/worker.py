@@ -17,6 +17,7 @@ from local.errors import StartError
 from local.host import worker_protocol as protos
 from local.host.retries import RetryPolicy, read_retry_policy
 from local.host.worker_protocol import InvocationRequest, ParameterBinding, RetryContext, TypedData
+from shared.warm_queries.disconnects import is_cancelled_by_client
 
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -123,7 +124,8 @@ async def _call_library(request: protos.WorkerRequest) -> Any:
         raise FunctionFailed(f"SystemExit: {error}", traceback.format_exc()) from None
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        # The MCP SDK resets the task's count of cancellations.
+        if (task is not None and task.cancelling()) or is_cancelled_by_client():
             raise
         raise FunctionFailed(
             "CancelledError: the function itself raised CancelledError", traceback.format_exc()

@@ -29,6 +29,7 @@ from shared.http.messages import Reply, Request
 from shared.http.request_span import record_rejected_request
 from shared.http.security_headers import SECURITY_HEADERS
 from shared.observability.logs import fields, get_logger
+from shared.warm_queries.disconnects import watch_client
 
 MAX_BODY_BYTES = 104_857_600
 """Maximum size in bytes of a request body, as on the Functions host: 100 MB."""
@@ -115,10 +116,16 @@ class HttpApp:
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
             return build_error_reply(error, given_id, close=True)
-        try:
-            return await self._dispatch_request(scope, body, given_id)
-        except WorkspaceError as error:
-            return build_error_reply(error, given_id)
+        with watch_client(lambda: _wait_for_disconnect(receive)) as watch:
+            try:
+                return await self._dispatch_request(scope, body, given_id)
+            except WorkspaceError as error:
+                return build_error_reply(error, given_id)
+            except asyncio.CancelledError:
+                if not watch.has_cancelled:
+                    raise
+                _LOGGER.info("a client disconnected; its query is stopped", extra=fields(requestId=given_id))
+                raise _ClientDisconnectedError from None
 
     async def _dispatch_request(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
         """Call the handler for a complete request and return its response."""
@@ -194,6 +201,11 @@ async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -
         if size > MAX_BODY_BYTES:
             raise _body_too_large_error()
     return b"".join(parts)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _internal_error(detail: str) -> WorkspaceError:

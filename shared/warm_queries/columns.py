@@ -12,6 +12,7 @@ from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.warm_queries.disconnects import create_shared_task
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
 
 MIN_CACHED = 1_000
@@ -174,7 +175,7 @@ class QueryColumns:
         tasks: dict[_Key, asyncio.Task[Result]], key: _Key, create: Callable[[], Coroutine[Any, Any, Result]]
     ) -> asyncio.Task[Result]:
         if key not in tasks:
-            tasks[key] = asyncio.create_task(create())
+            tasks[key] = create_shared_task(create())
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
         return tasks[key]
 

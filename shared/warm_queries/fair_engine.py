@@ -8,6 +8,7 @@ from typing import Final
 
 from shared.auth.principals import acting_member
 from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.disconnects import end_with_client
 from shared.warm_queries.instrumented_engine import ClosableEngine
 from shared.warm_queries.ports import EngineQuery, EngineResult
 
@@ -20,7 +21,8 @@ class FairEngine:
     """Query engine that runs a limited number of queries of each principal at once; the others wait in order.
 
     All running queries share the processors of the engine. Without the limit, a principal with many heavy queries
-    would get nearly all of their time. Queries outside of a request, for instance of alert rules, are not limited.
+    would get nearly all of their time. Queries outside of a request, for instance of alert rules, are not limited. A
+    query ends when its client disconnects, if the host detects it.
 
     Args:
         engine: engine that executes the queries.
@@ -40,10 +42,11 @@ class FairEngine:
             WorkspaceError: THROTTLED ``THROTTLED`` if no place became free in time.
         """
         member = acting_member.get()
-        if not member:
-            return await self._engine.execute(query)
-        async with self._occupy_place(member, query.timeout_seconds):
-            return await self._engine.execute(query)
+        with end_with_client():
+            if not member:
+                return await self._engine.execute(query)
+            async with self._occupy_place(member, query.timeout_seconds):
+                return await self._engine.execute(query)
 
     async def ping(self) -> None:
         """Check that the engine is reachable."""

@@ -1,0 +1,102 @@
+"""Tests of the cancellation of queries whose client has disconnected."""
+
+import asyncio
+
+import pytest
+
+from shared.warm_queries.disconnects import (
+    create_shared_task,
+    end_with_client,
+    is_cancelled_by_client,
+    watch_client,
+)
+
+
+class Client:
+    """Client that is connected until a test disconnects it."""
+
+    def __init__(self) -> None:
+        self._gone = asyncio.Event()
+        self.is_watched = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return when the client has disconnected."""
+        self.is_watched.set()
+        await self._gone.wait()
+
+    def disconnect(self) -> None:
+        """Disconnect the client."""
+        self._gone.set()
+
+
+async def run_query() -> None:
+    """Run an endless query."""
+    with end_with_client():
+        await asyncio.Event().wait()
+
+
+async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
+    """The request is cancelled while its query runs, also while several queries of it run in tasks of their own."""
+    client, cancelled = Client(), list[bool]()
+
+    async def process_request() -> None:
+        with watch_client(client.wait) as watch:
+            cancelled.append(is_cancelled_by_client())
+            try:
+                await asyncio.gather(run_query(), run_query())
+            finally:
+                cancelled.append(watch.has_cancelled and is_cancelled_by_client())
+
+    request = asyncio.create_task(process_request())
+    await client.is_watched.wait()
+    client.disconnect()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert cancelled == [False, True]
+    assert not is_cancelled_by_client()
+
+
+async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
+    """Work after the query continues, so that a write is complete or has not begun."""
+    client = Client()
+
+    async def process_request() -> str:
+        with watch_client(client.wait):
+            with end_with_client():
+                await client.is_watched.wait()
+            client.disconnect()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return "written"
+
+    assert await asyncio.create_task(process_request()) == "written"
+
+
+async def test_a_shared_task_does_not_end_with_a_client() -> None:
+    """A query that several requests await continues when the client of one of them disconnects."""
+    client, gate = Client(), asyncio.Event()
+
+    async def run_shared() -> str:
+        with end_with_client():
+            await gate.wait()
+        return "result"
+
+    async def process_request() -> "asyncio.Task[str]":
+        with watch_client(client.wait):
+            shared = create_shared_task(run_shared())
+            await asyncio.sleep(0)
+            return shared
+
+    shared = await asyncio.create_task(process_request())
+    client.disconnect()
+    await asyncio.sleep(0)
+    assert not client.is_watched.is_set()
+    gate.set()
+    assert await shared == "result"
+
+
+async def test_queries_without_a_watched_client_are_not_cancelled() -> None:
+    """Outside of a request of the local host, no task watches a client."""
+    before = asyncio.all_tasks()
+    with end_with_client():
+        assert asyncio.all_tasks() == before

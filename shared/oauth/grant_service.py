@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from shared.auth.issuer import NewToken, TokenIssuer
@@ -26,12 +26,6 @@ from shared.oauth.secrets import (
 )
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
-
-REUSE_GRACE: Final = timedelta(seconds=10)
-"""Time after the first use of an authorization code in which a second use is only rejected.
-
-The second use can be a simultaneous request of the same client. A later second use ends the grant.
-"""
 
 _BAD_CODE: Final = "The authorization code is not valid for this client, or was used or has expired."
 _BAD_REFRESH: Final = "The refresh token is not valid for this client, or was used, revoked or has expired."
@@ -90,14 +84,15 @@ class GrantService:
     async def redeem_code(self, stored: StoredGrant) -> tuple[NewToken, str]:
         """Exchange an authorization code for an access token and the first refresh token.
 
-        Of several simultaneous calls, one succeeds.
+        Of several simultaneous calls, one succeeds. A later use of the code ends the grant and its tokens (RFC 6749
+        section 4.1.2), because one of the two callers may be a thief.
 
         Raises:
             OAuthError: ``invalid_grant``.
             WorkspaceError: UNAVAILABLE.
         """
         grant, at = stored.grant, self._runtime.now()
-        if grant.refresh is not None and at - grant.refresh.started_at > REUSE_GRACE:
+        if grant.refresh is not None:
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
         if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
             raise invalid_grant_error(_BAD_CODE)

@@ -52,7 +52,7 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def storms() -> list[InjectedFault]:
-    """Return random faults, without conditions that fail for no reason."""
+    """Return random faults, except a status 412, which would be a false conflict."""
     return [
         fault
         for fault in (*build_random_faults(0.3, 1, _written), *build_random_faults(0.1, 2, _read))

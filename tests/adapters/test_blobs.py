@@ -28,7 +28,7 @@ SOON = timedelta(minutes=15)
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[str]:
-    """The connection string of an Azurite server."""
+    """Provide the connection string of an Azurite server."""
     if find_missing():
         pytest.skip(find_missing())
     with azurite() as connection_string:
@@ -40,7 +40,7 @@ ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
 
 @pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
-    """An empty store of each kind."""
+    """Provide an empty store; the tests run for each kind of store."""
     opener = folder(tmp_path)
     if request.param != "folder":
         opener = container(request.getfixturevalue("account")) if request.param == "azurite" else endpoint()

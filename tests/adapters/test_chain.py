@@ -84,7 +84,7 @@ if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
 
 @pytest.fixture(params=OPENERS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """An empty store of each kind."""
+    """Provide an empty store; the tests run for each kind of store."""
     async with OPENERS[request.param](tmp_path) as opened:
         yield opened
 

@@ -30,7 +30,7 @@ NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 @pytest.fixture(params=[name for name in OPENERS if name != "cosmos endpoint"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """A chain of three records in each kind of store."""
+    """Provide a chain of three records; the tests run for each kind of store."""
     async with OPENERS[request.param](tmp_path) as opened_store:
         await fill(opened_store, PLATFORM, COUNT)
         yield opened_store

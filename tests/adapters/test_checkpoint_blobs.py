@@ -28,7 +28,7 @@ type Opener = Callable[[], CheckpointStore]
 
 @pytest.fixture(scope="module")
 def connection_string() -> Iterator[str]:
-    """The connection string of an Azurite server."""
+    """Provide the connection string of an Azurite server."""
     if find_missing():
         pytest.skip(find_missing())
     with azurite() as started:
@@ -64,7 +64,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> CheckpointStore:
-    """An empty store of each kind."""
+    """Provide an empty store; the tests run for each kind of store."""
     return opener()
 
 

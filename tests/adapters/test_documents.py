@@ -45,7 +45,7 @@ async def _cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
 
 @pytest.fixture(params=["sqlite", "cosmos", "cosmos with faults"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
-    """An empty store with the tables of :data:`TABLES`."""
+    """Provide an empty store with the tables of :data:`TABLES`."""
     faults = request.param == "cosmos with faults"
     async with _sqlite(tmp_path) if request.param == "sqlite" else _cosmos(faults=faults) as made:
         yield made

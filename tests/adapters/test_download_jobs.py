@@ -41,7 +41,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> JobStore:
-    """An empty store of each kind."""
+    """Provide an empty store; the tests run for each kind of store."""
     return opener()
 
 

@@ -92,7 +92,7 @@ OPENERS: dict[str, Opener] = {"sqlite": sqlite, "cosmos": cosmos, "cosmos segmen
 
 @pytest.fixture(params=OPENERS)
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """An empty overview of each kind."""
+    """Provide an empty overview; the tests run for each kind of store."""
     async with OPENERS[request.param](tmp_path) as found:
         yield found
 

@@ -52,7 +52,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def stores(opener: Opener) -> Stores:
-    """Empty stores of each kind."""
+    """Provide empty stores; the tests run for each kind of store."""
     return opener()
 
 

@@ -28,7 +28,7 @@ KINDS = [FILE, DOUBLE, *([ENDPOINT] if os.environ.get("KEY_VAULT_URI") else [])]
 
 @dataclass
 class SigningKeys:
-    """Keys of both purposes."""
+    """Keys for tokens and keys for checkpoints."""
 
     tokens: SigningKey
     notes: NoteSigner

@@ -15,7 +15,7 @@ SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
 
 
 def sign(body: str) -> dict[str, str]:
-    """Sign a body now."""
+    """Sign a body with the current time."""
     now = datetime.now(UTC)
     signature = Webhook(SECRET).sign("msg_1", now, body)
     return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(int(now.timestamp())), "Webhook-Signature": signature}

@@ -154,7 +154,7 @@ def _handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PATCH = _serve  # noqa: N815  http.server calls them so
 
         def log_message(self, *_: object) -> None:
-            """Log nothing."""
+            """Write no server log."""
 
     return Handler
 

@@ -16,7 +16,7 @@ SCOPE = "Workspace.Catalog.Read Workspace.Mcp.Use"
 
 
 def build_challenge(verifier: str) -> str:
-    """Return the code challenge of a verifier."""
+    """Return the PKCE code challenge of a code verifier."""
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 

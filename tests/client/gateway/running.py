@@ -27,7 +27,7 @@ class FakeService:
         self._changed = asyncio.Condition()
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store messages, or fail."""
+        """Store messages, or raise the error that the test has set."""
         self.requests += 1
         if self.error is not None:
             raise self.error
@@ -58,10 +58,10 @@ class Taker:
         self.taken: list[Delivery] = []
 
     def call_when_room(self, function: Any) -> None:
-        """Do nothing: there is always room."""
+        """Do nothing, because the receiver is never full."""
 
     def put(self, delivery: Delivery) -> None:
-        """Take a message."""
+        """Receive a message and drop it."""
         self.taken.append(delivery)
 
 

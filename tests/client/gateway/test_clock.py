@@ -9,14 +9,14 @@ START = 1_767_600_000.0
 
 
 class Hands:
-    """Clocks of a machine."""
+    """Wall clock and monotonic clock of a machine."""
 
     def __init__(self) -> None:
         self.wall = START
         self.monotonic = 5.0
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance both clocks."""
         self.wall += seconds
         self.monotonic += seconds
 

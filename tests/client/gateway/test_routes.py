@@ -6,7 +6,7 @@ from oi.gateway.sections import Section
 
 
 def build(*routes: dict[str, str]) -> Routes:
-    """Build routes."""
+    """Build the routes of a configuration."""
     return Routes([parse_route(Section(each)) for each in routes])
 
 

@@ -33,7 +33,7 @@ class Upstream:
         self.active = self.most_active = 0
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store values, or fail."""
+        """Store values, or raise the error that the test has set."""
         values = [json.loads(line) for line in lines.splitlines()]
         self.requests.append((lookup, values))
         self.active += 1
@@ -79,7 +79,7 @@ def put(spool: SpoolThread, lookup: str, *values: int) -> None:
 
 
 def refuse(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
-    """Build an error of the service."""
+    """Build the exception for an error reply of the service."""
     errors = [{"field": each, "message": "bad"} for each in fields]
     return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:Resource
 
 @dataclass
 class Secured:
-    """Brokers that require a client certificate."""
+    """Brokers that require a client certificate, and the certificates."""
 
     authority: Authority
     good: Broker

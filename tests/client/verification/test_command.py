@@ -30,7 +30,7 @@ UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be n
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Two chains, exported as ``export.json`` and ``batch.json``."""
+    """Provide two chains, exported as ``export.json`` and ``batch.json``."""
     async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
@@ -162,12 +162,12 @@ class _Service(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Suppress the log."""
+        """Write no server log."""
 
 
 @pytest.fixture
 def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
-    """A service that returns records of the first chain."""
+    """Provide a service that returns records of the first chain."""
     _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:

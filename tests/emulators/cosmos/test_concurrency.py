@@ -98,7 +98,7 @@ async def test_chain_survives_every_fault(server: CosmosServer, container: Conta
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """Start a server in a separate process and return its endpoint."""
+    """Start a server in a separate process, and provide its endpoint."""
     command = [sys.executable, "-m", "emulators.cosmos", "--port", "0", "--latency-ms", "1"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

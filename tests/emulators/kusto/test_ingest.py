@@ -40,7 +40,7 @@ def message(number: int, connection: str = "press", identifier: str | None = Non
 
 
 class Installation:
-    """Hub, data folder and emulator."""
+    """Installation for tests: hub, data folder and emulator."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -47,7 +47,7 @@ def endpoint(folder: Path) -> Iterator[Endpoint]:
 
 
 def execute(endpoint: Endpoint, command: str) -> None:
-    """Execute a command."""
+    """Execute a management command of the emulator."""
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         client.execute_mgmt("Telemetry", command)
 

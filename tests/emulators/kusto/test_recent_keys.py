@@ -10,13 +10,13 @@ SMALL = 1 << 12
 
 
 def build_pairs(seed: int, count: int) -> list[tuple[int, int]]:
-    """Return random keys, as hashes are."""
+    """Return random keys, which are distributed like hashes."""
     source = random.Random(seed)
     return [(source.getrandbits(64), source.getrandbits(64)) for _ in range(count)]
 
 
 def at(hour: int) -> TimeRange:
-    """Return a time range of one instant."""
+    """Return a time range that contains only one instant."""
     return TimeRange(START + timedelta(hours=hour), START + timedelta(hours=hour))
 
 

@@ -16,7 +16,7 @@ SEEN: list[int] = []
 
 
 def double(values: Any, factor: float | None) -> Any:
-    """Return twice the values and their number."""
+    """Return the doubled values and their number."""
     return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
 
 

@@ -12,7 +12,7 @@ SHORT = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v":
 
 
 def escapes_of(character: str) -> list[str]:
-    """Return the escapes of a character, computed from its code."""
+    """Return all escape sequences for a character, computed from its code."""
     code = ord(character)
     found = [f"\\U{code:08x}", f"\\U{code:08X}"]
     if code <= 0xFF:

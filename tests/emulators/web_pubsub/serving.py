@@ -34,7 +34,7 @@ class Handler:
     probes: int = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Record an event and reply (ASGI 3)."""
+        """Record an event, and reply as the test has set (ASGI 3)."""
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         message = await receive()
         if scope["method"] == "OPTIONS":
@@ -48,7 +48,7 @@ class Handler:
             await _answer(send, self.status, self.headers, self.body)
 
     def answer(self, document: object, **headers: str) -> None:
-        """Accept clients with a JSON response."""
+        """Let the handler accept clients with a JSON response."""
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:

@@ -22,7 +22,7 @@ class Pipe:
         return self.open
 
     def write(self, data: bytes) -> None:
-        """Receive data."""
+        """Receive data from the outbox."""
         self.taken.append(data)
 
     def count_buffered_bytes(self) -> int:

@@ -84,7 +84,7 @@ class Peer:
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Peer]:
-    """Shake hands (section 4.1)."""
+    """Connect with a WebSocket handshake (RFC 6455 section 4.1)."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         key = base64.b64encode(os.urandom(16)).decode()

@@ -25,7 +25,7 @@ COLUMNS = (Column("value", "real"), Column("device", "string"))
 
 
 class Columns:
-    """Columns of the query, or the error of the engine."""
+    """Fake source of a query's columns, or of the error of the engine."""
 
     def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
         self.result = result

@@ -20,7 +20,7 @@ class History:
 
 @pytest.fixture
 def history() -> History:
-    """A valid history."""
+    """Provide a valid history."""
     return append_history([("a", 0), ("b", 0), ("a", 1)])
 
 

@@ -37,7 +37,7 @@ class Outbox:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append an event, or fail."""
+        """Append an event, or raise the error that the test has set."""
         del target, user_id, scope_key
         if append_id in self.failures:
             raise WorkspaceError(self.failures[append_id], "FAILED", "The append fails.")

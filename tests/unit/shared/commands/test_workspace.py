@@ -49,7 +49,7 @@ class Engine:
     down = False
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Bind a query."""
+        """Accept a query, or reject a query that contains ``wher``."""
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not answer.")
         if "wher " in query.text:
@@ -59,7 +59,7 @@ class Engine:
         return EngineResult((), [], 1.0)
 
     async def ping(self) -> None:
-        """Answer."""
+        """Report that the engine is reachable."""
 
 
 class Services:

@@ -28,13 +28,13 @@ class Engine:
     """Fake engine that rejects queries with ``wher``."""
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Bind a query."""
+        """Accept a query, or reject a query that contains ``wher``."""
         if "wher " in query.text:
             raise invalid("query", "'wher' is no operator", code="QUERY_INVALID")
         return EngineResult((Column("n", "long"),), [], 1.0)
 
     async def ping(self) -> None:
-        """Answer."""
+        """Report that the engine is reachable."""
 
 
 def environment() -> Catalog:

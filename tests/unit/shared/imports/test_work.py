@@ -44,7 +44,7 @@ class FakeTable:
         self.rows: dict[str, list[str]] = {}
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add the ids of a file, or fail."""
+        """Add the ids of a file, or raise the error that the test has set."""
         if self.failures:
             self.failures -= 1
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")

@@ -87,7 +87,7 @@ class World:
         return EngineResult(COLUMNS, cells, 1.0)
 
     async def ping(self) -> None:
-        """Answer."""
+        """Report that the service is reachable."""
 
     def hold(self) -> None:
         """Start to buffer live impulses."""

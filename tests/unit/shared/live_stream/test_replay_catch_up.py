@@ -35,7 +35,7 @@ class Service:
         self.most_at_once = self.at_once = 0
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Record a message when the gate is open."""
+        """Record a message after the test has opened the gate."""
         assert connection_id
         self.tries += 1
         if self.failures:

@@ -36,7 +36,7 @@ class Streams:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream, or fail."""
+        """Close a stream, or raise an error for one that cannot be closed."""
         if connection_id in self.stuck:
             raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.")
         self.closed[connection_id] = reason
@@ -58,7 +58,7 @@ class Streams:
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Reject all members, and fail for some."""
+    """Reject the credentials of all members, and raise an error for some."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not answer.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")

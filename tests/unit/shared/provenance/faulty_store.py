@@ -61,11 +61,11 @@ class FaultyStore:
         self.gate.set()
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Count quotes twice, like an adapter that escapes them."""
+        """Return the size with quotes counted twice, like an adapter that escapes them."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
-        """Count the call and wait for the gate."""
+        """Count the call, and wait until the test opens the gate."""
         self.provisioned[chain] += 1
         await self.gate.wait()
 
@@ -75,7 +75,7 @@ class FaultyStore:
         return self._tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Execute the next outcome."""
+        """Execute an append with the next outcome of the list."""
         self.started.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED

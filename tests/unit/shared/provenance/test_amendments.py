@@ -25,14 +25,14 @@ LAX = AmendmentPolicy(approval_required=False, reason_text_required=False, reaso
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Empty chains."""
+    """Provide empty chains."""
     async with open_ledger(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
 def amendments(ledger: Ledger) -> Amendments:
-    """Amendments in these chains."""
+    """Provide amendments in these chains."""
     return Amendments(ledger.events.log, ledger.store)
 
 

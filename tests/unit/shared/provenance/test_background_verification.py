@@ -71,7 +71,7 @@ class Parts:
 
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """Three chains with five records each."""
+    """Provide three chains with five records each."""
     overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
     async with open_ledger(tmp_path) as ledger:
         for chain in (PLATFORM, BATCH, OTHER):

@@ -37,7 +37,7 @@ AMENDMENT = AmendmentBody.model_validate(
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A chain of six records in a table without constraints, and one of another scope."""
+    """Provide a chain of six records in a table without constraints, and one of another scope."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)

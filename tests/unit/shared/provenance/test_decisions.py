@@ -27,7 +27,7 @@ LOST = ["amendment_id", "status", "entity_id", "entity_type", "user_id", "timest
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """An approved amendment, and a pending one."""
+    """Provide an approved amendment, and a pending one."""
     async with open_ledger(tmp_path) as opened:
         yield await create_amendments(opened)
 
@@ -153,7 +153,7 @@ class FilterFieldStore(FaultyStore):
 
 @pytest.fixture
 async def plain() -> FilterFieldStore:
-    """The same amendments in this store, followed by more."""
+    """Provide the same amendments in this store, followed by more."""
     store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, workspace), store)
     for _ in range(2):

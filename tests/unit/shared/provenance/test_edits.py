@@ -28,7 +28,7 @@ COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_t
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a chain of many kinds of events."""
+    """Provide a file with a chain of many kinds of events."""
     made = tmp_path_factory.mktemp("edits")
 
     async def fill() -> None:

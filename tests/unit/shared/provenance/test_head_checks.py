@@ -19,7 +19,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Two chains without a checkpoint; the next append reads the head again."""
+    """Provide two chains without a checkpoint; the next append reads the head again."""
     async with open_ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)

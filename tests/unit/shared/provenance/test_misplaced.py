@@ -23,7 +23,7 @@ OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_
 
 @pytest.fixture(params=[DEFAULT_PARALLEL, parallel_options(1), parallel_options(4)], ids=["whole", "by1", "by4"])
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """A chain of six records, and one of another scope; verified at once and in parallel windows."""
+    """Provide a chain of six records, and one of another scope; verified at once and in parallel windows."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)

@@ -39,7 +39,7 @@ class RotatableKey:
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Two chains."""
+    """Provide two chains."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 3)
         await opened.fill(BATCH, 3)
@@ -48,7 +48,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture(params=["file", "key vault double"])
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
-    """A key of each kind of store."""
+    """Provide a key; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"

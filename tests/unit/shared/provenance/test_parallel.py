@@ -38,7 +38,7 @@ type Helper = Callable[[ParallelChainStore, WindowRequest], Awaitable[WindowResu
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A chain of events with a checkpoint that ends within a window."""
+    """Provide a chain of events with a checkpoint that ends within a window."""
     async with open_ledger(tmp_path, parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}

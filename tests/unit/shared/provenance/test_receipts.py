@@ -70,7 +70,7 @@ async def append(ledger: Ledger, chain: ChainKey, count: int) -> None:
 
 @pytest.fixture
 async def issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
-    """A chain of 13 records with checkpoints of four sizes, and a chain with one record more than its checkpoint."""
+    """Provide a chain of 13 records with four checkpoints, and one with a record after its checkpoint."""
     async with open_ledger(tmp_path) as ledger:
         made = Issuer(ledger)
         for old, size in pairwise((0, *SIZES)):

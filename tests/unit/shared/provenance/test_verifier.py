@@ -36,7 +36,7 @@ type Tampering = Callable[[sqlite3.Connection], Any]
     ids=["whole", "by1", "by2", "by4"],
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """A chain of nine records, and one of another scope; verified at once and in parallel windows."""
+    """Provide a chain of nine records, and one of another scope; verified at once and in parallel windows."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, COUNT)

@@ -49,7 +49,7 @@ class Lists:
 
 @pytest.fixture
 async def lists(tmp_path: Path) -> AsyncIterator[Lists]:
-    """Empty chains and an empty index."""
+    """Provide empty chains and an empty index."""
     async with AsyncExitStack() as stack:
         database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
         stack.push_async_callback(database.close)

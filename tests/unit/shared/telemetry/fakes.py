@@ -54,7 +54,7 @@ class Hub:
         self.down = False
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Store the messages."""
+        """Store the messages, or reject them if the hub is down."""
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", "down")
         self.sends.append((hub, list(messages)))

@@ -23,7 +23,7 @@ class GatedEngine:
         self.calls: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Wait for the gate."""
+        """Wait until the test opens the gate."""
         self.started.append(query.text)
         await self.gate.wait()
         return RESULT

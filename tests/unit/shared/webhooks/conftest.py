@@ -10,6 +10,6 @@ from tests.unit.shared.webhooks.environment import WebhookParts, open_webhooks
 
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
-    """Webhooks over an empty file."""
+    """Provide webhooks over an empty file."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
         yield opened

@@ -19,7 +19,7 @@ _BLOBS = f"DefaultEndpointsProtocol=http;AccountName=a;AccountKey=a2V5;BlobEndpo
 
 @pytest.fixture
 async def local(tmp_path: Path) -> AsyncIterator[Services]:
-    """Services with embedded stores in an empty folder."""
+    """Provide services with embedded stores in an empty folder."""
     services = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     yield services
     await services.close()
@@ -27,7 +27,7 @@ async def local(tmp_path: Path) -> AsyncIterator[Services]:
 
 @pytest.fixture
 async def on_azure() -> AsyncIterator[Services]:
-    """Services with the stores of Azure, of which none is reachable."""
+    """Provide services with the stores of Azure, of which none is reachable."""
     services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
     backends = services.backends
     backends.cosmos = backends.close_at_exit(CosmosAccount(_UNREACHABLE, "workspace", key="a2V5"))

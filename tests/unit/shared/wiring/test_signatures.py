@@ -41,7 +41,7 @@ BODY = AmendmentBody.model_validate(
 
 @pytest.fixture(params=["embedded", "azure"])
 async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Services]:
-    """Services of a process over each kind of stores."""
+    """Provide the services of a process; the tests run for both kinds of stores."""
     async with AsyncExitStack() as stack:
         if request.param == "azure":
             built = (await stack.enter_async_context(deployment())).services()

@@ -38,7 +38,7 @@ KEY = compute_partition_key(CHAIN, 1)
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """A server with the containers of the chains."""
+    """Provide a server with the containers of the chains."""
     async with CosmosServer() as running:
         await create_database(running)
         yield running
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """A store with five records in a chain."""
+    """Provide a store with five records in a chain."""
     async with stores(server) as (opened,):
         await fill(opened, COUNT)
         yield opened
@@ -54,7 +54,7 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """The container, for changes without the store."""
+    """Provide direct access to the container, for changes that bypass the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 

@@ -84,13 +84,13 @@ def _rejection(status: int) -> web.Response:
 
 @pytest.fixture
 def manager() -> ResourceManager:
-    """An empty Resource Manager."""
+    """Provide an empty Resource Manager."""
     return ResourceManager()
 
 
 @pytest.fixture
 async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
-    """A store without sign-in, because tokens are not sent over plain HTTP."""
+    """Provide a store without sign-in, because tokens are not sent over plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -29,7 +29,7 @@ def text(key: DocumentKey, n: int = 0) -> bytes:
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """A server with tables."""
+    """Provide a server with tables."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_tables(running)
         yield running
@@ -37,7 +37,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosDocumentStore]:
-    """A store with one document."""
+    """Provide a store with one document."""
     async with documents(server, read_seconds=READ_SECONDS) as opened:
         await opened.create(LINE, KEY, text(KEY))
         yield opened

@@ -42,7 +42,7 @@ class Plant:
 
 @pytest.fixture
 async def plant() -> AsyncIterator[Plant]:
-    """An empty container."""
+    """Provide a server and two clients of one empty container."""
     async with CosmosServer() as server:
         await create_database(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]

@@ -49,7 +49,7 @@ class Plant:
 
 @pytest.fixture
 async def plant() -> AsyncIterator[Plant]:
-    """Two chains, state items and documents, several of each."""
+    """Provide two chains, state items and documents, several of each."""
     async with CosmosServer(physical_partitions=2) as server:
         await create_database(server)
         await create_tables(server)

@@ -36,7 +36,7 @@ WRITERS, TURNS = 24, 8
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """A server with the containers of the chains."""
+    """Provide a server with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_database(running)
         yield running
@@ -44,7 +44,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """A store with three records in a chain."""
+    """Provide a store with three records in a chain."""
     async with stores(server, read_seconds=READ_SECONDS) as (opened,):
         await fill(opened, 3)
         yield opened
@@ -131,7 +131,7 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
 
 
 async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """An append is stored as one record, or rejected with nothing written."""
+    """Check that an append is stored as one record, or rejected with nothing written."""
     (log,) = logs([store])
     before = await sequences(store)
     server.faults.clear()
@@ -294,7 +294,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
 
 
 async def _check_heads(server: CosmosServer, last: str) -> None:
-    """All heads but the last are sealed, and the last one has the last record."""
+    """Check that all heads but the last are sealed, and that the last one has the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]

@@ -31,7 +31,7 @@ THREE_RECORDS = 1_900
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """A server with the containers of the chains."""
+    """Provide a server with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_database(running)
         yield running
@@ -39,14 +39,14 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """A store with segments of three records."""
+    """Provide a store with segments of three records."""
     async with stores(server, segment_bytes=THREE_RECORDS) as (opened,):
         yield opened
 
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """The container, for changes without the store."""
+    """Provide direct access to the container, for changes that bypass the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 

@@ -27,7 +27,7 @@ class FakeProducer:
         return EventDataBatch(max_size_in_bytes=self.size, partition_key=partition_key)
 
     async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
-        """Record a batch, or fail."""
+        """Record a batch, or raise the error that the test has set."""
         assert timeout > 0
         if self.failures:
             raise self.failures.pop(0)

@@ -26,20 +26,20 @@ LONGEST = timedelta(minutes=MAX_MINUTES)
 
 @pytest.fixture
 def double() -> Iterator[KeyVaultDouble]:
-    """An empty vault."""
+    """Provide an empty vault."""
     with KeyVaultDouble() as running:
         yield running
 
 
 @pytest.fixture
 def tokens() -> Tokens:
-    """The credential that the vault accepts."""
+    """Provide the credential that the vault accepts."""
     return Tokens()
 
 
 @pytest.fixture
 async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
-    """A client of the vault."""
+    """Provide a client of the vault."""
     opened = Vault(double.uri, credential=tokens, options=double.options)
     yield opened
     await opened.close()

@@ -65,7 +65,7 @@ class Ingestion:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
 
     def data_of_type(self, kind: str) -> list[dict[str, Any]]:
-        """Return the data of the envelopes of a type."""
+        """Return the telemetry items of a type from the received envelopes."""
         return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
 
 

@@ -46,7 +46,7 @@ class SilentServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Start to listen on a free port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
 
     @property
@@ -61,7 +61,7 @@ class SilentServer:
         return f"http://{self.host}"
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         assert self._server is not None
         self._server.close()
         self._server.close_clients()

@@ -13,7 +13,7 @@ COUNT = 4
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A truncated chain with a checkpoint, which is the only evidence."""
+    """Provide a truncated chain with a checkpoint, which is the only evidence."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         assert await opened.checkpoints.create(PLATFORM)

@@ -16,7 +16,7 @@ MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 @pytest.fixture
 async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
-    """A store over a new file."""
+    """Provide a store over a new file."""
     store = SqliteConnectionStates(tmp_path / "workspace.sqlite")
     yield store
     await store.close()

@@ -17,7 +17,7 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 @pytest.fixture
 async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
-    """The same accounts, opened twice."""
+    """Provide the same accounts, opened twice."""
     opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
     for file in opened:

@@ -32,7 +32,7 @@ async def workspace() -> str:
 
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
-    """An empty audit log."""
+    """Provide an empty audit log."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
     yield opened
     await opened.close()

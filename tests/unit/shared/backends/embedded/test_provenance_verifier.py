@@ -41,7 +41,7 @@ asyncio.run(main())
 
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
-    """A chain of events."""
+    """Provide a chain of events."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
     await asyncio.gather(*(opened.write(CHAIN, "editor", event(number)) for number in range(COUNT)))
     yield opened

@@ -44,7 +44,7 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
-    """Writes on a file with a table."""
+    """Provide a writer of a file that has a table."""
     opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
     await opened.close()

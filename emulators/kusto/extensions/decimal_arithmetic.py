@@ -14,7 +14,7 @@ from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_represe
 from emulators.kusto.errors import syntax_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.tree import get_rule_name, get_source_position
 from emulators.kusto.python_functions import PythonFunction
 
@@ -24,6 +24,8 @@ _TYPE = "DECIMAL(38, 9)"
 _CONTEXT = decimal.Context(prec=60)
 _STEP = decimal.Decimal(1).scaleb(-FRACTION_DIGITS)
 _NUMBERS = ("DOUBLE", "BIGINT", "INTEGER", "HUGEINT")
+_BINS = frozenset({"bin", "floor"})
+_BIN_ARGUMENTS = 2
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -48,6 +50,7 @@ macros: tuple[str, ...] = (
         "CREATE OR REPLACE MACRO kql_decimal_quotient(a, b) AS CAST(kql_decimal_divided("
         f"CAST(a AS VARCHAR), CAST(b AS VARCHAR)) AS {_TYPE})"
     ),
+    "CREATE OR REPLACE MACRO kql_decimal_bin(v, r) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END",
     # The average of no numbers is NaN.
     (
         f"CREATE OR REPLACE MACRO kql_avg(a {_TYPE}) AS kql_decimal_quotient(sum(a), count(a)), "
@@ -84,6 +87,9 @@ def _parse_literal(node: Any) -> ir.Expr:
 
 def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
+        if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_decimal(node) == "decimal":
+            operands = [f"CAST({render_expression(arg)} AS {_TYPE})" for arg in node.args]
+            return f"CAST({bind_once(operands, lambda value, size: f'kql_decimal_bin({value}, {size})')} AS {_TYPE})"
         if not isinstance(node, ir.BinaryOp) or node.op not in _ARITHMETIC:
             return default(node)
         types = infer_decimal(node.left), infer_decimal(node.right)
@@ -107,6 +113,8 @@ def infer_decimal(expr: ir.Expr) -> str | None:
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC:
         kinds = infer_decimal(expr.left), infer_decimal(expr.right)
         return "decimal" if "decimal" in kinds else None
+    if isinstance(expr, ir.FunctionCall) and expr.name in _BINS and len(expr.args) == _BIN_ARGUMENTS:
+        return infer_decimal(expr.args[0])
     return "decimal" if isinstance(expr, ir.FunctionCall) and expr.name == "todecimal" else infer_type(expr)
 
 

@@ -5,16 +5,17 @@ import functools
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import Substitute
 from emulators.kusto.extensions.plugins import add_plugin, check_column
 from emulators.kusto.extensions.several_results import choose_result
-from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text, render_expression
 from emulators.kusto.extensions.timeline_plugins import TimelinePlugin
 from emulators.kusto.extensions.tree import get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
@@ -49,6 +50,7 @@ class Funnel(TimelinePlugin):
     sequence: ir.Expr = _NO_STATES
     periods: ir.Expr = _NO_STATES
     result: tuple[str, ...] = ()
+    reads_input_only: ClassVar[bool] = True
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Render the plugin as SQL that yields a row for each window, state and period."""
@@ -125,7 +127,10 @@ class Funnel(TimelinePlugin):
             f"AND x.{p}t - m.{p}t <= {render_expression(self.periods)})"
         )
         sides = {"prev": before, "next": after}
-        chosen = "".join(f", coalesce({sides[name]}, '') AS {quote_name(name)}" for name in self.result)
+        # A missing state is the empty string, or null for other types.
+        kind = SQL_TYPES.get(infer_type(ir.ColumnRef(self.state)) or "", "VARCHAR")
+        form = "coalesce({}, '')" if kind in ("VARCHAR", "JSON") else f"CAST({{}} AS {kind})"
+        chosen = "".join(f", {form.format(sides[name])} AS {quote_name(name)}" for name in self.result)
         grouped = "".join(f", {quote_name(name)}" for name in self.result)
         samples = f"to_json(list_slice(list(DISTINCT {p}i), 1, {_MOST_SAMPLES}))"
         return (

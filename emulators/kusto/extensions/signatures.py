@@ -47,6 +47,8 @@ _INTERNAL = " output"
 """End of the name of a function that returns one output of a function with several."""
 _PARSED = DYNAMICS | {"string"}
 _CONDITIONALS = frozenset({"iff", "iif", "case"})
+_COMMON = frozenset({"coalesce", "max_of", "min_of"})
+"""Functions whose arguments all have one type."""
 _LOGICAL = frozenset({"and", "or"})
 
 
@@ -87,7 +89,7 @@ def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) 
     for parameters in (each for one in accepted for each in list_parameters(one, len(types))):
         if different := find_different_types(parameters, types):
             message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
-            inner = "SEM0525" if name in _CONDITIONALS or name == "coalesce" else "SEM0219"
+            inner = "SEM0525" if name in _CONDITIONALS | {"coalesce"} else "SEM0219"
             return semantic_error(message, inner=inner, subject=f"{name}()")
     return None
 
@@ -117,21 +119,27 @@ def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
     return dataclasses.replace(call, args=args)
 
 
-def _convert_branches(call: ir.FunctionCall) -> ir.FunctionCall:
-    """Return a call whose texts are dynamics if another of its values is dynamic; DuckDB would parse them as JSON."""
-    if call.name not in _CONDITIONALS:
+def _convert_values(call: ir.FunctionCall) -> ir.FunctionCall:
+    """Return a call whose values have one type: texts next to a dynamic are dynamics, and reals next to a decimal.
+
+    DuckDB would parse the texts as JSON, and return a real instead of the decimal.
+    """
+    last = len(call.args) - 1
+    values = range(last + 1) if call.name in _COMMON else [index for index in range(last) if index % 2] + [last]
+    types = {index: infer_static_type(call.args[index]) for index in values}
+    converted: Mapping[int, ir.Expr]
+    if call.name in _CONDITIONALS and DYNAMICS & set(types.values()):
+        converted = {
+            index: ir.RenderedAggregate(f"to_json({translate.render_expr(call.args[index])})")
+            for index, kind in types.items()
+            if kind == "string"
+        }
+    elif "decimal" in types.values():
+        reals = [index for index, kind in types.items() if kind == "real"]
+        converted = {index: ir.FunctionCall("todecimal", (call.args[index],)) for index in reals}
+    else:
         return call
-    branches = {index for index in range(len(call.args)) if index % 2 or index == len(call.args) - 1}
-    types = [infer_static_type(arg) for arg in call.args]
-    if not any(types[index] in DYNAMICS for index in branches):
-        return call
-    args = tuple(
-        ir.RenderedAggregate(f"to_json({translate.render_expr(arg)})")
-        if index in branches and types[index] == "string"
-        else arg
-        for index, arg in enumerate(call.args)
-    )
-    return dataclasses.replace(call, args=args)
+    return dataclasses.replace(call, args=tuple(converted.get(index, arg) for index, arg in enumerate(call.args)))
 
 
 _KEYS: State[frozenset[int]] = State("emulators.kusto.keys", frozenset)
@@ -197,7 +205,8 @@ def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.Abstra
 def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
-        rendered = default(_convert_branches(_convert_texts(call)))
+        converted = _convert_values(call) if call.name in _CONDITIONALS | _COMMON else call
+        rendered = default(_convert_texts(converted))
     except KqlUnsupportedError:
         # Other arguments would not help.
         raise

@@ -22,6 +22,13 @@ from tests.emulators.kusto.endpoints import Endpoint
         ("decimal(1) / 0", None),
         ("5 / decimal(2)", "2.5"),
         ("decimal(123456789012345) * decimal(1000.5)", "123518517406851172.5"),
+        ("bin(decimal(4.57), decimal(0.1))", "4.5"),
+        ("floor(decimal(-4.5), 2)", "-6"),
+        ("bin(decimal(4), 0)", None),
+        ("coalesce(decimal(null), 1.5)", "1.5"),
+        ("max_of(2.5, decimal(2))", "2.5"),
+        ("iff(1 > 2, decimal(1.25), toreal('2.5'))", "2.5"),
+        ("case(1 > 2, 1, 2 > 1, toreal('2.5'), decimal(7))", "2.5"),
     ],
 )
 def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> None:

@@ -126,6 +126,16 @@ def test_intersections_of_large_sets(endpoint: Endpoint) -> None:
     assert both == pytest.approx(5_000, rel=0.06)
 
 
+def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
+    """The states before and after the sequence are numbers if the states are; a missing state is null."""
+    table = endpoint.table(
+        "datatable(id:long, t:datetime, s:long)[1, datetime(2024-01-01 00:00), 1, 1, datetime(2024-01-01 00:30), 2]"
+        " | evaluate funnel_sequence(id, t, datetime(2024-01-01), datetime(2024-01-02), 1h, 1d, s, dynamic([2]))"
+    )
+    assert [column.column_type for column in table.columns][1:3] == ["long", "long"]
+    assert [row[1:3] for row in table.raw_rows] == [[1, None]]
+
+
 @pytest.mark.parametrize(
     "call",
     [

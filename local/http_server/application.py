@@ -17,7 +17,7 @@ from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import Admin
 from local.http_server.error_replies import build_error_reply, choose_request_id
 from local.http_server.files import Files
-from local.http_server.request_head import check_host, check_target
+from local.http_server.request_head import check_host, check_single_headers, check_target
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
@@ -112,6 +112,7 @@ class HttpApp:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
         try:
             check_host(scope["headers"], scope["http_version"])
+            check_single_headers(scope["headers"])
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:

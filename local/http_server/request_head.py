@@ -44,6 +44,20 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
         raise invalid("Host", "must be host or host:port (RFC 9110 section 7.2)")
 
 
+def check_single_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Check that a request has at most one header ``Idempotency-Key``; two joined ones would be a new key.
+
+    Args:
+        headers: request headers, with names in lower case.
+
+    Raises:
+        WorkspaceError: INVALID_REQUEST.
+    """
+    keys = sum(name == b"idempotency-key" for name, _ in headers)
+    if keys > 1:
+        raise invalid("Idempotency-Key", f"must be sent once, not {keys} times")
+
+
 def _is_authority(host: str) -> bool:
     parts = _AUTHORITY.fullmatch(host)
     if parts is None or int(parts["port"] or 0) > _HIGHEST_PORT:

@@ -41,6 +41,8 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
     assert len(list_created_events(admin, "repeated")) == 2
     assert len(list_created_events(admin, "another")) == 0
     assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=key_header(""))) == ["Idempotency-Key"]
+    two = [("Idempotency-Key", "new-key-1"), ("Idempotency-Key", "new-key-2")]
+    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=two)) == ["Idempotency-Key"]
 
 
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:

@@ -10,6 +10,7 @@ from local.http_server.request_head import (
     HeadSizeCounter,
     HeadTooLarge,
     check_host,
+    check_single_headers,
     is_loopback_host,
     split_target,
 )
@@ -154,3 +155,12 @@ def test_buffered_input_is_limited() -> None:
     assert sizes.add_data(MAX_HEADER_BYTES)
     assert not sizes.add_data(1)
     assert sizes.error is not None
+
+
+def test_an_idempotency_key_is_sent_once() -> None:
+    """Two headers with an idempotency key are an error, because joined they would be a key that nobody sent."""
+    one = (b"idempotency-key", b"k")
+    check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])
+    with pytest.raises(WorkspaceError) as error:
+        check_single_headers([one, (b"host", b"a"), one])
+    assert error.value.members["errors"] == [{"field": "Idempotency-Key", "message": "must be sent once, not 2 times"}]

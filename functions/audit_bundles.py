@@ -1,7 +1,6 @@
 """HTTP operations on audit bundles: start, list, get, cancel."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
@@ -19,7 +18,7 @@ from shared.http.operations import Call, Group
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Target
 from shared.provenance.selection import check_chain
-from shared.timestamps import rfc3339
+from shared.timestamps import parse_iso8601, rfc3339
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -35,11 +34,7 @@ def _parse_date(value: object) -> object:
         return None
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
-    try:
-        instant = datetime.fromisoformat(value.upper())
-        return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
-        raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None
+    return rfc3339(parse_iso8601(value))
 
 
 Date = Annotated[

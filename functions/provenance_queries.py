@@ -5,7 +5,6 @@ The API contract requires that invalid dates, limits and offsets are ignored; al
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -15,7 +14,7 @@ from shared.http.operation_docs import build_optional_enum
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters, Target
-from shared.timestamps import rfc3339
+from shared.timestamps import parse_iso8601, rfc3339
 
 _SIGNED_NUMBER = re.compile(r"[+-]?[0-9]{1,400}")
 _NUMBER = re.compile(r"-?[0-9]{1,400}")
@@ -182,9 +181,8 @@ class LenientParser:
             return ""
         try:
             # A plus sign that the client did not percent-encode was decoded as a space.
-            instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text.upper()))
-            return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
-        except (ValueError, OverflowError):
+            return rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper())))
+        except ValueError:
             self.ignored.append(name)
             return ""
 

@@ -63,6 +63,25 @@ def parse_rfc3339(text: str) -> datetime:
         raise ValueError("the date-time is outside the years 1 to 9999") from None
 
 
+def parse_iso8601(text: str) -> datetime:
+    """Parse an ISO 8601 text, also a date alone; a time without a zone is in UTC. Return the time in UTC.
+
+    Raises:
+        ValueError: the text is not ISO 8601, has an invalid offset, or is outside the range of a datetime.
+    """
+    try:
+        instant = datetime.fromisoformat(text.upper())
+        found = instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None
+    if instant.tzinfo and text[-1] not in "Zz":
+        offset = text[max(text.rfind("+"), text.rfind("-")) + 1 :].replace(":", "")
+        check_offset(offset[:2], offset[2:4])
+        if offset[4:]:
+            raise ValueError("the offset of the date-time must not have seconds")
+    return found
+
+
 def check_offset(hours: str | None, minutes: str | None) -> None:
     """Check the two digits of the hours and of the minutes of an offset from UTC; None for a time without an offset.
 

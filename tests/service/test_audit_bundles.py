@@ -314,6 +314,7 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown member": ({"scopes": CHAINS[:1], "entityID": "x"}, "entityID", "INVALID_REQUEST"),
     "unknown member of a scope": ({"scopes": [{**CHAINS[0], "scope": "x"}]}, "scopes[0].scope", "INVALID_REQUEST"),
     "bad date": ({"scopes": CHAINS[:1], "startDate": "yesterday"}, "startDate", "INVALID_REQUEST"),
+    "bad offset": ({"scopes": CHAINS[:1], "endDate": "2026-01-05T08:00:00+02:99"}, "endDate", "INVALID_REQUEST"),
     "order": (
         {"scopes": CHAINS[:1], "startDate": "2026-02-01", "endDate": "2026-01-01"}, "startDate", "INVALID_REQUEST",
     ),

@@ -46,6 +46,8 @@ def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignor
         ("yesterday", ""),
         ("0001-01-01T00:00:00+01:00", ""),
         ("2026-02-30", ""),
+        ("2026-01-05T09:00:00+02:99", ""),
+        ("2026-01-05T09:00:00 02:99", ""),
     ],
 )
 def test_a_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:

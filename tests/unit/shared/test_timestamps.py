@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.timestamps import from_microseconds, parse_rfc3339, rfc3339, to_microseconds
+from shared.timestamps import from_microseconds, parse_iso8601, parse_rfc3339, rfc3339, to_microseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
@@ -57,6 +57,40 @@ def test_invalid_timestamps_are_rejected(text: str) -> None:
     """A text that is not RFC 3339 or has no time zone raises a ValueError with an example."""
     with pytest.raises(ValueError, match=r"date-time"):
         parse_rfc3339(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-01-05", "2026-01-05T00:00:00.000000Z"),
+        ("2026-01-05T08:00", "2026-01-05T08:00:00.000000Z"),
+        ("20260105t0930-0130", "2026-01-05T11:00:00.000000Z"),
+        ("2026-W02-1T08+02", "2026-01-05T06:00:00.000000Z"),
+        ("2026-01-05T08:00:00.5z", "2026-01-05T08:00:00.500000Z"),
+        ("2026-01-05T08:00:00+23:59", "2026-01-04T08:01:00.000000Z"),
+    ],
+)
+def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
+    """A date alone and a time without a zone are in UTC; basic forms and weeks are accepted."""
+    assert rfc3339(parse_iso8601(text)) == instant
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("yesterday", "must be an ISO 8601 date-time"),
+        ("2026-02-30", "must be an ISO 8601 date-time"),
+        ("0001-01-01T00:00:00+01:00", "must be an ISO 8601 date-time"),
+        ("2026-01-05T08:00:00+24:00", "must be an ISO 8601 date-time"),
+        ("2026-01-05T08:00:00+02:99", "minutes of 00 to 59"),
+        ("20260105T080000-0260", "minutes of 00 to 59"),
+        ("2026-01-05T08:00:00+02:00:30", "must not have seconds"),
+    ],
+)
+def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
+    """A text that is not ISO 8601, or has an offset of more than 59 minutes or with seconds, is an error."""
+    with pytest.raises(ValueError, match=rule):
+        parse_iso8601(text)
 
 
 def test_times_in_microseconds() -> None:

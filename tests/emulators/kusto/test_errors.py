@@ -55,7 +55,8 @@ ILL_TYPED = [
 
 def error_message(endpoint: Endpoint, text: str) -> str:
     """Return the error message of a query, after the checks that apply to every message."""
-    response = httpx.post(f"{endpoint.url}/v2/rest/query", json={"db": "Telemetry", "csl": text})
+    body = {"db": "Telemetry", "csl": text}
+    response = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60)
     assert response.status_code == 400, response.text
     message: str = response.json()["error"]["@message"]
     assert not [word for word in INTERNALS if word.lower() in message.lower()], message

@@ -5,6 +5,7 @@ have the format of Data Explorer: datetimes and timespans are strings, dynamic v
 strings with their names.
 """
 
+import json
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -228,8 +229,16 @@ def _encode_dynamic(value: Any) -> Any:
     try:
         orjson.loads(value)
     except orjson.JSONDecodeError:
-        return value
+        return _name_numbers(value) if value.startswith(("[", "{")) else value
     return orjson.Fragment(value)
+
+
+def _name_numbers(text: str) -> Any:
+    """Parse JSON with numbers that are not finite, which become their names; return another text unchanged."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _encode_real(value: float) -> str:

@@ -35,6 +35,8 @@ _MARKED_FAULT = re.compile(
     r"Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?"
     r"kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)"
 )
+_PYTHON_MEMORY = "UDF: MemoryError"
+"""Part of DuckDB's message for a function in Python that has no memory."""
 _DETAIL = 300
 _UNKNOWN_COLUMN = (
     re.compile(r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)'),
@@ -87,7 +89,7 @@ def error_from_duckdb(error: duckdb.Error) -> QueryError:
     match error:
         case duckdb.InterruptException():
             return timeout_error()
-        case duckdb.OutOfMemoryException():
+        case _ if isinstance(error, duckdb.OutOfMemoryException) or _PYTHON_MEMORY in text:
             return out_of_memory_error()
         case duckdb.FatalException():
             abort_process(error)

@@ -25,13 +25,18 @@ EXECUTION = "getvariable('series_execution')"
 
 _SQL_TYPES = {
     "series": "DOUBLE[]", "integers": "BIGINT[]", "texts": "VARCHAR[]", "real": "DOUBLE", "long": "BIGINT",
+    "text": "VARCHAR",
 }  # fmt: skip
 _ARROW_TYPES = {
     "series": pa.float64(), "integers": pa.int64(), "texts": pa.string(), "real": pa.float64(), "long": pa.int64(),
+    "text": pa.string(),
 }  # fmt: skip
 _LISTS = ("series", "integers", "texts")
 _NUMBERS = itertools.count(1)
 _STOPPED: dict[int, threading.Event] = {}
+_CURRENT = threading.local()
+_CONVERTED = 8192
+"""Number of texts that are converted at once."""
 
 type Row = Mapping[str, Any] | None
 """Outputs of one row by name; None if all outputs are null."""
@@ -49,8 +54,8 @@ class SeriesFunction:
         name: name of the function; its SQL name has the prefix ``series_python_``.
         parameters: SQL type of each parameter. A list of numbers arrives as a NumPy array of doubles, in which NaN
             represents null; null arrives as None.
-        outputs: kind of each output (``series``, ``integers``, ``texts``, ``real`` or ``long``), by name. In a series
-            NaN becomes null.
+        outputs: kind of each output (``series``, ``integers``, ``texts``, ``real``, ``long`` or ``text``), by name. In
+            a series NaN becomes null.
         compute: ``module:function``; the module is imported at the first call.
     """
 
@@ -79,6 +84,16 @@ def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Se
         )
 
 
+def check_stopped() -> None:
+    """Raise ExecutionStoppedError if the query that called the current function has been stopped.
+
+    A function that can compute for more than a fraction of a second calls this from time to time.
+    """
+    stopped = getattr(_CURRENT, "stopped", None)
+    if stopped is not None and stopped.is_set():
+        raise ExecutionStoppedError
+
+
 @contextlib.contextmanager
 def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: threading.Event) -> Iterator[None]:
     """Context manager: make functions that ``sql`` calls on ``cursor`` stop as soon as ``stopped`` is set."""
@@ -97,12 +112,11 @@ def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: thread
 def _build_vectorized_function(function: SeriesFunction) -> Callable[..., pa.Array]:
     def compute_rows(execution: pa.ChunkedArray, *columns: pa.ChunkedArray) -> pa.Array:
         compute = _import_function(function.compute)
-        stopped = _STOPPED.get(execution[0].as_py()) if len(execution) else None
+        _CURRENT.stopped = _STOPPED.get(execution[0].as_py()) if len(execution) else None
         rows: list[Row] = []
         with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
             for arguments in zip(*map(_iterate_values, columns), strict=True):
-                if stopped is not None and stopped.is_set():
-                    raise ExecutionStoppedError
+                check_stopped()
                 rows.append(compute(*arguments))
         return _to_struct_array(function.outputs, rows)
 
@@ -125,11 +139,19 @@ def _iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
         if not pa.types.is_list(chunk.type):
             yield from chunk.to_pylist()
             continue
-        numbers = chunk.values.to_numpy(zero_copy_only=False)
+        elements = _convert_elements(chunk.values)
         offsets = chunk.offsets.to_numpy()
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
         for index in range(len(chunk)):
-            yield numbers[offsets[index] : offsets[index + 1]] if valid[index] else None
+            yield elements[offsets[index] : offsets[index + 1]] if valid[index] else None
+
+
+def _convert_elements(values: pa.Array) -> Any:
+    """Return the elements of lists: numbers as a NumPy array, other elements as a list."""
+    if not pa.types.is_string(values.type):
+        return values.to_numpy(zero_copy_only=False)
+    parts = range(0, len(values), _CONVERTED)  # each conversion holds the interpreter
+    return [element for start in parts for element in values.slice(start, _CONVERTED).to_pylist()]
 
 
 def _to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:

@@ -13,6 +13,7 @@ from duckdb_kql import ir
 
 from emulators.kusto.extensions.registry import add_custom_function, add_template_function
 from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.series_functions import SeriesFunction
 
 _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
 
@@ -195,9 +196,10 @@ _BACKWARD = f"""CASE WHEN len(_f.k) = 0 THEN to_json(_f.x) ELSE to_json({
     )
 } || _f.x[_f.k[len(_f.k)] + 1:]) END"""
 _CONST = "to_json(list_transform(_f.x, lambda _e, _i: CASE WHEN _f.m[_i] THEN _f.s.c ELSE _e END))"
-# Values between two known ones; for a series of integers they are truncated to integers.
+# Values from one known value to before the next; for a series of integers they are truncated to integers. The known
+# value is unchanged, also next to a value that is not finite.
 _LINE = """list_transform(range(0, _f.k[_r + 1] - _f.k[_r]), lambda _d: list_transform([_f.v[_f.k[_r]]
-    + _d * (_f.v[_f.k[_r + 1]] - _f.v[_f.k[_r]]) / (_f.k[_r + 1] - _f.k[_r])],
+    + CASE WHEN _d = 0 THEN 0 ELSE _d * (_f.v[_f.k[_r + 1]] - _f.v[_f.k[_r]]) / (_f.k[_r + 1] - _f.k[_r]) END],
     lambda _y: CASE WHEN _f.w THEN trunc(_y) ELSE _y END)[1])"""
 _BETWEEN = _RUNS.replace("len(_f.k) + 1", "len(_f.k)").format(run=_LINE)
 _LINEAR = f"""CASE WHEN len(_f.k) = 0 THEN CASE WHEN _f.s.c IS NULL THEN _f.s.j
@@ -243,55 +245,33 @@ def _render_fill_const(call: ir.FunctionCall) -> str:
     return f"kql_series_fill_const({series}, {missing}, {constant})"
 
 
-# Weighted window of each element; zeros on both sides complete every window. A slice of the captured list would copy
-# the list for every element. A missing element makes every result that depends on it missing.
-_TERMS = "list_transform(_w.f, lambda _e, _k: _e * _w.z[_i + _w.o + len(_w.f) - _k])"
-_WINDOWS = f"list_transform(range(1, len(_w.x) + 1), lambda _i: list_sum({_TERMS}))"
-_SLOW_WINDOWS = f"""list_transform(range(1, len(_w.x) + 1), lambda _i: list_transform([{_TERMS}],
-    lambda _s: CASE WHEN list_count(_s) = len(_s) THEN list_sum(_s) END)[1])"""
-# y(i) = c y(i-1) + u(i) by doubling: each pass doubles the number of terms in an element.
-_FIRST_ORDER = """list_reduce(list_transform(range(0, CAST(ceil(log2(len(_u.u) + 1)) AS BIGINT)),
-    lambda _s: [CAST(1 << _s AS DOUBLE)]), lambda _y, _s: list_transform(_y, lambda _e, _i:
-    CASE WHEN _i <= _s[1] THEN _e ELSE _e + pow(_u.c, _s[1]) * _y[_i - CAST(_s[1] AS BIGINT)] END), _u.u)"""
-_ANY_ORDER = """list_reduce(list_transform(_u.u, lambda _e: [_e]), lambda _y, _e: list_append(_y,
-    _e[1] - list_sum(list_transform(_u.r, lambda _c, _k: _c * coalesce(_y[len(_y) + 1 - _k],
-    CASE WHEN len(_y) < _k THEN 0 END)))), CAST([] AS DOUBLE[]))"""
-_MISSING = "len(list_filter({0}, lambda _e: _e IS NULL)) > 0"
-
-_FILTER_MACROS: tuple[str, ...] = (
-    f"""CREATE OR REPLACE MACRO kql_fir(numbers, weights, shift) AS list_transform(list_transform(
-        [struct_pack(x := numbers, f := weights, o := shift)], lambda _p: struct_pack(x := _p.x, f := _p.f, o := _p.o,
-            z := list_resize(CAST([] AS DOUBLE[]), len(_p.f) - 1, 0.0) || _p.x
-                || list_resize(CAST([] AS DOUBLE[]), len(_p.f) - 1, 0.0))),
-        lambda _w: CASE WHEN {_MISSING.format("_w.z")} THEN {_SLOW_WINDOWS} ELSE {_WINDOWS} END)[1]""",
-    # Normalised weights have a sum of one. Negative weights are normalised only on request; the result is then null.
-    f"""CREATE OR REPLACE MACRO kql_series_fir(series, weights, normalize, center) AS list_transform(
-        [struct_pack(x := kql_numbers(series), f := kql_numbers(weights), n := normalize, c := center)],
-        lambda _a: CASE WHEN _a.x IS NULL OR coalesce(len(_a.f), 0) = 0 OR {_MISSING.format("_a.f")} THEN NULL
-        WHEN _a.n AND list_min(_a.f) < 0 THEN NULL
-        ELSE kql_series(kql_fir(_a.x, CASE WHEN coalesce(_a.n, list_min(_a.f) >= 0)
-            THEN list_transform(_a.f, lambda _e: _e / list_sum(_a.f)) ELSE _a.f END,
-            CASE WHEN _a.c THEN (len(_a.f) - 1) // 2 ELSE 0 END)) END)[1]""",
-    f"""CREATE OR REPLACE MACRO kql_series_iir(series, numerators, denominators) AS list_transform(list_transform(
-        [struct_pack(x := kql_numbers(series), b := kql_numbers(numerators), a := kql_numbers(denominators))],
-        lambda _p: CASE WHEN _p.x IS NOT NULL AND len(_p.b) > 0 AND _p.a[1] <> 0
-            AND NOT {_MISSING.format("_p.b || _p.a")} THEN struct_pack(a := _p.a,
-            r := list_transform(_p.a[2:], lambda _e: _e / _p.a[1]), c := -_p.a[2] / _p.a[1],
-            u := kql_fir(_p.x, list_transform(_p.b, lambda _e: _e / _p.a[1]), 0)) END),
-        lambda _u: CASE WHEN _u IS NOT NULL THEN kql_series(CASE len(_u.a) WHEN 1 THEN _u.u WHEN 2 THEN {_FIRST_ORDER}
-            ELSE {_ANY_ORDER} END) END)[1]""",
+_FILTERS = "emulators.kusto.series.filters"
+_FIR = SeriesFunction(
+    "series_fir",
+    ("DOUBLE[]", "DOUBLE[]", "BOOLEAN", "BOOLEAN"),
+    {"filtered": "series"},
+    f"{_FILTERS}:filter_finite",
 )
+_IIR = SeriesFunction("series_iir", ("DOUBLE[]",) * 3, {"filtered": "series"}, f"{_FILTERS}:filter_recursively")
+series_functions: tuple[SeriesFunction, ...] = (_FIR, _IIR)
+"""Functions in Python that the KQL functions of this module call."""
 
 
 def _install_filter() -> None:
     """Add the filters ``series_fir`` and ``series_iir`` to the KQL translator library."""
-    add_custom_function("series_fir", (2, 3, 4), _render_fir)
-    add_template_function("series_iir", "kql_series_iir({0}, {1}, {2})", 3)
+    add_custom_function("series_fir", (2, 3, 4), lambda call: _render_filter(_FIR, call))
+    add_custom_function("series_iir", (3,), lambda call: _render_filter(_IIR, call))
 
 
-def _render_fir(call: ir.FunctionCall) -> str:
-    arguments = [render_expression(arg) for arg in call.args]
-    return f"kql_series_fir({', '.join([*arguments, *('NULL', 'FALSE')[len(arguments) - 2 :]])})"
+def _render_filter(function: SeriesFunction, call: ir.FunctionCall) -> str:
+    """Return SQL for a call of a filter; missing arguments are null."""
+    arguments = [
+        f"kql_numbers({render_expression(arg)})" if kind == "DOUBLE[]" else render_expression(arg)
+        for arg, kind in zip(call.args, function.parameters, strict=False)
+    ]
+    missing = ["NULL"] * (len(function.parameters) - len(arguments))
+    filtered = f"struct_extract({function.render_call(*arguments, *missing)}, 'filtered')"
+    return f"kql_series(CAST({filtered} AS DOUBLE[]))"
 
 
 SUPPORTED: tuple[str, ...] = (
@@ -319,7 +299,6 @@ macros: tuple[str, ...] = (
     *_VALUES_MACROS,
     *_ELEMENTWISE_MACROS,
     *_FILL_MACROS,
-    *_FILTER_MACROS,
 )
 
 

@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from emulators.kusto.python_functions import FunctionFailure
+from emulators.kusto.series_functions import check_stopped
+
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 SHORTEST_PERIOD = 4
 """Minimum number of points of a period in Kusto."""
+MAX_PERIODS = 1000
+"""Maximum number of periods that series_periods_detect() returns."""
 _MULTIPLE_MARGIN = 0.05
 """A multiple of a found period is another period only if its score is higher by more than this difference."""
 _WEAK_SCORE = 0.6
@@ -25,9 +30,17 @@ _WEAK_SCORE = 0.6
 def detect_periods(values: Numbers | None, shortest: float | None, longest: float | None, count: int | None) -> Any:
     """Return up to ``count`` periods between ``shortest`` and ``longest`` and their scores, best first.
 
-    The result has ``count`` elements; zeros follow the found periods.
+    The result has ``count`` elements; zeros follow the found periods. It is None without a series, and if a limit is
+    missing or NaN.
+
+    Raises:
+        FunctionFailure: ``count`` is above ``MAX_PERIODS``.
     """
     if values is None or shortest is None or longest is None or count is None:
+        return None
+    if count > MAX_PERIODS:
+        raise FunctionFailure("EMB0001", f"series_periods_detect() with num_periods above {MAX_PERIODS}")
+    if math.isnan(shortest) or math.isnan(longest):
         return None
     found = find_periods(values, shortest, longest)[: max(count, 0)]
     rest = [(0.0, 0.0)] * (max(count, 0) - len(found))
@@ -73,6 +86,7 @@ def _find_peaks(values: Numbers, limits: tuple[float, float], threshold: float) 
 
 
 def _is_highest_nearby(correlation: Numbers, lag: int) -> bool:
+    check_stopped()
     near = max(1, lag // 4)
     return bool(correlation[lag] >= correlation[lag - near : lag + near + 1].max())
 

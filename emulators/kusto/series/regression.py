@@ -9,6 +9,8 @@ type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 _LEAST_POINTS = 4
 """Minimum number of points of a fit with two lines, two for each line."""
+MAX_DEGREE = 64
+"""Degree above which doubles do not distinguish the powers of any points, so that no polynomial fits."""
 
 
 def fit_two_lines(values: Numbers | None) -> Any:
@@ -36,7 +38,7 @@ def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: in
         return None
     places = np.arange(1.0, len(values) + 1) if positions is None else positions
     order = 1 if degree is None else degree
-    if len(places) != len(values) or not 0 <= order < len(values):
+    if len(places) != len(values) or not 0 <= order < len(values) or order > MAX_DEGREE:
         return None
     if not (np.isfinite(values).all() and np.isfinite(places).all()):
         return None

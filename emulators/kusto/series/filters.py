@@ -1,0 +1,76 @@
+"""Filters of a series: finite impulse response (FIR) and infinite impulse response (IIR).
+
+A missing point makes every result that depends on it missing.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from emulators.kusto.series_functions import check_stopped
+
+type Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+_PRODUCTS = 1 << 23
+"""Number of products between two checks for cancellation, a few milliseconds."""
+_STEPS = 4096
+"""Number of recursive steps between two checks for cancellation."""
+
+
+def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bool | None, center: bool | None) -> Any:  # noqa: FBT001  SQL passes positions
+    """Return a series after a FIR filter; None if the series is null or the weights are not usable.
+
+    Args:
+        values: points of the series; NaN for a missing point.
+        weights: weights of the filter, the one of the newest point first.
+        normalize: True to divide the weights by their sum; None to do so if no weight is negative.
+        center: True to place each window around its point instead of before it.
+    """
+    if values is None or weights is None or not len(weights) or not np.isfinite(weights).all():
+        return None
+    is_negative = bool(weights.min() < 0)
+    if normalize and is_negative:
+        return None
+    used = weights / weights.sum() if normalize or (normalize is None and not is_negative) else weights
+    return {"filtered": _convolve(values, used, (len(used) - 1) // 2 if center else 0)}
+
+
+def filter_recursively(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
+    """Return a series after an IIR filter; None if the series is null or the coefficients are not usable."""
+    if values is None or numerators is None or denominators is None or not len(numerators) or not len(denominators):
+        return None
+    if not (np.isfinite(numerators).all() and np.isfinite(denominators).all()) or denominators[0] == 0:
+        return None
+    direct = _convolve(values, numerators / denominators[0], 0)
+    return {"filtered": _recurse(direct, denominators[1:] / denominators[0])}
+
+
+def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
+    """Return the weighted sum of the points up to each point, or up to ``shift`` points after it."""
+    size = max(1, _PRODUCTS // len(weights))
+    if not len(values) or len(values) <= size:
+        return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
+    sums: Numbers = np.zeros(len(values) + len(weights) - 1)
+    for start in range(0, len(values), size):
+        check_stopped()
+        part = np.convolve(values[start : start + size], weights)
+        sums[start : start + len(part)] += part
+    return sums[shift : shift + len(values)]
+
+
+def _recurse(direct: Numbers, feedback: Numbers) -> Numbers:
+    """Return the series whose points subtract the weighted previous results."""
+    if not len(feedback):
+        return direct
+    if len(feedback) == 1:
+        weight = float(feedback[0])
+        return np.array(list(itertools.accumulate(direct.tolist(), lambda before, point: point - weight * before)))
+    order = len(feedback)
+    backwards = np.ascontiguousarray(feedback[::-1])
+    results: Numbers = np.zeros(order + len(direct))
+    for index, point in enumerate(direct.tolist()):
+        if index % _STEPS == 0:
+            check_stopped()
+        results[order + index] = point - backwards.dot(results[index : index + order])
+    return results[order:]

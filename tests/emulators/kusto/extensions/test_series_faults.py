@@ -1,0 +1,185 @@
+"""Series functions over values that are no ordinary series: missing and infinite points, other types, many points."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from emulators.kusto.library_errors import error_from_duckdb
+from emulators.kusto.sandbox import open_database
+from emulators.kusto.series import filters
+from emulators.kusto.series.periods import MAX_PERIODS
+from emulators.kusto.series.regression import MAX_DEGREE
+from emulators.kusto.series_functions import ExecutionStoppedError, SeriesFunction, create_series_functions
+from tests.emulators.kusto.endpoints import Endpoint
+
+SERIES = {
+    "nan": "pack_array(real(nan), 1.0, 2.0, real(nan))",
+    "infinite": "pack_array(real(+inf), 1.0, 2.0, real(-inf), 5.0)",
+    "nulls": "dynamic([null, null, null])",
+    "gaps": "dynamic([1, null, 3, null, 5, 6, 7, 8])",
+    "empty": "dynamic([])",
+    "null": "dynamic(null)",
+    "one": "dynamic([1])",
+    "mixed": "dynamic([1, 'a', true, null, {'a': 1}, [2], 2.5])",
+    "text": "dynamic('x')",
+    "number": "dynamic(5)",
+    "constant": "dynamic([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7])",
+    "huge": "dynamic([1e308, -1e308, 1e308, -1e308, 1e308, -1e308, 1e308, -1e308, 1e308])",
+    "tiny": "dynamic([1e-320, 2e-320, 3e-320, 1e-320, 2e-320, 3e-320, 1e-320, 2e-320])",
+}
+CALLS = [
+    *(f"series_{name}(s)" for name in ("abs", "acos", "asin", "atan", "ceiling", "cos", "exp", "floor", "log", "sign")),
+    *(
+        f"series_{name}(s)"
+        for name in ("sin", "tan", "sum", "product", "magnitude", "fft", "ifft", "stats", "seasonal")
+    ),
+    *(f"series_{name}(s, s)" for name in ("divide", "pow", "equals", "less", "greater_equals", "dot_product")),
+    *(f"series_{name}(s, 2.5)" for name in ("add", "subtract", "multiply", "not_equals", "greater", "less_equals")),
+    *(f"series_{name}(s, s)" for name in ("cosine_similarity", "pearson_correlation", "fft", "ifft")),
+    *(f"series_{name}(s)" for name in ("fill_linear", "fill_forward", "fill_backward", "outliers", "decompose")),
+    *(f"series_{name}(s)" for name in ("fit_line", "fit_2lines", "fit_poly", "decompose_anomalies", "stats_dynamic")),
+    *(f"series_{name}(s)" for name in ("fit_line_dynamic", "fit_2lines_dynamic")),
+    "series_fill_const(s, 0)",
+    "series_fir(s, s)",
+    "series_fir(s, dynamic([1, 1, 1]), true, true)",
+    "series_iir(s, dynamic([1]), dynamic([1, -1]))",
+    "series_iir(s, dynamic([1]), dynamic([1, -1, 0.5]))",
+    "series_iir(s, s, s)",
+    "series_stats(s, true)",
+    "series_fit_poly(s, s, 2)",
+    "series_fit_poly(s, dynamic(null), 30)",
+    "series_decompose(s, -1, 'linefit', 3)",
+    "series_decompose(s, 1000000000000, 'none')",
+    "series_decompose_anomalies(s, 1.5, -1, 'linefit', 1, 'tukey')",
+    "series_decompose_anomalies(s, real(nan), 7)",
+    "series_decompose_forecast(s, 2)",
+    "series_decompose_forecast(s, 200000)",
+    "series_decompose_forecast(s, -5)",
+    "series_seasonal(s, -7)",
+    "series_outliers(s, 'tukey', 0, 10, 90, 2)",
+    "series_outliers(s, 'ctukey', real(nan))",
+    "series_periods_detect(s, 0.0, 50.0, 2)",
+    "series_periods_detect(s, 4.0, real(+inf), 64)",
+    "series_periods_detect(s, real(nan), real(-inf), -1)",
+    "series_periods_validate(s, 14.0, real(nan), real(+inf), -3.0)",
+    "array_sort_asc(s)",
+]
+QUADRATIC = ("series_fir(s, s)", "series_iir(s, s, s)")
+"""Calls whose effort is the square of the number of points."""
+NULL_OF_LONG = {
+    "series_fit_poly(s, dynamic(null), 30)",
+    "series_decompose_forecast(s, 200000)",
+    "series_periods_detect(s, real(nan), real(-inf), -1)",
+}
+"""Calls that give null for 100,000 points: doubles do not distinguish the powers, or an argument excludes a result."""
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
+    """No series function fails for a value that is no ordinary series."""
+    [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {name_results(CALLS)}")
+    assert len(row) > len(CALLS)
+
+
+@pytest.mark.parametrize("calls", list(itertools.batched(CALLS, 8, strict=False)), ids=lambda calls: calls[0])
+def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
+    """Each series function accepts 100,000 points."""
+    chosen = [call for call in calls if call not in QUADRATIC]
+    query = f"print s = range(1, 100000) | project {name_results(chosen)}"
+    lengths = ", ".join(f"strlen(tostring(r{index}))" for index in range(len(chosen)))
+    [row] = endpoint.rows(f"{query} | project {lengths}")
+    assert {call for call, length in zip(chosen, row, strict=True) if not length} <= NULL_OF_LONG
+
+
+def name_results(calls: Iterable[str]) -> str:
+    """Return KQL that names the results of calls."""
+    return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
+
+
+def test_no_rows(endpoint: Endpoint) -> None:
+    """A series function accepts an empty table."""
+    assert endpoint.rows(f"datatable(s: dynamic)[] | project {name_results(CALLS)}") == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("series_periods_detect(dynamic([1, 2, 3]), real(nan), 5.0, 2)", None),
+        ("series_fill_linear(dynamic([1.0, null, 3.0, 'NaN', 5.0]))", [1.0, 2.0, 3.0, "NaN", 5.0]),
+        ("series_fill_linear(pack_array(1.0, real(null), real(+inf), 5.0))", [1.0, "Infinity", "Infinity", 5.0]),
+        ("series_fill_const(pack_array(real(+inf), real(null)), 0.0)", ["Infinity", 0.0]),
+        ("pack_array(real(nan), real(-inf), 'NaN', 1)", ["NaN", "-Infinity", "NaN", 1]),
+        ("series_fir(dynamic([1, null, 3, 4, 5]), dynamic([1, 1]))", [0.5, None, None, 3.5, 4.5]),
+        ("series_fir(dynamic([1, 2]), dynamic([1, null]))", None),
+        ("series_fir(dynamic([]), dynamic([1]))", []),
+        ("series_iir(dynamic([1, null, 3]), dynamic([1]), dynamic([1, -1, 0.5]))", [1.0, None, None]),
+        ("series_iir(dynamic([1, 2]), dynamic([1]), dynamic([0, 1]))", None),
+        (f"series_periods_detect(dynamic([1]), 4.0, 9.0, {MAX_PERIODS})", [0.0] * MAX_PERIODS),
+        (f"series_fit_poly(range(1, 200), dynamic(null), {MAX_DEGREE + 1})", None),
+    ],
+)
+def test_results(endpoint: Endpoint, expression: str, expected: Any) -> None:
+    """Missing points have the documented influence, and known points remain."""
+    assert endpoint.rows(f"print x = {expression}")[0][0] == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (f"series_periods_detect(dynamic([1]), 4.0, 9.0, {MAX_PERIODS + 1})", f"num_periods above {MAX_PERIODS}"),
+        ("series_outliers(dynamic([1]), 'ctukey', 0, 1, 90)", "min_percentile must be between 2.0 and 98.0"),
+        ("series_abs(dynamic({'a': 1}))", "does not accept arguments of the types (bag)"),
+        ("series_decompose(dynamic([1]), -1, 'other')", "must be 'avg' or 'linefit' or 'none'"),
+    ],
+)
+def test_limits(endpoint: Endpoint, expression: str, message: str) -> None:
+    """An argument outside a limit is an error that names the limit."""
+    assert message in str(endpoint.error(f"print x = {expression}"))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda values: filters.filter_finite(values, values, normalize=None, center=None),
+        lambda values: filters.filter_recursively(values, values[:1], values[:3]),
+    ],
+)
+def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter with many products or steps stops between two parts of one series."""
+    checks = itertools.count(1)
+
+    def stop_at_second_check() -> None:
+        if next(checks) == 2:
+            raise ExecutionStoppedError
+
+    monkeypatch.setattr(filters, "check_stopped", stop_at_second_check)
+    with pytest.raises(ExecutionStoppedError):
+        run(np.ones(100_000))
+
+
+def test_parts_of_a_convolution_are_added() -> None:
+    """A convolution in parts has the result of one convolution."""
+    values = np.sin(np.arange(20_000.0))
+    weights = np.cos(np.arange(2_000.0))
+    found = filters.filter_finite(values, weights, normalize=False, center=True)
+    expected = np.convolve(values, weights)[999 : 999 + len(values)]
+    assert found["filtered"] == pytest.approx(expected, abs=1e-9)
+
+
+def raise_memory_error(_: Any) -> Any:
+    """Fail as a function that has no memory."""
+    raise MemoryError
+
+
+def test_a_function_without_memory_is_out_of_memory() -> None:
+    """A function in Python that has no memory fails as a query that exceeds the memory limit."""
+    function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
+    with open_database(None) as connection:
+        create_series_functions(connection, [function])
+        with pytest.raises(duckdb.Error) as raised:
+            connection.execute(f"SELECT {function.render_call('range')} FROM range(1)")
+    assert "E_RUNAWAY_QUERY" in error_from_duckdb(raised.value).message

@@ -9,9 +9,10 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import orjson
 from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
@@ -23,6 +24,7 @@ from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import PythonFunction
+from emulators.kusto.series_functions import SeriesFunction, check_stopped
 
 MAX_CENTROIDS = 1000
 MAX_HASHES = 1024
@@ -30,26 +32,33 @@ _DIGEST_VERSION = [7]
 _SET_VERSION = [1024, 14]
 _BITS = 14
 _REGISTERS = 1 << _BITS
-_MASK = (1 << 64) - 1
+_REST_BITS = 64 - _BITS
+_HASH_RANGE = 1 << 63
+_STEPS = 4096
+"""Number of values between two checks for cancellation."""
 
+type Numbers = np.ndarray[Any, np.dtype[np.float64]]
+type Hashes = np.ndarray[Any, np.dtype[np.int64]]
 type Pairs = list[tuple[float, float]]
 """Values and weights in ascending order of the values."""
 
 
-def _build_digest(pairs: Iterable[tuple[float, float]]) -> str:
-    weights: dict[float, float] = {}
-    for value, weight in pairs:
-        weights[value] = weights.get(value, 0) + weight
-    merged = sorted(weights.items())
+def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
+    """Return the digest of values, of which NaN is missing; each has the weight 1 if ``weights`` is None."""
+    given = np.zeros(0) if values is None else values
+    counts = np.ones(len(given)) if weights is None else weights
+    known = np.isfinite(given) & (counts > 0)
+    return {"digest": _build_digest(given[known], counts[known])}
+
+
+def _build_digest(values: Numbers, weights: Numbers) -> str:
+    different, positions = np.unique(values, return_inverse=True)
+    merged, counts = different, np.bincount(positions, weights, len(different))
     while len(merged) > MAX_CENTROIDS:
-        merged = [_merge_centroids(group) for group in itertools.batched(merged, 2, strict=False)]
-    values, counts = [value for value, _ in merged], [weight for _, weight in merged]
-    return orjson.dumps([_DIGEST_VERSION, values, counts]).decode()
-
-
-def _merge_centroids(group: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    total = sum(weight for _, weight in group)
-    return sum(value * weight for value, weight in group) / total, total
+        starts = np.arange(0, len(merged), 2)
+        totals = np.add.reduceat(counts, starts)
+        merged, counts = np.add.reduceat(merged * counts, starts) / totals, totals
+    return orjson.dumps([_DIGEST_VERSION, merged.tolist(), [_shorten(each) for each in counts.tolist()]]).decode()
 
 
 def _read_digest(digest: Any) -> Pairs:
@@ -58,22 +67,20 @@ def _read_digest(digest: Any) -> Pairs:
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
-def _summarize_values(values: list[float | None] | None, weights: list[float | None] | None) -> str | None:
-    counts = weights or [1] * len(values or ())
-    pairs = zip(values or (), counts, strict=True)
-    return _build_digest((v, _shorten(w)) for v, w in pairs if v is not None and w is not None and w > 0)
-
-
 def _shorten(weight: float) -> float:
     return int(weight) if float(weight).is_integer() else weight
 
 
-def _merge_digests(digests: list[str | None] | None) -> str | None:
+def merge_digests(digests: Sequence[str | None] | None) -> Any:
+    """Return the digest of the values of all digests, which are JSON texts; null if no text is that of a digest."""
     found = [orjson.loads(each) for each in digests or () if each is not None]
     valid = [each for each in map(_try_digest, found) if each is not None]
     if found and not valid:
-        return None
-    return _build_digest((value, _shorten(weight)) for each in valid for value, weight in each)
+        return {"merged": None}
+    # One conversion of all pairs would hold the interpreter for too long.
+    parts = [np.array(each, dtype=float).reshape(-1, 2) for each in valid]
+    pairs = np.concatenate(parts) if parts else np.zeros((0, 2))
+    return {"merged": _build_digest(pairs[:, 0], pairs[:, 1])}
 
 
 def _try_digest(digest: Any) -> Pairs | None:
@@ -109,19 +116,30 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
 
 
-def _build_hash_set(hashes: list[int | None] | None) -> str:
-    different = {each for each in hashes or () if each is not None}
-    if len(different) <= MAX_HASHES:
-        return orjson.dumps([_SET_VERSION, [str(each) for each in sorted(different)], []]).decode()
-    return orjson.dumps([_SET_VERSION, [], _fill_registers(different, [0] * _REGISTERS)]).decode()
+def summarize_hashes(hashes: Hashes | None) -> Any:
+    """Return the set of hashes, of which each occurs once."""
+    return {"hashes": _build_hash_set(np.zeros(0, np.int64) if hashes is None or not len(hashes) else hashes)}
 
 
-def _fill_registers(hashes: Iterable[int], registers: list[int]) -> list[int]:
-    for each in hashes:
-        value = each & _MASK
-        index, rest = value >> (64 - _BITS), value & ((1 << (64 - _BITS)) - 1)
-        registers[index] = max(registers[index], 64 - _BITS - rest.bit_length() + 1)
-    return registers
+def _build_hash_set(hashes: Hashes) -> str:
+    if len(hashes) <= MAX_HASHES:
+        return orjson.dumps([_SET_VERSION, [str(each) for each in np.sort(hashes).tolist()], []]).decode()
+    return _dump_registers(_fill_registers(hashes, np.zeros(_REGISTERS, np.int64)))
+
+
+def _dump_registers(registers: Hashes) -> str:
+    return orjson.dumps([_SET_VERSION, [], registers.tolist()]).decode()
+
+
+def _fill_registers(hashes: Hashes, registers: Hashes) -> Hashes:
+    """Return the registers after the hashes have been added."""
+    values = hashes.view(np.uint64)
+    index, rest = values >> np.uint64(_REST_BITS), values & np.uint64((1 << _REST_BITS) - 1)
+    # The exponent of a double of at most 53 bits is the number of its bits.
+    ranks = _REST_BITS + 1 - np.frexp(rest.astype(np.float64))[1]
+    filled = registers.copy()
+    np.maximum.at(filled, index.astype(np.int64), ranks.astype(np.int64))
+    return filled
 
 
 def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
@@ -129,23 +147,37 @@ def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
     try:
         _, hashes, registers = orjson.loads(text)
         read = [int(each) for each in hashes], [int(each) for each in registers]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
-    return read if len(read[1]) in (0, _REGISTERS) else None
+    is_valid = len(read[1]) in (0, _REGISTERS) and all(
+        -_HASH_RANGE <= each < _HASH_RANGE for each in itertools.chain(*read)
+    )
+    return read if is_valid else None
 
 
 def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     """Return the union of sets of hashes, which are JSON texts; None if no text is that of a set."""
-    found = [_read_hash_set(each) for each in sets or () if each is not None]
-    valid = [each for each in found if each is not None]
-    if found and not valid:
+    hashes: set[int] = set()
+    registers: Hashes | None = None
+    is_valid = is_given = False
+    for each in sets or ():
+        is_given = is_given or each is not None
+        if each is None or (found := _read_hash_set(each)) is None:
+            continue
+        is_valid = True
+        hashes.update(found[0])
+        if found[1]:
+            dense = np.array(found[1], np.int64)
+            registers = dense if registers is None else np.maximum(registers, dense)
+    if is_given and not is_valid:
         return None
-    hashes = {each for one, _ in valid for each in one}
-    dense = [registers for _, registers in valid if registers]
-    if not dense:
-        return _build_hash_set(list(hashes))
-    merged = [max(values) for values in zip(*dense, strict=True)]
-    return orjson.dumps([_SET_VERSION, [], _fill_registers(hashes, merged)]).decode()
+    listed = np.array(sorted(hashes), np.int64)
+    return _build_hash_set(listed) if registers is None else _dump_registers(_fill_registers(listed, registers))
+
+
+def merge_hashes(sets: Sequence[str | None] | None) -> Any:
+    """Return the union of sets of hashes; null if no text is that of a set."""
+    return {"merged": merge_hash_sets(sets)}
 
 
 def count_distinct(one: Any) -> int:
@@ -161,12 +193,15 @@ def count_distinct(one: Any) -> int:
     return count
 
 
-def _build_schema(values: list[str | None] | None) -> str | None:
+def build_schema(values: Sequence[str | None] | None) -> Any:
+    """Return the schema of dynamics, which are JSON texts."""
     schema: Any = None
-    for each in values or ():
+    for number, each in enumerate(values or ()):
+        if number % _STEPS == 0:
+            check_stopped()
         if each is not None:
             schema = _merge_schemas(schema, _describe(orjson.loads(each)))
-    return orjson.dumps(schema).decode()
+    return {"schema": orjson.dumps(schema).decode()}
 
 
 def _describe(value: Any) -> Any:
@@ -208,14 +243,14 @@ CALLS = (
     ScalarCall("rank_tdigest", _find_rank, "dynamic digested", "real"),
     ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
 )
-functions: tuple[PythonFunction, ...] = (
-    *build_functions(CALLS),
-    PythonFunction("kql_digest", _summarize_values, ("DOUBLE[]", "DOUBLE[]"), "VARCHAR"),
-    PythonFunction("kql_merged_digest", _merge_digests, ("VARCHAR[]",), "VARCHAR"),
-    PythonFunction("kql_hash_set", _build_hash_set, ("BIGINT[]",), "VARCHAR"),
-    PythonFunction("kql_merged_hash_set", merge_hash_sets, ("VARCHAR[]",), "VARCHAR"),
-    PythonFunction("kql_schema", _build_schema, ("VARCHAR[]",), "VARCHAR"),
-)
+functions: tuple[PythonFunction, ...] = build_functions(CALLS)
+_DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{__name__}:summarize_values")
+_HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{__name__}:summarize_hashes")
+_MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_digests")
+_MERGED_SET = SeriesFunction("merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_hashes")
+_SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:build_schema")
+series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
+"""Functions in Python over the values of a group, which may be millions."""
 SUPPORTED: tuple[str, ...] = (
     *(call.name for call in CALLS),
     "buildschema",
@@ -236,12 +271,14 @@ macros: tuple[str, ...] = (
     ),
 )
 _TEXTS = "list(CAST({0} AS VARCHAR))"
-_MERGES = {
-    "tdigest_merge": "kql_merged_digest",
-    "merge_tdigest": "kql_merged_digest",
-    "hll_merge": "kql_merged_hash_set",
-}
-"""Function in SQL for each aggregate that is also a scalar function of several arguments."""
+_MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hll_merge": _MERGED_SET}
+"""Function in Python for each aggregate that is also a scalar function of several arguments."""
+
+
+def _render_json(function: SeriesFunction, *arguments: str) -> str:
+    """Return SQL for the only output of a function as JSON."""
+    (output,) = function.outputs
+    return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
 
 
 def _render_percentile(render: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
@@ -249,9 +286,9 @@ def _render_percentile(render: Callable[[ir.FunctionCall], str], call: ir.Functi
     return sql if len(call.args) == 2 else convert_to_type(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
-def _render_merge(function: str, call: ir.FunctionCall) -> str:
+def _render_merge(function: SeriesFunction, call: ir.FunctionCall) -> str:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
-    return f"CAST({function}([{listed}]) AS JSON)"
+    return _render_json(function, f"[{listed}]")
 
 
 class DigestAggregate(AggregateSpec):
@@ -260,7 +297,9 @@ class DigestAggregate(AggregateSpec):
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         weights = f"list(CAST({args[1]} AS DOUBLE))" if len(args) > 1 else "NULL"
-        return f"CAST(kql_digest(list(kql_summable({args[0]})), {weights}) AS JSON)"
+        return (
+            f"CAST(struct_extract({_DIGEST.render_call(f'list(kql_summable({args[0]}))', weights)}, 'digest') AS JSON)"
+        )
 
 
 class HashSetAggregate(AggregateSpec):
@@ -270,7 +309,7 @@ class HashSetAggregate(AggregateSpec):
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         where = f" AND {args[1]}" if self.name == "hll_if" else ""
         hashes = f"list(DISTINCT kql_hash({args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
-        return f"CAST(kql_hash_set({hashes}) AS JSON)"
+        return _render_json(_HASH_SET, hashes)
 
 
 def install() -> None:
@@ -280,10 +319,11 @@ def install() -> None:
     add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_percentile, percentile))
     for name, function in _MERGES.items():
         prefix = read_symbols("aggregates")[name]["naming"]["prefix"]
-        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, f"CAST({function}({_TEXTS}) AS JSON)", (1,), name_prefix=prefix)
+        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json(function, _TEXTS), (1,), name_prefix=prefix)
         add_custom_function(name, ANY_NUMBER, functools.partial(_render_merge, function))
-    schema = f"CAST(kql_schema({_TEXTS}) AS JSON)"
-    AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec("buildschema", schema, (1,), name_prefix="schema")
+    AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec(
+        "buildschema", _render_json(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
+    )
     AGGREGATE_FUNCTIONS["tdigest"] = DigestAggregate("tdigest", "", (1, 2))
     AGGREGATE_FUNCTIONS["hll"] = HashSetAggregate("hll", "", (1, 2))
     AGGREGATE_FUNCTIONS["hll_if"] = HashSetAggregate("hll_if", "", (2, 3))

@@ -2,9 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from emulators.kusto.extensions.digests import MAX_CENTROIDS, functions
+from emulators.kusto.extensions.digests import (
+    MAX_CENTROIDS,
+    functions,
+    merge_hash_sets,
+    summarize_hashes,
+    summarize_values,
+)
 from emulators.kusto.extensions.hashes import compute_hash
 from tests.emulators.kusto.endpoints import Endpoint
 
@@ -61,23 +68,20 @@ def test_the_order_of_arrays_gives_the_names_of_columns(endpoint: Endpoint) -> N
 
 def test_a_large_digest_is_small_and_close() -> None:
     """A digest of many values has at most 1,000 centroids, and percentiles with an error below 0.2 %."""
-    (digest,) = (each.run for each in functions if each.name == "kql_digest")
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
-    text = digest([float(each) for each in range(100_000)], None)
+    text = summarize_values(np.arange(100_000.0), None)["digest"]
     assert text.count(",") < 2 * MAX_CENTROIDS + 3
     assert float(percentile(text, 50.0)) == pytest.approx(50_000, rel=0.002)
 
 
 def test_many_hashes_are_estimated() -> None:
     """The number of 20,000 different values is estimated with an error below 3 %."""
-    hash_set, merged, count = (
-        next(each.run for each in functions if each.name == name)
-        for name in ("kql_hash_set", "kql_merged_hash_set", "kql_call_dcount_hll")
-    )
+    (count,) = (each.run for each in functions if each.name == "kql_call_dcount_hll")
     halves = [
-        hash_set([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]) for start in (1, 10_001)
+        summarize_hashes(np.array([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]))
+        for start in (1, 10_001)
     ]
-    assert count(merged(halves)) == pytest.approx(20_000, rel=0.03)
+    assert count(merge_hash_sets([each["hashes"] for each in halves])) == pytest.approx(20_000, rel=0.03)
 
 
 @pytest.mark.parametrize("value", ["1", "'x'", "dynamic([1])", "dynamic([[7], [1], [1, 2], 4])", "dynamic({'a': 1})"])

@@ -69,6 +69,14 @@ def _build_json_integer_macro(kind: str, bits: int) -> str:
 _CONVERSION_MACROS: tuple[str, ...] = (
     _build_json_integer_macro("INTEGER", 32),
     _build_json_integer_macro("BIGINT", 64),
+    # A shift by 64 bits or more is one by the remainder; the result of a shift to the left has 64 bits.
+    (
+        "CREATE OR REPLACE MACRO kql_shift_left(a, n) AS CASE WHEN n >= 0 THEN list_transform([(CAST(a AS HUGEINT) * "
+        "(CAST(1 AS HUGEINT) << CAST(n % 64 AS HUGEINT))) & CAST(18446744073709551615 AS HUGEINT)], lambda _x: "
+        "CAST(CASE WHEN _x > 9223372036854775807 THEN _x - CAST(18446744073709551616 AS HUGEINT) ELSE _x END "
+        "AS BIGINT))[1] END"
+    ),
+    "CREATE OR REPLACE MACRO kql_shift_right(a, n) AS CASE WHEN n >= 0 THEN a >> (n % 64) END",
     "CREATE OR REPLACE MACRO kql_json_double(j) AS coalesce(TRY_CAST(j ->> '$' AS DOUBLE), TRY_CAST(j AS DOUBLE))",
     # Decimals have nine digits after the point: a text with more is an error, a real is rounded.
     (
@@ -97,6 +105,9 @@ def install() -> None:
         add_custom_function(name, (2, 3), _render_extract_json)
     add_template_function("todecimal", "kql_decimal({0})", 1)
     add_custom_function("tohex", (1, 2), _render_tohex)
+    for side in ("left", "right"):
+        sql = f"kql_shift_{side}(CAST({{0}} AS BIGINT), CAST({{1}} AS BIGINT))"
+        add_template_function(f"binary_shift_{side}", sql, 2)
     add_template_function("bitset_count_ones", "CAST(bit_count(CAST({0} AS BIGINT)) AS BIGINT)", 1)
     add_bound_function(
         "factorial",

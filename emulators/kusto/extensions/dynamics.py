@@ -269,12 +269,9 @@ def _render_bag_merge(call: ir.FunctionCall) -> str:
 
 
 def _render_bag_has_key(b: str, key: str) -> str:
-    path = f"CASE WHEN starts_with({key}, '$.') OR starts_with({key}, '$[') THEN {key} ELSE {_render_path(key)} END"
-    return f"CASE WHEN json_type({b}) = 'OBJECT' THEN json_exists({b}, {path}) ELSE false END"
-
-
-def _render_path(key: str) -> str:
-    return f"'$.\"' || replace({key}, '\"', '\\\"') || '\"'"
+    is_path = f"starts_with({key}, '$.') OR starts_with({key}, '$[')"
+    found = f"CASE WHEN {is_path} THEN json_exists({b}, {key}) ELSE list_contains(json_keys({b}), {key}) END"
+    return f"CASE WHEN json_type({b}) = 'OBJECT' THEN {found} ELSE false END"
 
 
 def _render_bag_remove_keys(b: str, keys: str) -> str:
@@ -331,7 +328,7 @@ def _render_lists(call: ir.FunctionCall) -> list[str]:
     return [
         render_array(render_expression(arg))
         if isinstance(arg, ir.ColumnRef)
-        else f"CAST(to_json({render_expression(arg)}) AS JSON[])"
+        else f"TRY_CAST(to_json({render_expression(arg)}) AS JSON[])"
         for arg in call.args
     ]
 

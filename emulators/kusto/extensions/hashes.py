@@ -13,6 +13,7 @@ from duckdb_kql import ir
 
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.sql import bind_once, render_expression
+from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.python_functions import PythonFunction
 
 SUPPORTED: tuple[str, ...] = (
@@ -22,6 +23,7 @@ SUPPORTED: tuple[str, ...] = (
     "hash_many (other values than Data Explorer)",
 )
 
+_WHOLE = frozenset({"int", "long", None})
 _MASK = (1 << 64) - 1
 _PRIMES = (
     11400714785074694791,
@@ -155,4 +157,6 @@ def _render_hash_many(call: ir.FunctionCall) -> str:
 
 
 def _render_hash_combine(call: ir.FunctionCall) -> str:
-    return f"kql_hash_combined([{', '.join(f'CAST({render_expression(arg)} AS BIGINT)' for arg in call.args)}])"
+    # Other values than whole numbers are no hashes yet.
+    hashes = [arg if infer_static_type(arg) in _WHOLE else ir.FunctionCall("hash", (arg,)) for arg in call.args]
+    return f"kql_hash_combined([{', '.join(f'CAST({render_expression(each)} AS BIGINT)' for each in hashes)}])"

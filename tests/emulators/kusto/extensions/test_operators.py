@@ -150,11 +150,6 @@ def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> No
     )
 
 
-def test_average_of_decimals_is_not_supported(endpoint: Endpoint) -> None:
-    """An average of decimals would lose digits and is an error."""
-    assert "EMB0001" in str(endpoint.error("datatable(d:decimal)[1] | summarize avg(d)"))
-
-
 def test_a_null_dynamic_is_a_dynamic(endpoint: Endpoint) -> None:
     """``dynamic(null)`` has the type dynamic."""
     assert endpoint.rows("print x = dynamic(null) | getschema | project ColumnType") == [["dynamic"]]

@@ -19,6 +19,7 @@ from shared.settings import Settings
 from shared.wiring import Services
 from tests.simulation.crash_points import list_suspended
 from tests.simulation.database import BUSY_SECONDS, SimulatedConnection, build_error
+from tests.simulation.engine import SimulatedEngine
 from tests.simulation.event_loop import MILLISECOND, SimulatedCrashError, SimulatedLoop, SimulatedPool
 from tests.simulation.faults import draw_delay
 from tests.simulation.receiver import ReceiverConnection
@@ -62,6 +63,7 @@ class Instance:
         if world.account is not None:
             world.account.attach(self.services, self.loop.name)
         self.services.outbound.__dict__["http"] = ReceiverConnection(world)
+        self.services.queries.__dict__["engine"] = SimulatedEngine(world)
         self._pipeline: RequestPipeline | None = None
         world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._tick)
 

@@ -72,6 +72,7 @@ class World:
         points: crash points that were reached.
         lines: the trace.
         receiver: receiver of webhooks.
+        measured: values that queries return, by the text of the query.
         tick_seconds: seconds between two ticks of the timer of the background jobs.
         account: Cosmos DB account of all processes; None if the stores are files only.
     """
@@ -91,6 +92,7 @@ class World:
         self.folder = make_folder(template)
         self.account = None if template.account is None else WorldAccount(self, template.account)
         self.receiver = Receiver()
+        self.measured: dict[str, float] = {}
         self.tick_seconds = 5
         self._clients = SimulatedLoop(self.scheduler, "clients")
         self._aim = self.random.choice(aims) if aims and self.random.random() < 0.5 else ""

@@ -68,8 +68,10 @@ class VersionedCache[T]:
             if self._cached is None or now - self._succeeded_at > self._max_stale:
                 raise
             _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
+            # The next read is due before the value is too old, although reads fail.
+            checked_at = min(now, self._succeeded_at + self._max_stale - self._max_age)
         else:
-            self._succeeded_at = now
+            checked_at = self._succeeded_at = now
         if generation == self._generation:  # otherwise the value was invalidated during the read and may be outdated
-            self._checked_at = now
+            self._checked_at = checked_at
         return self._cached[1]

@@ -71,6 +71,19 @@ async def test_a_failing_store_is_tolerated_for_a_time() -> None:
         await cache.current()
 
 
+async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> None:
+    """A failed read shortly before the limit does not extend the time for which the cached value is returned."""
+    store, time = Store(), VirtualTime()
+    cache = build_cache(store, time)
+    await cache.current()
+    store.is_down = True
+    time.advance(58)
+    assert await cache.current() == "value 1"
+    time.advance(3)
+    with pytest.raises(OSError, match="down"):
+        await cache.current()
+
+
 async def test_a_failing_store_without_a_cached_value_is_an_error() -> None:
     """The first read raises the error of the store."""
     store = Store()

@@ -2,7 +2,8 @@
 
 ``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the exploration (default 10); ``WORLDS``
 limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
-seed chooses its own. ``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
+seed chooses its own. ``AIMS`` names the crash points at which a replayed world aims, separated by semicolons.
+``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
 
 The exit code is 0 if no invariant was violated.
 """
@@ -33,7 +34,9 @@ def main() -> int:
 
 def _replay(seed: int, names: tuple[str, ...]) -> int:
     known = {each.name: each for each in list_components()}
-    result = explore(seed, tuple(known[name] for name in names) or None)
+    aims = os.environ.get("AIMS")
+    targets = None if aims is None else aims.split(";")
+    result = explore(seed, tuple(known[name] for name in names) or None, targets)
     print("\n".join(result.trace if os.environ.get("FULL") else shorten(result)))
     print(f"seed {seed}: {result.violation or 'no violation'}, trace {result.digest}")
     return bool(result.violation)

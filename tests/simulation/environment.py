@@ -25,7 +25,9 @@ from jwt import api_jwt
 from emulators.cosmos import CosmosService
 from functions import GROUPS
 from shared.auth.principals import CredentialKind
+from shared.background import schedules
 from shared.catalog.document import load_document
+from shared.cold_data import compaction, engine, reading
 from shared.idempotency import replies
 from shared.runtime import Runtime
 from shared.settings import Settings
@@ -39,6 +41,8 @@ from tests.simulation.receiver import ReceiverConnection
 from tests.virtual_time import START
 
 if TYPE_CHECKING:
+    import duckdb
+
     from tests.simulation.instance import Instance
 
 MEMBERS: Final = ("ann@t", "bob@t", "eve@t", "viewer@t")
@@ -154,6 +158,8 @@ def prepare_process() -> None:
     _replace_services()
     _weaken_key_derivation()
     _set_clock_of_tokens()
+    _share_schedules()
+    _share_archive_engine()
 
 
 def _find_process() -> "Instance | None":
@@ -238,3 +244,33 @@ def _set_clock_of_tokens() -> None:
             return datetime.now(tz) if process is None else process.services.runtime.now()
 
     api_jwt.datetime = ProcessDatetime  # type: ignore[attr-defined]  # replaces the class in one module
+
+
+def _share_schedules() -> None:
+    """Parse each schedule once, because every simulated process would parse all of them."""
+    real = schedules.Schedule
+    parse = cache(real)
+
+    def find_schedule(expression: str) -> schedules.Schedule:
+        return real(expression) if _RUNNING.find_loop is None else parse(expression)
+
+    schedules.Schedule = find_schedule  # type: ignore[assignment, misc]  # only called
+
+
+def _share_archive_engine() -> None:
+    """Let all readers and merges use one DuckDB engine with one thread; starting one takes longer than its work."""
+    real = engine.open_engine
+
+    @cache
+    def open_shared() -> "duckdb.DuckDBPyConnection":
+        import duckdb  # noqa: PLC0415  loading it takes long
+
+        shared = duckdb.connect(":memory:", config={"threads": 1})
+        shared.execute("SET GLOBAL TimeZone = 'UTC'")
+        return shared
+
+    def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
+        return real(folder) if _RUNNING.find_loop is None else open_shared().cursor()
+
+    for module in (compaction, reading):
+        module.open_engine = open_engine  # type: ignore[attr-defined]  # imported from the module of the engine

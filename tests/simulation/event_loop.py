@@ -47,6 +47,7 @@ class SimulatedLoop:
         is_dead: True after a crash; then nothing of the loop runs any more.
         tasks: every task that the loop has created.
         errors: exceptions of callbacks that no caller received.
+        last_task: task that ran last; None if the last callback was of no task.
     """
 
     def __init__(self, scheduler: Scheduler, name: str) -> None:
@@ -56,6 +57,7 @@ class SimulatedLoop:
         self.is_dead = False
         self.tasks: list[asyncio.Task[Any]] = []
         self.errors: list[dict[str, Any]] = []
+        self.last_task: asyncio.Task[Any] | None = None
         # It has only the methods that the service needs, so it does not derive from the abstract class.
         self._loop = cast("asyncio.AbstractEventLoop", self)
 
@@ -64,6 +66,9 @@ class SimulatedLoop:
         handle = self.ready.popleft()
         if handle.cancelled():
             return
+        # A callback that resumes a task is a method of this task.
+        resumed = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]  # a private attribute
+        self.last_task = resumed if isinstance(resumed, asyncio.Task) else None
         self.scheduler.current = self
         asyncio._set_running_loop(self._loop)
         try:

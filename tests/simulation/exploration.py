@@ -3,6 +3,7 @@
 import hashlib
 import random
 import traceback
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -16,6 +17,8 @@ from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.world import CrashPoints, ViolationError, World
 
 _FOLDER: Final = Path(__file__).parent / "components"
+_NUMBERS_OF_COMPONENTS: Final = (1, 1, 1, 1, 2, 3)
+"""Numbers of components of a world; many small worlds reach more than few large ones in the same time."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +72,24 @@ def choose_components(seed: int) -> tuple[type[Component], ...]:
     """Return the one to three components of a world."""
     known = list_components()
     source = random.Random(f"components {seed}")
-    return tuple(source.sample(known, min(source.randint(1, 3), len(known))))
+    return tuple(source.sample(known, min(source.choice(_NUMBERS_OF_COMPONENTS), len(known))))
 
 
-def explore(seed: int, components: tuple[type[Component], ...] | None = None) -> Exploration:
+def explore(
+    seed: int, components: tuple[type[Component], ...] | None = None, targets: Collection[str] | None = None
+) -> Exploration:
     """Run the world of a seed.
 
     Args:
         seed: seed of the world.
         components: components of the world; None for those that the seed chooses.
+        targets: crash points at which the world aims; None to let the seed choose.
     """
     prepare_process()
     chosen = choose_components(seed) if components is None else components
     with_cosmos = uses_cosmos(seed)
     aims = [aim for component in chosen for aim in list_aims(component, with_cosmos=with_cosmos)]
-    world = World(seed, chosen, make_template(with_cosmos=with_cosmos), aims)
+    world = World(seed, chosen, make_template(with_cosmos=with_cosmos), aims, targets)
     violation = ""
     try:
         world.run()

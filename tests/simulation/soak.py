@@ -5,8 +5,11 @@ import multiprocessing
 import os
 import resource
 import time
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from multiprocessing.pool import AsyncResult
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +19,7 @@ from tests.simulation.exploration import Exploration, explore, list_aims, list_c
 
 EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 """Crash points that no world reaches, each with the reason."""
-_WORLDS_OF_A_PROCESS: Final = 100
+_WORLDS_OF_A_PROCESS: Final = 50
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
 
@@ -39,45 +42,86 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Range of worlds that one process runs.
+
+    Attributes:
+        first: first seed.
+        size: number of worlds.
+        names: components of every world; none for those that the seeds choose.
+        deadline: time of the monotonic clock at which the batch ends early.
+        aims: crash points at which no process has died so far in this run.
+    """
+
+    first: int
+    size: int
+    names: tuple[str, ...]
+    deadline: float
+    aims: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class BatchSummary:
     """Result of a batch of worlds.
 
     Attributes:
         worlds: number of worlds.
-        violations: seed and text of each violation.
+        violations: arguments that replay each violation, and its text.
         seen: sides of thread-pool jobs that were reached.
         crashed: crash points at which a process died.
     """
 
     worlds: int
-    violations: list[tuple[int, str]]
+    violations: list[tuple[str, str]]
     seen: set[str]
     crashed: set[str]
 
 
-def explore_batch(batch: tuple[int, int, tuple[str, ...], float]) -> BatchSummary:
-    """Run the worlds of a range of seeds.
-
-    Args:
-        batch: first seed, number of seeds, the names of the components of every world (none for the seeds' own), and
-            the time of the monotonic clock at which the batch ends early.
-    """
-    first, size, names, deadline = batch
-    chosen = tuple(each for each in list_components() if each.name in names) or None
-    violations: list[tuple[int, str]] = []
+def explore_batch(batch: Batch) -> BatchSummary:
+    """Run the worlds of a range of seeds; every second one aims at crash points that no world has used yet."""
+    chosen = tuple(each for each in list_components() if each.name in batch.names) or None
+    violations: list[tuple[str, str]] = []
     seen: set[str] = set()
     crashed: set[str] = set()
     worlds = 0
-    for seed in range(first, first + size):
-        if time.monotonic() > deadline:
+    for seed in range(batch.first, batch.first + batch.size):
+        if time.monotonic() > batch.deadline:
             break
         worlds += 1
-        result: Exploration = explore(seed, chosen)
+        is_aimed = seed % 2 == 1
+        result = explore(seed, chosen, batch.aims - crashed if is_aimed else None)
         seen |= result.points.seen
         crashed |= result.points.crashed
         if result.violation:
-            violations.append((seed, result.violation))
+            violations.append((_build_arguments(result, batch.names, is_aimed=is_aimed), result.violation))
     return BatchSummary(worlds, violations, seen, crashed)
+
+
+def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: bool) -> str:
+    """Return the arguments of ``make simulate`` that run a world again; only the aims that it used decide its steps."""
+    components = f" COMPONENTS={','.join(names)}" if names else ""
+    aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
+    return f"SEED={result.seed}{components}{aims}"
+
+
+@dataclass
+class _Totals:
+    """What the batches of a run have reached so far."""
+
+    worlds: int = 0
+    violations: int = 0
+    seen: set[str] = field(default_factory=set)
+    crashed: set[str] = field(default_factory=set)
+
+    def add(self, summary: BatchSummary) -> None:
+        """Add a batch, and print its violations."""
+        self.worlds += summary.worlds
+        self.seen |= summary.seen
+        self.crashed |= summary.crashed
+        for arguments, text in summary.violations:
+            self.violations += 1
+            if self.violations <= _SHOWN_VIOLATIONS:
+                print(f"violation: make simulate {arguments}: {text}", flush=True)
 
 
 def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
@@ -90,46 +134,50 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
     prepare_process()
     for with_cosmos in (False, True):
         make_template(with_cosmos=with_cosmos)
+    _list_points(set(), names)
     # Worker processes share the memory of the imported modules, which a collection would copy.
     gc.collect()
     gc.freeze()
     started = time.monotonic()
-    worlds, violations = 0, 0
-    seen: set[str] = set()
-    crashed: set[str] = set()
-    cores = os.process_cpu_count() or 1
-    # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
-    with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
-        for summary in pool.imap_unordered(explore_batch, _list_batches(limits, started + limits.seconds, names)):
-            worlds += summary.worlds
-            seen |= summary.seen
-            crashed |= summary.crashed
-            for seed, text in summary.violations:
-                violations += 1
-                if violations <= _SHOWN_VIOLATIONS:
-                    print(f"violation: make simulate SEED={seed}: {text}", flush=True)
-            has_failed = violations > 0 and limits.stops_at_violation
-            if has_failed or time.monotonic() - started > limits.seconds:
-                break
-        pool.terminate()
-        pool.join()
-    points = _list_points(seen, names)
-    for point in sorted(points - crashed):
+    totals = _Totals()
+    _run_batches(_list_batches(limits, started + limits.seconds, names), totals, limits)
+    points = _list_points(totals.seen, names)
+    for point in sorted(points - totals.crashed):
         print(f"no crash at {point}")
     elapsed = time.monotonic() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{worlds / elapsed:.1f} worlds per second, {worlds / (used.ru_utime + used.ru_stime):.1f} per CPU second")
-    print(f"worlds {worlds}, violations {violations}, crash points {len(points & crashed)} of {len(points)}")
-    return int(violations > 0)
+    per_cpu_second = totals.worlds / (used.ru_utime + used.ru_stime)
+    print(f"{totals.worlds / elapsed:.1f} worlds per second, {per_cpu_second:.1f} per CPU second")
+    reached = f"crash points {len(points & totals.crashed)} of {len(points)}"
+    print(f"worlds {totals.worlds}, violations {totals.violations}, {reached}")
+    return int(totals.violations > 0)
 
 
-def _list_batches(
-    limits: Limits, deadline: float, names: tuple[str, ...]
-) -> Iterator[tuple[int, int, tuple[str, ...], float]]:
+def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> None:
+    """Run batches, each in a new process; the first violation ends the run if the limits say so."""
+    cores = os.process_cpu_count() or 1
+    running: deque[AsyncResult[BatchSummary]] = deque()
+    # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
+    with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
+        while not (totals.violations and limits.stops_at_violation):
+            # Few batches wait, so that each knows what the ones before it have reached.
+            for batch in islice(batches, cores + 1 - len(running)):
+                aims = frozenset(_list_points(totals.seen, batch.names) - totals.crashed)
+                running.append(pool.apply_async(explore_batch, (replace(batch, aims=aims),)))
+            if not running:
+                break
+            totals.add(running.popleft().get())
+        pool.terminate()
+        pool.join()
+
+
+def _list_batches(limits: Limits, deadline: float, names: tuple[str, ...]) -> Iterator[Batch]:
     most = _WORLDS_BEFORE_A_STOP if limits.stops_at_violation else _WORLDS_OF_A_PROCESS
     size = min(most, -(-limits.worlds // (os.process_cpu_count() or 1)))
     for first in range(limits.first, limits.first + limits.worlds, size):
-        yield first, min(size, limits.first + limits.worlds - first), names, deadline
+        if time.monotonic() > deadline:
+            return
+        yield Batch(first, min(size, limits.first + limits.worlds - first), names, deadline)
 
 
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.component import Component
-from tests.simulation.exploration import choose_components, explore, list_components
+from tests.simulation.cosmos_world import uses_cosmos
+from tests.simulation.exploration import choose_components, explore, list_aims, list_components
 
 ROOT = Path(__file__).parents[2]
 ONCE_FAILED = Path(__file__).parent / "once_failed.txt"
@@ -55,6 +56,16 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
     first = print_trace("1")
     assert first.count(b"\n") > 100
     assert first == print_trace("2")
+
+
+def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
+    """A world dies at up to three of its aims, and the aims that it used replay it."""
+    component = list_components()[0]
+    aimed = explore(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
+    assert len(aimed.points.aimed) == 3
+    assert set(aimed.points.aimed) <= aimed.points.crashed
+    assert explore(4, (component,), aimed.points.aimed).digest == aimed.digest
+    assert explore(4, (component,), ()).digest != aimed.digest
 
 
 def test_different_seeds_give_different_worlds() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import shutil
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -30,6 +30,7 @@ _INTERNAL_ERROR: Final = 500
 _USUAL_GAP: Final = 30
 """Usual number of steps between two opportunities for a crash or a clock that is set."""
 _CRASHES_PER_DISTURBANCE: Final = 10
+_MOST_AIMED_CRASHES: Final = 3
 
 
 class ConnectionLostError(Exception):
@@ -47,10 +48,12 @@ class CrashPoints:
     Attributes:
         seen: sides of thread-pool jobs that were reached.
         crashed: points at which a process died.
+        aimed: points at which a process died because the world aimed at them, in order.
     """
 
     seen: set[str] = field(default_factory=set)
     crashed: set[str] = field(default_factory=set)
+    aimed: list[str] = field(default_factory=list)
 
 
 class World:
@@ -60,7 +63,8 @@ class World:
         seed: decides every step.
         components: classes of the components; None to let the seed choose.
         template: folder of a new workspace, and the tokens of its members.
-        aims: crash points of the code; some worlds aim at one of them.
+        aims: crash points of the code; the seed decides whether the world aims at one of them.
+        targets: crash points at which the world aims instead; None for the decision of the seed.
 
     Attributes:
         random: source of the decisions about the world.
@@ -78,7 +82,12 @@ class World:
     """
 
     def __init__(
-        self, seed: int, components: Sequence[type[Component]], template: Template, aims: Sequence[str] = ()
+        self,
+        seed: int,
+        components: Sequence[type[Component]],
+        template: Template,
+        aims: Sequence[str] = (),
+        targets: Collection[str] | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(seed)
@@ -95,7 +104,8 @@ class World:
         self.measured: dict[str, float] = {}
         self.tick_seconds = 5
         self._clients = SimulatedLoop(self.scheduler, "clients")
-        self._aim = self.random.choice(aims) if aims and self.random.random() < 0.5 else ""
+        drawn = (self.random.choice(aims),) if aims and self.random.random() < 0.5 else ()
+        self._aims = set(drawn if targets is None else targets)
         self._error: BaseException | None = None
         self._next_disturbance = self._draw_gap()
         self._instances = [Instance(self, number, self.folder) for number in range(self.random.choice((1, 2, 2, 3)))]
@@ -131,7 +141,7 @@ class World:
             self.faults.stop()
             if self.account is not None:
                 self.account.stop_faults()
-            self._aim = ""
+            self._aims.clear()
             seconds = max(each.settle_seconds for each in self.components)
             deadline = self.scheduler.now + seconds * MICROSECONDS
             self._run_all([each.settle() for each in self.components], deadline)
@@ -172,7 +182,7 @@ class World:
 
     def _disturb(self) -> None:
         """Let a process die or set the clocks, if their step has come."""
-        if self._aim:
+        if self._aims:
             self._crash_aimed()
         if self.scheduler.steps < self._next_disturbance:
             return
@@ -192,17 +202,28 @@ class World:
         loop = self.scheduler.last
         if loop is None or (instance := self.processes.get(loop)) is None or not instance.is_alive:
             return
-        loop.tasks = [task for task in loop.tasks if not task.done()]
-        if any(self._aim in list_suspended(task.get_coro()) for task in loop.tasks):
-            self._aim = ""
+        # Only the task that ran can have reached another await.
+        task = loop.last_task
+        if task is None or task.done():
+            return
+        point = next((place for place in list_suspended(task.get_coro()) if place in self._aims), "")
+        if point:
+            self._use_aim(point)
             instance.crash("")
+            self._aims -= self.points.crashed
 
     def is_aimed_at(self, point: str) -> bool:
         """Return whether a process must die at a side of a job."""
-        if self._aim != point:
+        if point not in self._aims:
             return False
-        self._aim = ""
+        self._use_aim(point)
         return True
+
+    def _use_aim(self, point: str) -> None:
+        self._aims.discard(point)
+        self.points.aimed.append(point)
+        if len(self.points.aimed) == _MOST_AIMED_CRASHES:
+            self._aims.clear()
 
     def record_crash(self, instance: Instance, points: Sequence[str]) -> None:
         """Record a crash, and start a new process after a while."""

@@ -53,13 +53,21 @@ _VALUE_MACROS: tuple[str, ...] = (
 )
 
 
+def _render_is_integer(value: str) -> str:
+    """Return SQL that tests whether a JSON number has neither a fraction nor an exponent.
+
+    DuckDB reads an integer beyond 64 bits as a double. Its conversion to an integer is null, not the nearest integer.
+    """
+    return "(" + " AND ".join(f"NOT contains({value}::VARCHAR, '{mark}')" for mark in (".", "e", "E")) + ")"
+
+
 def _build_json_integer_macro(kind: str, bits: int) -> str:
     """Return SQL that creates a DuckDB macro, which converts a JSON value to an integer."""
-    plain = "NOT (contains(j::VARCHAR, '.') OR contains(j::VARCHAR, 'e') OR contains(j::VARCHAR, 'E'))"
+    plain, real = _render_is_integer("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
         f"CREATE OR REPLACE MACRO kql_json_{kind.lower()}(j) AS coalesce(CASE WHEN {plain} THEN TRY_CAST(j::VARCHAR AS "
-        f"{kind}) END, CASE json_type(j) WHEN 'DOUBLE' THEN {writer.integer_from_real('CAST(j AS DOUBLE)', bits)} "
+        f"{kind}) END, CASE json_type(j) WHEN 'DOUBLE' THEN CASE WHEN NOT {plain} THEN {real} END "
         f"WHEN 'VARCHAR' THEN {writer.integer_from_text("(j ->> '$')", kind)} "
         f"WHEN 'BOOLEAN' THEN CAST(CAST(j AS BOOLEAN) AS {kind}) WHEN 'BIGINT' THEN {long} "
         f"WHEN 'UBIGINT' THEN {long} END)"
@@ -123,6 +131,7 @@ def install() -> None:
     for name, kind in _NUMBERS.items():
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring)
+    replace_attribute(translate, "_integer_from_real", _patch_integer_from_real)
 
 
 def _render_abs(render: Callable[[list[str]], str], call: ir.FunctionCall) -> str:
@@ -132,6 +141,8 @@ def _render_abs(render: Callable[[list[str]], str], call: ir.FunctionCall) -> st
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}
 
+_JSON_REAL = "CAST(TRY_CAST(_v AS JSON) AS DOUBLE)"
+"""SQL of a real in a dynamic value, as the library writes it in a conversion to an integer."""
 
 type _Conversion = Callable[[ir.FunctionCall], str | None]
 
@@ -150,6 +161,16 @@ def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
         return f"list_transform([{render_expression(path)}], lambda _p: {macro}(_p))[1]"
 
     return render_conversion
+
+
+def _patch_integer_from_real(default: Callable[[str, int], str]) -> Callable[[str, int], str]:
+    """Convert an integer of a dynamic value that is beyond 64 bits to null; the library converts it as a real."""
+
+    def render_integer(real: str, bits: int) -> str:
+        rendered = default(real, bits)
+        return f"CASE WHEN NOT {_render_is_integer('_v')} THEN {rendered} END" if real == _JSON_REAL else rendered
+
+    return render_integer
 
 
 def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:

@@ -47,6 +47,23 @@ def test_unsupported_conversions_are_rejected(endpoint: Endpoint, text: str) -> 
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
+@pytest.mark.parametrize("digits", ["9223372036854775808", "-9223372036854775809", "99999999999999999999", "1" * 400])
+def test_integers_beyond_64_bits_are_null(endpoint: Endpoint, digits: str) -> None:
+    """tolong() and toint() of an integer that does not fit are null, from a text, a property and a whole dynamic."""
+    forms = ("s", "p.x", "p['x']", "d", "tostring(p.x)", "p.a[0]")
+    columns = ", ".join(f"{function}({form})" for function in ("tolong", "toint") for form in forms)
+    source = f"datatable(s:string)['{digits}']"
+    parsed = """p = parse_json(strcat('{"x":', s, ',"a":[', s, ']}')), d = parse_json(s)"""
+    assert endpoint.rows(f"{source} | extend {parsed} | project {columns}") == [[None] * 2 * len(forms)]
+
+
+def test_numbers_within_64_bits_are_converted(endpoint: Endpoint) -> None:
+    """The greatest integer is exact; a real beyond the range becomes the nearest integer, in a dynamic value, too."""
+    source = "datatable(s:string)['9223372036854775807', '1e30', '7.9'] | extend d = parse_json(s)"
+    found = endpoint.rows(f"{source} | extend p = bag_pack('x', d) | project tolong(d), tolong(p.x)")
+    assert found == [[2**63 - 1, 2**63 - 1], [2**63 - 1, 2**63 - 1], [7, 7]]
+
+
 def test_decimals_are_not_rounded(endpoint: Endpoint) -> None:
     """A text with more digits than a decimal supports is an error."""
     assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"

@@ -38,6 +38,8 @@ _MARKED_FAULT = re.compile(
 _PYTHON_MEMORY = "UDF: MemoryError"
 """Part of DuckDB's message for a function in Python that has no memory."""
 _DETAIL = 300
+_NO_QUERY = "no query statement found"
+"""Reason that the library states for a text that has only statements such as ``let``."""
 _UNKNOWN_COLUMN = (
     re.compile(r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)'),
     re.compile(r'Column "(?P<name>[^"]*)" referenced that exists in the SELECT clause'),
@@ -261,6 +263,8 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
             position=_get_source_position(error.span),
             subject=f"{arguments['name']}()",
         )
+    if error.construct == "statement" and error.hint == _NO_QUERY:
+        return semantic_error("The query has no expression after its let statements; add one, such as a table's name")
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
     name, subject = _describe_construct(error.construct, _find_rest_of_line(text, error.span))

@@ -5,6 +5,7 @@ operator over all groups, with the group as an additional column for sorting, co
 """
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from emulators.kusto.extensions.serialized import (
     check_order,
     infer_order_after,
 )
+from emulators.kusto.extensions.several_results import EndOfResult, misplaced_results_error
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
@@ -151,8 +153,11 @@ def _convert_to_group_operator(
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
         return _summarize_per_group(counted, groups, may_be_empty=may_be_empty)
     lifted = _convert_operator(operator, groups.group, partition)
+    if isinstance(operator, EndOfResult):
+        raise misplaced_results_error()
     if lifted is None:
-        raise unsupported_error(f"{type(operator).__name__} inside mv-apply or partition")
+        name = re.sub(r"\B(?=[A-Z])", "-", type(operator).__name__).lower()
+        raise unsupported_error(f"{name} inside mv-apply or partition")
     return lifted
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
@@ -40,12 +40,21 @@ class EndOfResult(PipelineOperator):
     def render_without_columns(self, prev: str) -> str:
         """Raise the error for an operator with several results that is not the last one of a query."""
         del prev
-        raise semantic_error("An operator with several results must be the last one of the query", inner="SEM0100")
+        raise misplaced_results_error()
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Raise the error for an operator with several results that is not the last one of a query."""
         del cols
         return self.render_without_columns(prev)
+
+
+def misplaced_results_error() -> QueryError:
+    """Return the error for an operator with several results that is not the last one of a query."""
+    return semantic_error(
+        "fork, facet and other operators with several results must be the last operator of the query, outside of "
+        "mv-apply, partition and other nested queries",
+        inner="SEM0100",
+    )
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
 def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
     """A maximum age that is not a timespan is rejected with the name of the option."""
     options = {"Options": {"query_results_cache_max_age": age}}
-    reply = httpx.post(f"{endpoint.url}/v2/rest/query", json={"csl": "print 1", "properties": options})
+    reply = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1", "properties": options})
     assert reply.status_code == 400
     assert "query_results_cache_max_age" in reply.text
 

@@ -134,7 +134,7 @@ def test_a_server_timeout_must_be_a_timespan_up_to_an_hour(endpoint: Endpoint, v
 
 def test_the_completion_frame_contains_the_execution_time(endpoint: Endpoint) -> None:
     """The reply contains the execution time in the frame ``QueryCompletionInformation``."""
-    frames = httpx.post(f"{endpoint.url}/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"}).json()
+    frames = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"db": "Telemetry", "csl": "print 1"}).json()
     kinds = [frame.get("TableKind", frame["FrameType"]) for frame in frames]
     assert kinds == [
         "DataSetHeader",

@@ -127,3 +127,12 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
     ):
         client.execute_query("Other", "print 1")
     assert raised.value.get_api_error().code == "BadRequest_DatabaseNotExist"
+
+
+@pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
+def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
+    """Statements without an expression are invalid on each engine, and the error says what is missing."""
+    message = str(endpoint.error(query))
+    assert "The query has no expression after its let statements" in message
+    assert "EMB0001" not in message
+    assert endpoint.code(query) == "General_BadRequest"

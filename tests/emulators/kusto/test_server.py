@@ -10,7 +10,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 def test_health_and_statistics(endpoint: Endpoint) -> None:
     """A running emulator is healthy and reports its row counts."""
-    assert httpx.get(f"{endpoint.url}/healthz").json() == {"status": "ok"}
+    assert httpx.get(f"{endpoint.url}/healthz", timeout=60).json() == {"status": "ok"}
     assert endpoint.stats()["rows"] == {"Devices": 5, "Telemetry": 2000}
 
 
@@ -20,7 +20,7 @@ def test_health_and_statistics(endpoint: Endpoint) -> None:
 )
 def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> None:
     """Requests with an origin or another host name are forbidden."""
-    response = httpx.post(f"{endpoint.url}/v2/rest/query", json={"csl": "print 1"}, headers=headers)
+    response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1"}, headers=headers)
     assert response.status_code == 403
 
 
@@ -42,30 +42,30 @@ def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> N
 )
 def test_a_malformed_request_is_a_400_with_an_error_document(endpoint: Endpoint, body: bytes) -> None:
     """A malformed request receives an error document that clients can read."""
-    response = httpx.post(f"{endpoint.url}/v2/rest/query", content=body)
+    response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=body)
     assert response.status_code == 400
     assert response.json()["error"]["@message"].startswith("Bad request: ")
 
 
 def test_a_request_above_two_megabytes_is_rejected(endpoint: Endpoint) -> None:
     """A body above the size limit receives 413."""
-    assert httpx.post(f"{endpoint.url}/v2/rest/query", content=b"x" * 2_100_000).status_code == 413
+    assert httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=b"x" * 2_100_000).status_code == 413
 
 
 def test_an_unknown_route_is_a_404(endpoint: Endpoint) -> None:
     """An unknown route receives 404 with an error document."""
-    assert httpx.get(f"{endpoint.url}/v2/rest/query").status_code == 404
-    assert httpx.get(f"{endpoint.url}/nothing").json()["error"]["code"] == "NotFound"
+    assert httpx.get(f"{endpoint.url}/v2/rest/query", timeout=60).status_code == 404
+    assert httpx.get(f"{endpoint.url}/nothing", timeout=60).json()["error"]["code"] == "NotFound"
 
 
 def test_the_reply_contains_the_request_id(endpoint: Endpoint) -> None:
     """The client's request id is in the reply's header and in the error document."""
     headers = {"x-ms-client-request-id": "abc;1"}
-    response = httpx.post(f"{endpoint.url}/v2/rest/query", json={"csl": "print nope"}, headers=headers)
+    response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print nope"}, headers=headers)
     assert response.headers["x-ms-client-request-id"] == "abc;1"
     assert response.json()["error"]["@context"]["clientRequestId"] == "abc;1"
 
 
 def test_the_cloud_metadata_is_served(endpoint: Endpoint) -> None:
     """Clients can read the cloud metadata before they authenticate."""
-    assert "LoginEndpoint" in httpx.get(f"{endpoint.url}/v1/rest/auth/metadata").json()["AzureAD"]
+    assert "LoginEndpoint" in httpx.get(f"{endpoint.url}/v1/rest/auth/metadata", timeout=60).json()["AzureAD"]

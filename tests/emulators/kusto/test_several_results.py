@@ -59,7 +59,7 @@ def test_every_result_is_returned(
 def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
     """Each visualization refers to its result table by the table's id."""
     body = {"db": "Telemetry", "csl": "print a = 1 | render card; print b = 2 | render table"}
-    frames = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, verify=NO_TLS).json()
+    frames = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json=body, verify=NO_TLS).json()
     annotations = [row[:2] for row in frames[1]["Rows"]]
     assert annotations == [[1, "Visualization"], [2, "Visualization"]]
     assert [frame["TableId"] for frame in frames if frame["FrameType"] == "DataTable"] == [0, 1, 2, 3]
@@ -72,7 +72,7 @@ def test_cached_results(endpoint: Endpoint) -> None:
     first, second = (
         [
             frame["Rows"]
-            for frame in httpx.post(f"{endpoint.url}/v2/rest/query", json=body, verify=NO_TLS).json()
+            for frame in httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json=body, verify=NO_TLS).json()
             if frame.get("TableKind") == "PrimaryResult"
         ]
         for _ in range(2)
@@ -97,3 +97,15 @@ def test_cached_results(endpoint: Endpoint) -> None:
 def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
     """An operator with several results must be the last one, and the number of results is limited."""
     assert endpoint.code(query).startswith(("General_BadRequest", "BadRequest"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["print a = range(1, 3) | mv-apply a on (fork (take 1) (count))", f"{NUMBERS} | partition by x (facet by x)"],
+)
+def test_several_results_inside_a_nested_query(endpoint: Endpoint, query: str) -> None:
+    """The error states where an operator with several results may be, and names no internals of the parser."""
+    message = str(endpoint.error(query))
+    assert "fork, facet and other operators with several results must be the last operator" in message
+    assert "EndOfResult" not in message
+    assert endpoint.code(query) == "General_BadRequest"

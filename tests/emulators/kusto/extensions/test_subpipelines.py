@@ -102,8 +102,8 @@ def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> 
         (f"{PAIRS} | partition hint.strategy=magic by k (take 1)", "EMB0001"),
         (f"{PAIRS} | partition by nope (take 1)", "Failed to resolve"),
         (f"{PAIRS} | partition by k (union (Devices))", "EMB0001"),
-        (f"{PAIRS} | partition by k (fork (count) (take 1))", "EMB0001"),
-        (f"{PAIRS} | partition by k (facet by v)", "EMB0001"),
+        (f"{PAIRS} | partition by k (fork (count) (take 1))", "must be the last operator of the query"),
+        (f"{PAIRS} | partition by k (facet by v)", "must be the last operator of the query"),
     ],
 )
 def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:

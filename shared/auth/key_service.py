@@ -228,12 +228,24 @@ def _select_rights(
         raise WorkspaceError(
             Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=missing[0], accessRights=missing
         )
-    missing = [right for right in sorted(set(requested)) if right not in caller.rights & owner.access_rights]
-    if missing:
-        raise invalid_fields(
-            [
-                FieldError("rights", f"{right} is not a right of both the caller and the key's principal")
-                for right in missing
-            ]
-        )
+    errors = [
+        FieldError("rights", f"{right}: {lacking}")
+        for right in sorted(set(requested))
+        if (lacking := _describe_lack(right, caller, owner))
+    ]
+    if errors:
+        raise invalid_fields(errors)
     return frozenset(requested)
+
+
+def _describe_lack(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
+    """Return who of the caller and the key's principal lacks a right; empty if both have it."""
+    lacks = right not in caller.rights, right not in owner.access_rights
+    match lacks:
+        case True, True:
+            return "you and the key's principal do not have this right"
+        case True, False:
+            return "you do not have this right"
+        case False, True:
+            return "the key's principal does not have this right"
+    return ""

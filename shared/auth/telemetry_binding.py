@@ -61,7 +61,8 @@ class TelemetryBinding:
                 checked[device] = any(fnmatchcase(device, pattern) for pattern in self.devices)
             if not checked[device]:
                 origin = DEFAULT_DEVICE if sent is None else ""
-                detail = f"{place or 'The message'}: the credential is not bound to device {device[:256]!r}{origin}."
+                detail = f"{_name_message(place)}this credential is not bound to the device {device[:256]!r}{origin}."
+                detail = detail[:1].upper() + detail[1:]
                 raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=place or "body")
 
     def to_claims(self) -> dict[str, list[str]]:
@@ -98,3 +99,10 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ValueError("a claim of the token about connections or devices is not a list of strings")
     return tuple(value)
+
+
+def _name_message(place: str) -> str:
+    """Return the beginning of an error message about the message at a place, such as ``[3]`` or ``line 4``."""
+    if not place:
+        return ""
+    return f"message {place}: " if place.startswith("[") else f"{place}: "

@@ -157,7 +157,7 @@ class Amendments:
         async def check() -> None:
             await self._require_pending(decision.chain, original, known)
             if str(original["AmendedBy"]).casefold() in decision.identities:
-                detail = "Authors cannot approve or reject their own amendments, nor can API keys that they created."
+                detail = "Authors cannot approve or reject their own amendments, even with API keys that they created."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         if signer is None:

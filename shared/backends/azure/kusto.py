@@ -140,7 +140,7 @@ class KustoEngine:
                 )
             table = reply.primary_results[0]
             reject_partial(reply, table.raw_rows)
-            reject_several_tables(reply)
+            reject_several_tables(reply, query.text)
         except KustoThrottlingError as error:
             detail = "The query engine is busy; retry later."
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5) from error

@@ -11,6 +11,7 @@ from typing import Any
 from azure.kusto.data.exceptions import KustoMultiApiError, KustoServiceError
 from azure.kusto.data.response import KustoResponseDataSet
 
+from shared.catalog.kql_tokens import tokenize
 from shared.errors import invalid
 from shared.timestamps import parse_rfc3339
 
@@ -21,6 +22,8 @@ _VISUALIZATION = {
     "Kind": "kind", "Ymin": "yMin", "Ymax": "yMax", "Xmin": "xMin", "Xmax": "xMax",
 }  # fmt: skip
 """Names in the API of the properties of ``render`` that the engine's annotation ``Visualization`` contains."""
+_SEVERAL_RESULTS = frozenset({("|", "fork"), ("|", "facet"), ("evaluate", "preview"), ("evaluate", "funnel_sequence")})
+"""Operators with several results: two tokens that follow each other."""
 _NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
 
 
@@ -37,18 +40,32 @@ def reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
         raise KustoServiceError("; ".join(reply.get_exceptions()))
 
 
-def reject_several_tables(reply: KustoResponseDataSet) -> None:
+def reject_several_tables(reply: KustoResponseDataSet, text: str) -> None:
     """Check that a query has one result.
+
+    Args:
+        reply: reply of the engine.
+        text: KQL text of the query.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID``.
     """
     count = len(reply.primary_results)
     if count > 1:
-        detail = (
-            f"the query has {count} results; a query of the workspace must have one statement without fork or facet"
-        )
+        cause = _find_operator_with_results(text)
+        rule = f"remove the operator {cause}" if cause else "send one statement at a time"
+        detail = f"the query has {count} results; a query of the workspace must have one: {rule}"
         raise invalid("query", detail, code="QUERY_INVALID")
+
+
+def _find_operator_with_results(text: str) -> str:
+    """Return the first operator of a KQL text that has several results; empty if there is none."""
+    previous = ""
+    for token in tokenize(text):
+        if (previous, token.text) in _SEVERAL_RESULTS:
+            return token.text if previous == "|" else f"{previous} {token.text}"
+        previous = token.text
+    return ""
 
 
 def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:

@@ -35,6 +35,20 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
     assert issued.key.rights == frozenset({AccessRight.CATALOG_READ})
 
 
+async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
+    """A key may have the rights that both the caller and its principal have; the error names who lacks one."""
+    approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
+    admin = caller(ADMIN.id, Role.ADMIN)
+    manager = replace(admin, rights=admin.rights - {export, approve})
+    rights = [approve, export, manage, AccessRight.CATALOG_READ]
+    error = await catch_error(workspace.api_keys.create(manager, "k", principal=EDITOR.id, rights=rights))
+    assert error.members["errors"] == [
+        {"field": "rights", "message": f"{approve}: you and the key's principal do not have this right"},
+        {"field": "rights", "message": f"{export}: you do not have this right"},
+        {"field": "rights", "message": f"{manage}: the key's principal does not have this right"},
+    ]
+
+
 async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
     """A token with restricted rights cannot create a key with all rights."""
     full = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])

@@ -81,3 +81,14 @@ def test_a_message_without_a_device_id_has_the_lookup() -> None:
     ):
         binding.check_devices([("[0]", None)], "pump")
     TelemetryBinding(("pump",), ("pump",)).check_devices([("[0]", None)], "pump")
+
+
+@pytest.mark.parametrize(
+    ("place", "beginning"),
+    [("", "This credential"), ("[1]", "Message [1]: this credential"), ("line 2", "Line 2: this credential")],
+)
+def test_the_error_names_the_message(place: str, beginning: str) -> None:
+    """The error says in words which message of the request has a device that is not allowed."""
+    with pytest.raises(WorkspaceError) as error:
+        TelemetryBinding(("pump",), ("p-*",)).check_devices([(place, "x")], "pump")
+    assert error.value.detail == f"{beginning} is not bound to the device 'x'."

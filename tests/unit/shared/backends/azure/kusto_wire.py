@@ -78,12 +78,12 @@ def build_failure(code: str, message: str, *, permanent: bool = True) -> dict[st
     return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
 
 
-async def query_error(endpoint: Endpoint) -> WorkspaceError:
+async def query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> WorkspaceError:
     """Return the error of a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
         with pytest.raises(WorkspaceError) as refused:
-            await engine.execute(QUERY)
+            await engine.execute(query)
     finally:
         await engine.close()
     return refused.value

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind
+from shared.warm_queries.ports import EngineQuery
 from tests.unit.shared.backends.azure.kusto_wire import (
     END,
     PRIMARY,
@@ -78,4 +79,21 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint)
     assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
-    assert "2 results" in error.detail
+    assert "the query has 2 results; a query of the workspace must have one" in error.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("T | fork (count) (take 1)", "remove the operator fork"),
+        ("T | where fork == 'x' | facet by a", "remove the operator facet"),
+        ("T | evaluate preview(5)", "remove the operator evaluate preview"),
+        ("T | evaluate funnel_sequence(a, b)", "remove the operator evaluate funnel_sequence"),
+        ("print x = '| fork'; T | count", "send one statement at a time"),
+    ],
+)
+async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
+    """The error says which operator of the query to remove; names of columns and texts do not count."""
+    endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
+    error = await query_error(endpoint, EngineQuery(text, {}, 10, 5))
+    assert error.detail.endswith(f"must have one: {rule}")

@@ -23,6 +23,7 @@ from duckdb_kql.translate import naming
 
 from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.make_series import MakeSeries
+from emulators.kusto.extensions.serialized import Serialize
 from emulators.kusto.extensions.sql import SQL_TYPES
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 from emulators.kusto.tables import FINITE_OR_INFINITE
@@ -55,7 +56,7 @@ _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp
 """Types of query nodes whose text fields are not names of new columns."""
 _KNOWN_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.Take, ir.Sort, ir.Top, ir.Count, ir.Distinct, ir.Join,
                     ir.Lookup, ir.Union, ir.MvExpand, ir.Parse, ir.ProjectAway, ir.ProjectRename, ir.Summarize,
-                    MakeSeries, SelectColumns, TakeRows, DistinctRows)  # fmt: skip
+                    MakeSeries, SelectColumns, TakeRows, DistinctRows, Serialize)  # fmt: skip
 _INPUT_READING = (ir.Where, ir.Extend, ir.Project, ir.Summarize, ir.Distinct, ir.Sort, ir.Top, ir.Parse, ir.MvExpand)
 """Operators whose expressions read the columns of the input only, not the columns that the operator assigns."""
 _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)

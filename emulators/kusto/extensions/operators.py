@@ -107,7 +107,7 @@ def _check_operand_types(operator: str, left: str, right: str) -> None:
         raise _build_incomparable_types_error(left, right)
     if operator in _EQUALITIES:
         return
-    if kinds == {"string"} or ("dynamic" in kinds and not kinds & _NUMBERS and kinds != {"dynamic"}):
+    if kinds == {"string"} or "guid" in kinds or ("dynamic" in kinds and not kinds & _NUMBERS and kinds != {"dynamic"}):
         raise semantic_error(
             f"The operator '{operator}' is not defined for the operand types {left} and {right}", inner="SEM0065"
         )

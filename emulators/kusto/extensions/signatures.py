@@ -32,6 +32,7 @@ from emulators.kusto.extensions.static_types import (
 )
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
 from emulators.kusto.extensions.type_guards import add_guard, render_error, render_type_test
+from emulators.kusto.extensions.windows import WindowedOperator
 
 _TEXTS: Mapping[str, Sequence[int]] = {
     "tolower": (0,), "toupper": (0,), "substring": (0,), "isascii": (0,), "isutf8": (0,), "url_decode": (0,),
@@ -49,6 +50,9 @@ _PARSED = DYNAMICS | {"string"}
 _CONDITIONALS = frozenset({"iff", "iif", "case"})
 _COMMON = frozenset({"coalesce", "max_of", "min_of"})
 """Functions whose arguments all have one type."""
+_WINDOWS = frozenset(
+    {"row_number", "row_cumsum", "row_rank_dense", "row_rank_min", "row_window_session", "prev", "next"}
+)
 _LOGICAL = frozenset({"and", "or"})
 
 
@@ -99,6 +103,17 @@ def _check_aggregates(op: ir.Summarize) -> None:
     for node in iterate_nodes(op.aggregates):
         if isinstance(node, ir.FunctionCall) and _is_aggregate(node):
             error = _find_signature_error("aggregates", node.name, node.args)
+            if error is not None:
+                raise error
+
+
+def _check_windows(op: ir.Operator) -> None:
+    """Check the arguments of window functions, which become columns before the expressions are rendered."""
+    if not isinstance(op, WindowedOperator):
+        return
+    with bind_stage(op.operator):
+        for node in iterate_nodes(op):
+            error = _find_call_error(node) if isinstance(node, ir.FunctionCall) and node.name in _WINDOWS else None
             if error is not None:
                 raise error
 
@@ -252,6 +267,7 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 
     def check_and_render(op: ir.Operator, prev: str, cols: list[str] | None) -> str:
         keys: Sequence[ir.NamedExpr] = ()
+        _check_windows(op)
         if isinstance(op, ir.Parse) and infer_static_type(op.expression) not in _PARSED:
             op = dataclasses.replace(op, expression=ir.FunctionCall("tostring", (op.expression,)))
         if isinstance(op, ir.Where):

@@ -55,6 +55,14 @@ REJECTED = [
     "project x = array_sort_desc(j[0] <= 3)",
     "where pi()",
     "serialize | project x = prev(l, 1, l)",
+    "serialize | extend x = row_number(1.5)",
+    "serialize | extend x = row_number(1, l)",
+    "serialize | extend x = 1 + row_cumsum(l, l)",
+    "serialize | project x = row_cumsum(w)",
+    "serialize | project x = row_rank_dense(j)",
+    "serialize | where row_rank_min(l, i) > 1",
+    "where g > g",
+    "where g <= 'a'",
     "project x = estimate_data_size(l + 1)",
     "project x = j / 2",
     "extend k = array_concat(j) | project x = k / 2",
@@ -76,6 +84,8 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
     ("project x = extract('(.)', 1, s), y = indexof_regex(s, 'a')", ["a", 0]),
     ("project x = estimate_data_size(l, s, b)", [10]),
     ("serialize | project x = prev(l, 1, 5)", [5]),
+    ("serialize | project x = row_number(3, b), y = row_cumsum(r, b), z = row_rank_dense(s)", [3, 1.5, 1]),
+    ("where g == g and g == '74be27de-1e4e-49d9-b579-fe0b331d3642' | project i", [3]),
 ]
 
 

@@ -82,7 +82,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
     server_set=ServerManagedProperties(
-        _SERVER_MEMBERS, _read_current, frozenset({"schema"}), volatile=frozenset({"updatedAt"})
+        _SERVER_MEMBERS, _read_current, frozenset({"schema"}), volatile=frozenset({"updatedAt", "warnings"})
     ),
     check=_check_definition,
     docs=replies.PUT,
@@ -90,11 +90,20 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
 async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     """Create or replace the definition of a warm query.
 
-    The query is a draft until a principal other than its editor approves it.
+    The query is a draft until a principal other than its editor approves it. The reply has `warnings` if the local
+    engine computes a function of the query only approximately.
     """
     condition = parse_condition(call.request)
     stored, is_new = await services().queries.definitions.put(call.principal, _build_definition(call), condition)
-    return await _build_reply(stored, 201 if is_new else 200)
+    document = await _query_to_json(stored)
+    if warnings := _list_warnings(stored.value):
+        document["warnings"] = warnings
+    return json_reply(document, 201 if is_new else 200, {"ETag": compute_etag(stored)})
+
+
+def _list_warnings(query: WarmQuery) -> list[dict[str, str]]:
+    found = services().queries.columns.find_approximations(query)
+    return [{"field": "kql", "message": f"On Data Explorer, other results are possible: {each}."} for each in found]
 
 
 @GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
@@ -199,8 +208,8 @@ def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
     )
 
 
-async def _build_reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
-    return json_reply(await _query_to_json(stored), status, {"ETag": compute_etag(stored)})
+async def _build_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
+    return json_reply(await _query_to_json(stored), 200, {"ETag": compute_etag(stored)})
 
 
 async def _query_to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:

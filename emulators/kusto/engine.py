@@ -211,7 +211,14 @@ class Engine:
         while place is not None:
             translation, bound = await self._translate_with_probes(text, parameters, options, deadline, place)
             result = await self._execute_with_retries(text, translation, bound, options, deadline)
-            results.append(replace(result, visualization=translation.visualization, name=translation.name))
+            results.append(
+                replace(
+                    result,
+                    visualization=translation.visualization,
+                    name=translation.name,
+                    approximations=translation.approximations,
+                )
+            )
             if sum(len(each.rows) for each in results) > options.max_bytes:
                 raise result_too_large_error(
                     f"The results of this query exceed the set limit of {options.max_bytes} bytes"

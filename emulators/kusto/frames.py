@@ -86,6 +86,7 @@ class KqlResult:
         visualization: annotation of the operator ``render``; None without the operator.
         name: name of the result's table; empty without a name.
         further: the other results of a query with several results.
+        approximations: name and mark of each approximate function of the query.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -94,6 +95,7 @@ class KqlResult:
     visualization: Mapping[str, Any] | None = None
     name: str = ""
     further: "tuple[KqlResult, ...]" = ()
+    approximations: tuple[str, ...] = ()
 
 
 def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
@@ -125,7 +127,7 @@ def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | N
     )
     seconds = sum(each.seconds for each in results) if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
-    properties = _render_properties([each.visualization or EMPTY for each in results], origin)
+    properties = _render_properties([each.visualization or EMPTY for each in results], origin, result.approximations)
     return _render_frames(primary, _render_completion(request_id, seconds, len(results) + 1), last, properties)
 
 
@@ -149,7 +151,9 @@ def render_error_document(error: QueryError, request_id: str) -> bytes:
     return orjson.dumps(document)
 
 
-def _render_properties(visualizations: Sequence[Mapping[str, Any]], origin: ResultOrigin | None) -> Mapping[str, Any]:
+def _render_properties(
+    visualizations: Sequence[Mapping[str, Any]], origin: ResultOrigin | None, approximations: Sequence[str] = ()
+) -> Mapping[str, Any]:
     rows = [
         [index, "Visualization", orjson.dumps(visualization).decode()]
         for index, visualization in enumerate(visualizations, start=1)
@@ -157,6 +161,8 @@ def _render_properties(visualizations: Sequence[Mapping[str, Any]], origin: Resu
     if origin is not None:
         value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _encode_instant(origin.started_at)}
         rows.append([1, "ServerCache", orjson.dumps(value).decode()])
+    if approximations:
+        rows.append([1, "Approximations", orjson.dumps(approximations).decode()])
     return {**_PROPERTIES, "Rows": rows}
 
 

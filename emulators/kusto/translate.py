@@ -16,6 +16,7 @@ from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
+from emulators.kusto.approximations import find_approximations
 from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions.known_types import bind_known_types
@@ -50,6 +51,7 @@ class Translation:
         statements: number of query statements in the text.
         parts: number of results of the query statement.
         name: name of the result; empty without a name.
+        approximations: name and mark of each approximate function in the text.
     """
 
     sql: str
@@ -61,6 +63,7 @@ class Translation:
     statements: int = 1
     parts: int = 1
     name: str = ""
+    approximations: tuple[str, ...] = ()
 
 
 def translate(
@@ -112,7 +115,7 @@ def _translate_statement(
         text = blank_other_statements(text, statements, place.statement)
     with select_result(place.part):
         translation = _translate_query(text, schema, found, types)
-    return replace(translation, statements=max(1, len(statements)))
+    return replace(translation, statements=max(1, len(statements)), approximations=find_approximations(tokens))
 
 
 def _translate_query(

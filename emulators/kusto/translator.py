@@ -189,7 +189,14 @@ def _to_translation(reply: Mapping[str, Any]) -> Translation:
     if "sql" not in reply:
         raise internal_error()
     declarations = tuple(Declaration(**declaration) for declaration in reply["declarations"])
-    return Translation(**{**reply, "slots": frozenset(reply["slots"]), "declarations": declarations})
+    return Translation(
+        **{
+            **reply,
+            "slots": frozenset(reply["slots"]),
+            "declarations": declarations,
+            "approximations": tuple(reply["approximations"]),
+        }
+    )
 
 
 def _count_characters(text: str, translation: Translation | None) -> int:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
+from functions.replies.workspace_document import DocumentWarning
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.operation_docs import (
     BYTES_FORM,
@@ -116,7 +117,10 @@ class QueryRejection(TypedDict):
 
 
 class QueryDefinition(TypedDict):
-    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes."""
+    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes.
+
+    `warnings` is present in the reply to PUT if a local engine computes a function of `kql` only approximately.
+    """
 
     etag: str
     lookup: str
@@ -133,6 +137,7 @@ class QueryDefinition(TypedDict):
     editedBy: str
     approval: QueryApproval | None
     rejection: QueryRejection | None
+    warnings: NotRequired[list[DocumentWarning]]
 
 
 class QueryList(TypedDict):

@@ -43,7 +43,7 @@ class KeptItem(TypedDict):
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document that can be applied."""
+    """Note about a document or a query that can be stored."""
 
     field: str
     message: str

@@ -13,7 +13,7 @@ from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.warm_queries.disconnects import create_shared_task
-from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult, QueryEngine
 
 MIN_CACHED = 1_000
 LIST_REQUESTS = 4
@@ -56,6 +56,7 @@ type _Key = tuple[object, ...]
 class _CacheEntry:
     result: Result
     expires_at: float
+    approximations: tuple[str, ...] = ()
 
 
 class QueryColumns:
@@ -87,11 +88,16 @@ class QueryColumns:
         cached = self._find_cached(key)
         if cached is not None and not isinstance(cached, WorkspaceError):
             return cached
-        columns = await self._request_columns(query)
+        reply = await self._request_columns(query)
         self._unresponsive_until = 0.0
         self._succeeded_at = self._runtime.monotonic()
-        self._store_result(key, columns, math.inf)
-        return columns
+        self._store_result(key, _CacheEntry(reply.columns, math.inf, reply.approximations))
+        return reply.columns
+
+    def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
+        """Return name and mark of each approximate function of a KQL query whose columns are cached."""
+        entry = self._cache.get(_build_cache_key(query))
+        return () if entry is None else entry.approximations
 
     async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
         """Return the result columns of a KQL query; None if the query engine is too slow or rejects the query."""
@@ -145,8 +151,8 @@ class QueryColumns:
         self._cache.move_to_end(key)
         return entry.result
 
-    def _store_result(self, key: _Key, result: Result, expires_at: float) -> None:
-        self._cache[key] = _CacheEntry(result, expires_at)
+    def _store_result(self, key: _Key, entry: _CacheEntry) -> None:
+        self._cache[key] = entry
         self._cache.move_to_end(key)
         while len(self._cache) > self._capacity:
             self._cache.popitem(last=False)
@@ -193,14 +199,14 @@ class QueryColumns:
             return await self.resolve(query)
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
-                self._store_result(key, error, self._runtime.monotonic() + REJECTED_SECONDS)
+                self._store_result(key, _CacheEntry(error, self._runtime.monotonic() + REJECTED_SECONDS))
             else:
                 self._failed_at = self._runtime.monotonic()
             return error
 
-    async def _request_columns(self, query: WarmQuery) -> tuple[Column, ...]:
+    async def _request_columns(self, query: WarmQuery) -> EngineResult:
         request = await self._runtime.run_in_worker(len(query.kql), self._build_request, query)
-        return (await self._engine.execute(request)).columns
+        return await self._engine.execute(request)
 
     @staticmethod
     def _build_request(query: WarmQuery) -> EngineQuery:

@@ -45,6 +45,7 @@ class EngineResult:
         execution_ms: execution time in the engine, in milliseconds.
         computed_at: time at which a cached result was computed; None for a new result.
         visualization: properties of the query's operator ``render``; None without the operator.
+        approximations: name and mark of each function whose results in a local engine differ from Data Explorer's.
     """
 
     columns: tuple[Column, ...]
@@ -52,6 +53,7 @@ class EngineResult:
     execution_ms: float
     computed_at: datetime | None = None
     visualization: Mapping[str, Any] | None = None
+    approximations: tuple[str, ...] = ()
 
 
 class QueryEngine(Protocol):

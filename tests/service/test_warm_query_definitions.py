@@ -165,3 +165,15 @@ def test_managing_requires_rights(plant: Service) -> None:
     check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
     check_problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
+
+
+def test_an_approximate_function_is_a_warning(plant: Service) -> None:
+    """The reply to PUT names functions that the local engine computes only approximately, and can be sent back."""
+    kql = "print y = dynamic([1, 2, 3]) | project series_periods_detect(y, 0.0, 50.0, 2), series_abs(y)"
+    stored = put_query(plant, "periods-noted", name="Periods noted", kql=kql, parameters=[])
+    message = "On Data Explorer, other results are possible: series_periods_detect (approximate)."
+    assert (stored.status_code, stored.json()["warnings"]) == (201, [{"field": "kql", "message": message}])
+    repeated = plant.caller("editor@t").put("/oi-api/warm-queries/periods-noted", json=stored.json())
+    assert (repeated.status_code, len(repeated.json()["warnings"])) == (200, 1)
+    exact = put_query(plant, "periods-noted", name="Periods noted", kql="print 1", parameters=[])
+    assert (exact.status_code, "warnings" in exact.json()) == (200, False)

@@ -368,7 +368,7 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document that can be applied."""
+    """Note about a document or a query that can be stored."""
 
     field: str
     message: str
@@ -1961,10 +1961,17 @@ class QueryBody(TypedDict):
     """
     Set by the service; it may be sent back with its current value.
     """
+    warnings: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
 
 
 class QueryDefinition(TypedDict):
-    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes."""
+    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes.
+
+    `warnings` is present in the reply to PUT if a local engine computes a function of `kql` only approximately.
+    """
 
     etag: str
     lookup: str
@@ -1981,6 +1988,7 @@ class QueryDefinition(TypedDict):
     editedBy: str
     approval: QueryApproval | None
     rejection: QueryRejection | None
+    warnings: NotRequired[list[DocumentWarning]]
 
 
 class QueryList(TypedDict):

@@ -19,6 +19,7 @@ from azure.kusto.data.response import KustoResponseDataSet
 from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.kusto_errors import build_timeout_error, build_unavailable_error, raise_failure
 from shared.backends.azure.kusto_replies import (
+    parse_approximations,
     parse_computed_at,
     parse_engine_ms,
     parse_visualization,
@@ -159,7 +160,14 @@ class KustoEngine:
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (self._runtime.monotonic() - started) * 1000
         engine_ms, computed_at = parse_engine_ms(reply, elapsed), parse_computed_at(reply)
-        return EngineResult(columns, table.raw_rows, engine_ms, computed_at, parse_visualization(reply))
+        return EngineResult(
+            columns,
+            table.raw_rows,
+            engine_ms,
+            computed_at,
+            parse_visualization(reply),
+            parse_approximations(reply),
+        )
 
     async def ping(self) -> None:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))

@@ -89,6 +89,14 @@ def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
     return None
 
 
+def parse_approximations(reply: KustoResponseDataSet) -> tuple[str, ...]:
+    """Return name and mark of each function whose results differ from Data Explorer's; only the emulator has any."""
+    for cells in _read_cells(reply, "@ExtendedProperties"):
+        if cells.get("Key") == "Approximations":
+            return tuple(map(str, json.loads(cells["Value"])))
+    return ()
+
+
 def _convert_annotation(name: str, value: Any) -> Any:
     if name in _NAME_LISTS and isinstance(value, str):
         return [each.strip() for each in value.split(",") if each.strip()]

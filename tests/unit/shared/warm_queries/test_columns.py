@@ -30,7 +30,7 @@ class Engine:
             raise invalid("query", query.text, code="QUERY_INVALID")
         if self.broken:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", query.text)
-        return EngineResult(COLUMNS, [], 1.0, None)
+        return EngineResult(COLUMNS, [], 1.0, approximations=("reduce (approximate)",))
 
     async def ping(self) -> None:
         """Report that the engine is reachable."""
@@ -52,6 +52,16 @@ async def test_columns_are_requested_once() -> None:
     assert await columns.find(query("T | take 1")) is None
     with pytest.raises(WorkspaceError):
         await columns.resolve(query("T | take 1"))
+
+
+async def test_approximate_functions_are_cached_with_the_columns() -> None:
+    """The approximate functions of a query are known as soon as its columns are."""
+    engine = Engine()
+    engine.awake.set()
+    columns = QueryColumns(engine)
+    assert columns.find_approximations(query("T | reduce by s")) == ()
+    await columns.resolve(query("T | reduce by s"))
+    assert columns.find_approximations(query("T | reduce by s")) == ("reduce (approximate)",)
 
 
 async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

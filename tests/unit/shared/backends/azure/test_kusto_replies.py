@@ -74,6 +74,16 @@ def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
+    """The names of approximate functions are read from the extended properties; other replies have none."""
+    properties = build_properties({"Visualization": None})
+    endpoint.answers([properties, PRIMARY, END])
+    assert (await execute_query(endpoint)).approximations == ()
+    properties["Rows"].append([1, "Approximations", json.dumps(["reduce (approximate)"])])
+    endpoint.answers([properties, PRIMARY, END])
+    assert (await execute_query(endpoint)).approximations == ("reduce (approximate)",)
+
+
 async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     """A query with several results is rejected instead of answered with the first one."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])

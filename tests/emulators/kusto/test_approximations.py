@@ -1,0 +1,31 @@
+"""Replies name the functions whose results differ from those of Data Explorer."""
+
+import json
+
+import httpx
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+from tests.plain_http import NO_TLS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("print series_periods_detect(dynamic([1]), 0, 9, 1)", ["series_periods_detect (approximate)"]),
+        (
+            "Telemetry | take 5 | reduce by DeviceId | extend s = series_outliers(dynamic([1]))",
+            ["reduce (approximate)", "series_outliers (approximate with other percentiles than 10 and 90)"],
+        ),
+        ("Telemetry | project DeviceId | evaluate basket()", ["basket (approximate order)"]),
+        ("print basket = 1, reduce = 'series_seasonal(x)' // series_seasonal(x)\n| project basket", None),
+    ],
+)
+def test_approximate_functions_are_named(endpoint: Endpoint, text: str, expected: list[str] | None) -> None:
+    """A reply lists the approximate functions that the query calls, and no other names."""
+    body = {"db": "Telemetry", "csl": text}
+    reply = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60, verify=NO_TLS).raise_for_status()
+    properties = {key: value for _, key, value in reply.json()[1]["Rows"]}
+    assert properties.get("Approximations") == (
+        None if expected is None else json.dumps(expected, separators=(",", ":"))
+    )

@@ -9,12 +9,16 @@ import { session } from "@/session/index.ts";
 import { takeCode } from "@/session/link.ts";
 import { rememberConsent } from "@/session/pendingConsent.ts";
 import { App } from "@/shell/App.tsx";
+import { preloadPage } from "@/shell/preload.ts";
 import { startTheme } from "@/shell/theme.ts";
 import { continueSignature } from "@/signing/entraReturn.ts";
 
 startTheme();
 rememberConsent(window.location.hash);
 start();
+if (session.state.state === "starting") {
+  preloadPage(window.location.hash);
+}
 // A sign-in link pasted into an open console changes only the part of the address after the #.
 window.addEventListener("hashchange", () => {
   const code = takeCode();

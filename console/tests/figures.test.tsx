@@ -22,6 +22,24 @@ vi.mock("uplot", () => ({
   },
 }));
 
+/** Reports each observed box as on the screen, or as outside it, at once; returns the observed boxes. */
+function placeBoxes(isIntersecting: boolean): Element[] {
+  const observed: Element[] = [];
+  class Observer {
+    readonly #report: (entries: { isIntersecting: boolean }[]) => void;
+    constructor(report: (entries: { isIntersecting: boolean }[]) => void) {
+      this.#report = report;
+    }
+    observe(box: Element) {
+      observed.push(box);
+      this.#report([{ isIntersecting }]);
+    }
+    disconnect() {}
+  }
+  vi.stubGlobal("IntersectionObserver", Observer);
+  return observed;
+}
+
 test("figures of any size are short, and nothing is minus nothing", () => {
   expect([1e300, -1e300, 1.25e15, 999_999].map(formatReading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
   expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
@@ -44,10 +62,24 @@ test("a value that no line leads to is drawn as a point", () => {
 });
 
 test("a line's name may hold ends of lines", async () => {
+  placeBoxes(true);
   const box = document.body.appendChild(document.createElement("div"));
   const lines = ["a\nb", "c"].map((label) => ({ label, values: [1, 2] }));
   render(<Chart label="x" times={[1, 2]} series={lines} />, box);
   await vi.waitFor(() => expect(made.at(-1)?.series.map(({ label }) => label)).toEqual([undefined, "a b", "c"]));
+});
+
+test("a chart outside the screen is not created", async () => {
+  const outside = placeBoxes(false);
+  const before = made.length;
+  const box = document.body.appendChild(document.createElement("div"));
+  render(<Chart label="outside" times={[1, 2]} series={[{ label: "outside", values: [1, 2] }]} />, box);
+  await vi.waitFor(() => expect(outside).toHaveLength(1));
+  placeBoxes(true);
+  const shown = document.body.appendChild(document.createElement("div"));
+  render(<Chart label="inside" times={[1, 2]} series={[{ label: "inside", values: [1, 2] }]} />, shown);
+  await vi.waitFor(() => expect(made.length).toBeGreaterThan(before));
+  expect(made.slice(before).flatMap(({ series }) => series.map(({ label }) => label))).not.toContain("outside");
 });
 
 test("who has the most rows there can be is told to narrow the query", () => {

@@ -10,8 +10,14 @@ import type { PageEntry } from "@/pages.ts";
 import type { Route } from "@/router/route.ts";
 import { Page } from "./Page.tsx";
 
-/** Loads and shows a page; an error in it does not affect the rest of the console. */
-export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route }) {
+interface Props {
+  /** Must be stable between renders. */
+  entry: Pick<PageEntry, "title" | "load">;
+  route: Route;
+}
+
+/** Loads and shows a page or a view of one; an error in it does not affect the rest of the console. */
+export function LoadedPage({ entry, route }: Props) {
   const [Shown, setShown] = useState<ComponentType<PageProps>>();
   const [failed, setFailed] = useState<"unreachable" | "broken">();
   useEffect(() => {

@@ -8,6 +8,7 @@ import css from "./Plot.module.css";
 import { findEnd, findNextPlace, findReadings } from "./readings.ts";
 import { describeReadings, Tooltip } from "./Tooltip.tsx";
 import { usePlot } from "./usePlot.ts";
+import { useVisible } from "./useVisible.ts";
 
 /** The data of a chart. */
 export interface PlotSource {
@@ -56,6 +57,7 @@ export function Plot(props: Props) {
   const [inside, setInside] = useState(false);
   const [focused, setFocused] = useState(false);
   const [cursor, setCursor] = useState<{ index: number }>();
+  const visible = useVisible(box);
   const latest = useRef(props);
   latest.current = props;
   const refresh = () => {
@@ -67,7 +69,7 @@ export function Plot(props: Props) {
   };
   const active = useRef(false);
   active.current = inside || focused;
-  const load = usePlot(box, plot, props, refresh, {
+  const load = usePlot(box, plot, visible, props, refresh, {
     range: () => latest.current.zoom ?? latest.current.source.range(),
     onCursor: (index) => active.current && setCursor(index === undefined ? undefined : { index }),
     onSelect: (range) => latest.current.onZoom(range),
@@ -79,9 +81,12 @@ export function Plot(props: Props) {
     },
   });
   useEffect(() => {
+    if (!visible) {
+      return;
+    }
     refresh();
     return source.subscribe?.(refresh);
-  }, [source, zoom]);
+  }, [source, zoom, visible]);
   useEffect(() => {
     for (const [index] of props.names.entries()) {
       plot.current?.setSeries(index + 1, { show: !hidden.has(index) });
@@ -89,7 +94,7 @@ export function Plot(props: Props) {
   }, [hidden]);
   const index = active.current ? cursor?.index : undefined;
   const readings = index === undefined ? [] : findReadings(shown.current, index, measureTolerance(plot.current));
-  const visible = readings.filter(({ line }) => !hidden.has(line));
+  const drawn = readings.filter(({ line }) => !hidden.has(line));
   const at = index === undefined ? undefined : shown.current.times[index];
   const move = (event: KeyboardEvent) => {
     const range = zoom ?? source.range();
@@ -116,7 +121,7 @@ export function Plot(props: Props) {
         aria-valuemax={Math.max(0, shown.current.times.length - 1)}
         aria-valuenow={index ?? 0}
         aria-valuetext={
-          at === undefined ? "Arrow keys read the values" : describeReadings(at, visible, props.names, unit)
+          at === undefined ? "Arrow keys read the values" : describeReadings(at, drawn, props.names, unit)
         }
         onKeyDown={move}
         onFocus={() => setFocused(true)}
@@ -131,7 +136,7 @@ export function Plot(props: Props) {
         </p>
       )}
       {at !== undefined && plot.current && (
-        <Tooltip at={at} readings={visible} names={props.names} unit={unit} {...measurePlace(plot.current, at)} />
+        <Tooltip at={at} readings={drawn} names={props.names} unit={unit} {...measurePlace(plot.current, at)} />
       )}
     </div>
   );

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { subscribeToTheme } from "@/shell/theme.ts";
@@ -23,12 +23,14 @@ interface Ref<T> {
 
 /**
  * Creates a chart in a box, and creates it again if its look, the theme or the time zone changes.
+ * @param visible whether the box is on the screen; nothing is created before it is
  * @param refresh draws the data; called after each creation and each change of the size
  * @returns whether the library could not be loaded, and a function that tries again
  */
 export function usePlot(
   box: Ref<HTMLDivElement | null>,
   plot: Ref<uPlot | undefined>,
+  visible: boolean,
   { names, marks = NO_MARKS, unit = "", limits = NO_LIMITS, height, sync }: Inputs,
   refresh: () => void,
   handlers: PlotHandlers,
@@ -36,12 +38,19 @@ export function usePlot(
   const zone = useZone();
   const [failed, setFailed] = useState(false);
   const [turn, setTurn] = useState(0);
+  // A chart that leaves the screen stays, because creating it again costs more than keeping it.
+  const wasVisible = useRef(false);
+  wasVisible.current ||= visible;
+  const wanted = wasVisible.current;
   const key = names.join("\n");
   const look = useMemo(
     () => ({ names, marks, unit, limits, height }),
     [key, marks, unit, limits.min, limits.max, height],
   );
   useEffect(() => {
+    if (!wanted) {
+      return;
+    }
     let gone = false;
     const make = async () => {
       const library = await loadLibrary();
@@ -69,7 +78,7 @@ export function usePlot(
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [look, sync, zone, turn]);
+  }, [look, sync, zone, turn, wanted]);
   return { failed, retry: () => setTurn(turn + 1) };
 }
 

@@ -20,6 +20,13 @@ import css from "./Overview.module.css";
 
 const EVERY_MS = 5000;
 const AFTER_FAILURE_MS = 15_000;
+const TITLES = {
+  connected: "Connected",
+  waiting: "Not connected",
+  errors: "Connections with errors",
+  rate: "Messages per second",
+  newest: "Newest message",
+};
 
 interface Props {
   /** The connection in the live chart, "" for all. */
@@ -50,7 +57,7 @@ export function Connections({ selected, onOpen, children }: Props) {
   const outdated = error !== undefined && data !== undefined;
   return (
     <>
-      <Loaded resource={resource} rows={2}>
+      <Loaded resource={resource} placeholder={<FiguresPlaceholder />}>
         {(shown) => (
           <div class={joinClasses(outdated && css.outdated)}>
             {outdated && (
@@ -94,33 +101,47 @@ function Figures({ connections, counts }: { connections: readonly Connection[]; 
   return (
     <dl class={css.figures}>
       <div>
-        <dt>Connected</dt>
+        <dt>{TITLES.connected}</dt>
         <dd>
           {having("CONNECTED")} <small>of {connections.length}</small>
         </dd>
       </div>
       <div>
-        <dt>Not connected</dt>
+        <dt>{TITLES.waiting}</dt>
         <dd>
           <Status tone={waiting > 0 ? "warn" : "good"}>{waiting}</Status>
         </dd>
       </div>
       <div>
-        <dt>Connections with errors</dt>
+        <dt>{TITLES.errors}</dt>
         <dd>
           <Status tone={having("ERROR") > 0 ? "bad" : "good"}>{having("ERROR")}</Status>
         </dd>
       </div>
       <div>
-        <dt>Messages a second</dt>
+        <dt>{TITLES.rate}</dt>
         <dd>{rates.length === 0 ? <UnknownRate /> : formatRate(rates.reduce((sum, each) => sum + each, 0))}</dd>
       </div>
       <div>
-        <dt>Newest message</dt>
+        <dt>{TITLES.newest}</dt>
         <dd>
           <Time at={newest} />
         </dd>
       </div>
+    </dl>
+  );
+}
+
+/** The figures before the first reply, of the same size. */
+function FiguresPlaceholder() {
+  return (
+    <dl class={css.figures} aria-busy="true">
+      {Object.values(TITLES).map((title) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          <dd>–</dd>
+        </div>
+      ))}
     </dl>
   );
 }
@@ -163,5 +184,5 @@ function formatCountValue(value: number | null) {
 }
 
 function UnknownRate() {
-  return <span title={`The rate needs two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>;
+  return <span title={`Shown after two readings, ${EVERY_MS / 1000} seconds apart`}>–</span>;
 }

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
-import type { Route } from "@/router/route.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { useHasRights } from "@/session/hooks.ts";
@@ -18,7 +18,7 @@ const START =
   "Telemetry\n| where Timestamp > ago(1h)\n| summarize messages = count() by ConnectionLookup, bin(Timestamp, 1m)\n| order by Timestamp asc";
 
 /** The editor for ad-hoc KQL queries. */
-export function AdHoc({ route }: { route: Route }) {
+export default function AdHoc({ route }: PageProps) {
   const [first] = useState(() => recallKql() ?? START);
   const [kql, setKql] = useState(first);
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));

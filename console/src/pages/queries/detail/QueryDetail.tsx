@@ -5,6 +5,7 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
 import { useResource } from "@/components/useResource.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
@@ -20,7 +21,8 @@ import { StateLine } from "./StateLine.tsx";
 type View = "run" | "definition" | "history";
 
 /** One query: run, definition and history. */
-export function QueryDetail({ lookup, route }: { lookup: string; route: Route }) {
+export default function QueryDetail({ route }: PageProps) {
+  const lookup = route.rest[0] ?? "";
   const resource = useResource((signal) => fetchWarmQuery(lookup, signal), [lookup]);
   const query = resource.data;
   const found = resource.loading || resource.error !== undefined || query !== undefined;

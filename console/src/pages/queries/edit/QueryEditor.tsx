@@ -1,15 +1,21 @@
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import type { Route } from "@/router/route.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { Page } from "@/shell/Page.tsx";
 import { fetchWarmQuery } from "../catalogQueries.ts";
 import { recallKql } from "../rememberedKql.ts";
 import { createDraft, toDraft } from "./draft.ts";
 import { QueryForm } from "./QueryForm.tsx";
 
+/** The form for the query of the address, or for a new one at `-`. */
+export default function QueryEditor({ route }: PageProps) {
+  const [lookup = "-"] = route.rest;
+  return lookup === "-" ? <NewQuery route={route} /> : <EditQuery lookup={lookup} />;
+}
+
 /** The form for a new query, with the text of the ad-hoc editor if the reader saved it there. */
-export function NewQuery({ route }: { route: Route }) {
+function NewQuery({ route }: PageProps) {
   const kql = route.query.get("from") === "ad-hoc" ? recallKql() : undefined;
   return (
     <Page title="New query" description="It is a draft until another person approves it.">
@@ -19,7 +25,7 @@ export function NewQuery({ route }: { route: Route }) {
 }
 
 /** The form that edits a query, which becomes a draft again. */
-export function EditQuery({ lookup }: { lookup: string }) {
+function EditQuery({ lookup }: { lookup: string }) {
   const resource = useResource((signal) => fetchWarmQuery(lookup, signal).then((query) => query ?? null), [lookup]);
   return (
     <Page

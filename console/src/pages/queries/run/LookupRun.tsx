@@ -3,7 +3,9 @@ import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field, TextArea } from "@/components/Field.tsx";
 import { Notice } from "@/components/Notice.tsx";
-import type { Route } from "@/router/route.ts";
+import type { PageProps } from "@/pageProps.ts";
+import { Page } from "@/shell/Page.tsx";
+import { ListActions } from "../ListActions.tsx";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { parsePairs } from "./pairs.ts";
 import { buildWarmCall, type Extent } from "./queryCall.ts";
@@ -11,8 +13,8 @@ import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 import { parseExtent } from "./WarmRun.tsx";
 
-/** A form for tokens that can run queries but not list them. */
-export function LookupRun({ route }: { route: Route }) {
+/** The page for tokens that can run queries but not list them. */
+export default function LookupRun({ route }: PageProps) {
   const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
   const [text, setText] = useState("");
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
@@ -22,7 +24,7 @@ export function LookupRun({ route }: { route: Route }) {
   const ask = buildWarmCall(lookup.trim(), pairs, extent);
   const failing = run.error instanceof ApiError ? run.error.errors.filter(({ field }) => field.startsWith("p.")) : [];
   return (
-    <>
+    <Page title="Queries" description="KQL queries over the plant's telemetry." actions={<ListActions />}>
       <Notice title="Your token can run queries, but not list them">
         <p>Enter the lookup or API path of a query. Listing queries needs Workspace.Catalog.Read.</p>
       </Notice>
@@ -47,6 +49,6 @@ export function LookupRun({ route }: { route: Route }) {
           />
         )}
       </RunForm>
-    </>
+    </Page>
   );
 }

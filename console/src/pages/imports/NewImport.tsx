@@ -37,6 +37,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
   const [sent, setSent] = useState<number>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [started, setStarted] = useState(0);
 
   useUnsavedWarning(chosen !== undefined);
 
@@ -74,6 +75,7 @@ export function NewImport({ connection: first, onChanged }: Props) {
     run(async () => {
       await startImport(importId, mapping);
       showToast("The import was started");
+      setStarted((before) => before + 1);
       setChosen(undefined);
       setCreated(undefined);
       setPreview(undefined);
@@ -83,7 +85,8 @@ export function NewImport({ connection: first, onChanged }: Props) {
     <Panel title="New import">
       <div class={css.form}>
         <ConnectionField value={connection} disabled={busy || created !== undefined} onChange={setConnection} />
-        <FileDrop file={chosen?.file} disabled={busy} onChoose={(file) => void choose(file)} />
+        {/* Another key after each start, because an input keeps the name of its file. */}
+        <FileDrop key={started} file={chosen?.file} disabled={busy} onChoose={(file) => void choose(file)} />
         {chosen && (
           <MappingFields
             format={chosen.facts.format}

@@ -20,7 +20,8 @@ export function PreviewPanel({ preview }: { preview: ImportPreview }) {
         </Notice>
       )}
       {messages.length > 0 && (
-        <div class={css.preview}>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must reach a scrolling area
+        <section class={css.preview} tabIndex={0} aria-label="Preview of the first messages">
           <table aria-label="First messages">
             <thead>
               <tr>
@@ -41,7 +42,7 @@ export function PreviewPanel({ preview }: { preview: ImportPreview }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </section>
       )}
     </>
   );

@@ -1,0 +1,99 @@
+"""Accessibility and width of pages that show data, after their data have loaded."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.conftest import WORKSPACE
+from tests.console.visits import Console, open_console
+from tests.service.local_service import Service
+
+WIDTHS = pytest.mark.parametrize("width", [1440, 1024, 390])
+EDITOR = "editor@plant-a.example"
+STREAM_MS = 30_000
+ROWS = b"time;device;pressure\n2026-01-05T08:00:00Z;gw-1;4,25\n2026-01-05T08:00:10Z;gw-1;4,5\nnone;gw-1;4,75\n"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a service of the sample plant that the tests of this module may change."""
+    running = Service(tmp_path_factory.mktemp("filled-pages") / "data", WORKSPACE).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def filled(service: Service, width: int) -> Iterator[Console]:
+    """Yield a console of the width for the editor; errors in it fail the test."""
+    with open_console(service, width=width) as made:
+        yield made.sign_in()
+        made.check_no_errors()
+
+
+def check(console: Console, name: str, width: int) -> None:
+    """Check that the page is accessible in both themes and not wider than the screen."""
+    console.check_appearance(f"filled-{name}-{width}")
+    console.check_fits(f"filled-{name}-{width}-fits")
+
+
+@WIDTHS
+def test_overview_with_charts_and_connections(filled: Console, width: int) -> None:
+    """The overview with live charts and the table of connections is accessible."""
+    page = filled.open("overview", "Overview").page
+    expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
+    expect(page.get_by_role("grid", name="Connections").get_by_role("row")).not_to_have_count(1)
+    check(filled, "overview", width)
+
+
+@WIDTHS
+def test_imports_with_a_preview_and_a_finished_job(filled: Console, width: int) -> None:
+    """The mapping, the preview with its problems, and a finished import are accessible."""
+    page = filled.open("imports", "Imports").page
+    page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")
+    page.locator("input[type=file]").set_input_files(
+        {"name": f"pressures-{width}.csv", "mimeType": "text/csv", "buffer": ROWS}
+    )
+    page.get_by_role("combobox", name="Column with the device ID").select_option("device")
+    page.get_by_role("button", name="Upload and preview").click()
+    expect(page.get_by_role("table", name="First messages")).to_contain_text("gw-1")
+    check(filled, "imports-preview", width)
+    page.get_by_role("button", name="Start import").click()
+    job = page.get_by_role("article").filter(has_text=f"pressures-{width}.csv")
+    expect(job).to_contain_text("rejected", timeout=STREAM_MS)
+    expect(page.locator("input[type=file]")).to_have_value("")
+    check(filled, "imports-job", width)
+
+
+@WIDTHS
+def test_data_with_a_document(filled: Console, service: Service, width: int) -> None:
+    """The containers of a database, and the documents of a table, are accessible."""
+    made = service.caller(EDITOR).post(
+        "/oi-api/data-stores/mes/databases/orders/tables/workorders", json={"id": f"filled-{width}", "line": "filled"}
+    )
+    assert made.status_code == 201, made.text
+    page = filled.open("data", "Data").page
+    expect(page.get_by_role("region", name="Containers of orders")).to_contain_text("workorders")
+    check(filled, "data", width)
+    filled.open("data/orders/mes/workorders", "Data")
+    expect(page.get_by_role("grid", name="Documents of workorders")).to_contain_text(f"filled-{width}")
+    check(filled, "documents", width)
+
+
+@WIDTHS
+def test_surfaces_and_tables_with_rows(filled: Console, width: int) -> None:
+    """The lists of surfaces and tables with rows are accessible."""
+    page = filled.open("surfaces", "Surfaces").page
+    expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
+    check(filled, "surfaces", width)
+    filled.open("tables", "Tables")
+    expect(page.get_by_role("grid", name="Tables of orders")).to_contain_text("workorders")
+    check(filled, "tables", width)
+
+
+@WIDTHS
+def test_workspace_document_with_its_text(filled: Console, width: int) -> None:
+    """The current workspace document with its text is accessible."""
+    page = filled.open("document", "Workspace document").page
+    expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
+    check(filled, "document", width)

@@ -216,6 +216,7 @@ def test_signatures_are_listed_and_filtered(visit: Console) -> None:
     page.get_by_label("From").fill("2200-01-01T00:00")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", name="No signature matches")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Pages", exact=True)).to_have_count(0)
     assert "who=carol" in page.url
     page.reload()
     expect(page.get_by_label("Who")).to_have_value(CAROL)

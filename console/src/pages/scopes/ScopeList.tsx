@@ -94,11 +94,13 @@ function Pages({ target }: { target: Target | "" }) {
               </Empty>
             }
           />
-          <Pager
-            text={describePage(page, scopes.length, next !== null)}
-            onPrevious={toPrevious}
-            onNext={toNext(next)}
-          />
+          {(scopes.length > 0 || page > 1) && (
+            <Pager
+              text={describePage(page, scopes.length, next !== null)}
+              onPrevious={toPrevious}
+              onNext={toNext(next)}
+            />
+          )}
         </>
       )}
     </Loaded>
@@ -107,6 +109,6 @@ function Pages({ target }: { target: Target | "" }) {
 
 function describePage(page: number, rows: number, hasMore: boolean): string {
   const first = (page - 1) * PAGE;
-  const range = `${formatCount(first + Math.min(1, rows))}–${formatCount(first + rows)}`;
+  const range = `${formatCount(first + 1)}–${formatCount(first + rows)}`;
   return hasMore ? `${range}, and more` : `${range} of ${formatCount(first + rows)}`;
 }

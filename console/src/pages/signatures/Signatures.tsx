@@ -60,7 +60,9 @@ function SignaturePages({ filters }: { filters: SignatureFilters }) {
             onOpen={(row) => navigate(buildSignedAddress(row) ?? "#/audit")}
             empty={<NoSignatures filters={filters} />}
           />
-          <Pager text={describePage(page, signatures.length)} onPrevious={toPrevious} onNext={toNext(next)} />
+          {(signatures.length > 0 || page > 1) && (
+            <Pager text={describePage(page, signatures.length)} onPrevious={toPrevious} onNext={toNext(next)} />
+          )}
         </>
       )}
     </Loaded>
@@ -72,13 +74,13 @@ function NoSignatures({ filters }: { filters: SignatureFilters }) {
     return <Empty title="No signature matches">Change or clear the filters.</Empty>;
   }
   return (
-    <Empty title="No signatures">
-      Decisions are signed if the page <a href="#/policies">Policies</a> requires it.
+    <Empty title="No signatures yet">
+      Decisions need a signature only if the page <a href="#/policies">Policies</a> says so.
     </Empty>
   );
 }
 
 function describePage(page: number, rows: number): string {
   const first = (page - 1) * PAGE;
-  return `${formatCount(first + Math.min(1, rows))}–${formatCount(first + rows)}`;
+  return `Signatures ${formatCount(first + 1)} to ${formatCount(first + rows)}`;
 }

@@ -56,6 +56,6 @@ test("the result of an import names all three numbers", () => {
     rejected: 1,
   };
   expect(describeResult(job as HistoryImport)).toBe("3 stored · 1 stored before · 1 rejected");
-  expect(describeProgress(job as HistoryImport)).toBe("waits for its file and its start");
+  expect(describeProgress(job as HistoryImport)).toBe("waits for the upload and the start");
   expect(describeProgress({ ...job, startedAt: "2026" } as HistoryImport)).toContain("5 rows of 2");
 });

@@ -26,7 +26,7 @@ def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, 
     """The editor previews a rule on past data and saves it; its alert is in the list and is acknowledged there."""
     with open_console(service) as console:
         page = console.sign_in(EDITOR).open("alerts", "Alerts").page
-        expect(page.get_by_text("Nothing is firing")).to_be_visible()
+        expect(page.get_by_text("No active alerts")).to_be_visible()
         page.get_by_role("button", name="Add rule").click()
         page.get_by_label("ID", exact=True).fill("activity")
         page.get_by_label("Name", exact=True).fill("Devices are active")
@@ -66,7 +66,7 @@ def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, 
         page.get_by_label("Started").select_option("between")
         page.get_by_label(TO).fill("2026-01-05T10:00")
         page.get_by_label(FROM).fill("2026-01-05T09:00")
-        expect(page.get_by_role("heading", name="No alert in this time")).to_be_visible()
+        expect(page.get_by_role("heading", name="No alerts in this period")).to_be_visible()
         page.get_by_label("Started").select_option("86400")
         expect(history).to_contain_text("resolved")
         console.check_no_errors()

@@ -125,7 +125,7 @@ def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client,
     page.get_by_label("Search chains").fill("configuration")
     page.get_by_role("button", name="Select all 1").click()
     expect(page.get_by_role("status").filter(has_text="chains selected")).to_contain_text("2 of")
-    page.get_by_role("checkbox", name="Add a receipt of each record").check()
+    page.get_by_role("checkbox", name="Add a receipt for each record").check()
     console.check_appearance("scopes-bundle-form")
     page.get_by_role("button", name="Start bundle").click()
     made = page.get_by_role("article", name=re.compile("^Plant events of bundled, Configuration, completed"))

@@ -196,7 +196,7 @@ def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEnt
     dialog = open_dialog(visit, "without time", "Approve")
     dialog.get_by_label("Statement").fill("I read it myself.")
     dialog.get_by_role("button", name="Sign in again with Entra ID").click()
-    expect(page.get_by_text("did not say when you signed in")).to_be_visible()
+    expect(page.get_by_text("did not report when you signed in")).to_be_visible()
     expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")
 
 

@@ -124,7 +124,9 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
       }
       if (isNew && rules.keyField) {
         const noun = rules.noun;
-        setInvalid({ [rules.keyField]: `belongs to another ${noun}; choose another one, or change that ${noun}` });
+        setInvalid({
+          [rules.keyField]: `belongs to another ${noun}; enter a different value, or change that ${noun} first`,
+        });
         return;
       }
       setConflict({ state: "detected" });

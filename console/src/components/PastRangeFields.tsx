@@ -28,7 +28,12 @@ export function PastRangeFields({ label, range, presets, onChange }: Props) {
             onInput={(from) => onChange({ ...range, from })}
             error={checkRange(range)}
           />
-          <DateField label="To" hint="not included" value={range.to} onInput={(to) => onChange({ ...range, to })} />
+          <DateField
+            label="To"
+            hint="this moment is not included"
+            value={range.to}
+            onInput={(to) => onChange({ ...range, to })}
+          />
         </>
       )}
     </>

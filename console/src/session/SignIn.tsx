@@ -31,7 +31,7 @@ export function SignIn(props: Props) {
       <div class={css.card}>
         <h1>Workspace console</h1>
         <p class={css.lead}>
-          The telemetry of your plant, live and by approved queries, with an audit log that shows each later alteration.
+          Your plant's telemetry, live and through approved queries, with an audit log that reveals later changes.
         </p>
         <SignInForm {...props}>
           <p class={css.help}>

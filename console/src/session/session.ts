@@ -347,7 +347,8 @@ function createExpiredError(): ApiError {
 }
 
 function createCredentialError(): ApiError {
-  const detail = "This is not an API key or token: they have no blanks and only ASCII characters. Copy it again.";
+  const detail =
+    "This is not an API key or token. Keys and tokens contain only ASCII characters and no spaces. Copy it again.";
   return new ApiError({ status: 0, code: "NO_CREDENTIAL", detail });
 }
 

@@ -24,8 +24,8 @@ export function SigningFields({ signing, busy, onSign }: Props) {
     <section class={css.signing} aria-label="Signature">
       <h3>Signature</h3>
       <p>
-        You sign as <b>{who.name || who.principal}</b> ({who.principal}). Your name, the time and the meaning become
-        part of the record for good.
+        You sign as <b>{who.name || who.principal}</b> ({who.principal}). Your name, the time and the meaning become a
+        permanent part of the record.
       </p>
       {signing.verb === "reject" ? (
         <p>

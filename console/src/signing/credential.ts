@@ -49,7 +49,7 @@ export async function signInWithKey(key: string, right: Right, who: Identity): P
 export async function openSignIn(credential: string, right: Right, principal?: string | null): Promise<RecentSignIn> {
   const found = await fetchIdentity(createClient(credential));
   if (found.principal === null || (principal !== undefined && found.principal !== principal)) {
-    const detail = `${found.name || found.principal} signed in, but the decision is that of ${principal}. Nothing was signed.`;
+    const detail = `${found.name || found.principal} signed in, but ${principal} must sign this decision. Nothing was signed.`;
     throw createError("OTHER_PERSON", detail);
   }
   const issued = await issueToken(createClient(credential), TOKEN_MINUTES, [right]);
@@ -64,7 +64,7 @@ export async function openSignIn(credential: string, right: Right, principal?: s
 }
 
 const NO_TIME =
-  "The identity provider did not say when you signed in. Sign with an API key, or ask an administrator to add the " +
+  "The identity provider did not report when you signed in. Sign with an API key, or ask an administrator to add the " +
   "optional claim auth_time to the app registration.";
 
 /** Returns the latest sign-in for signatures if it is still recent enough for another one. */

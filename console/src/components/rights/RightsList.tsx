@@ -5,7 +5,7 @@ import css from "./RightsList.module.css";
 export function RightsList({ rights }: { rights: readonly Right[] }) {
   return (
     <span class={css.rights}>
-      {rights.length === 0 && "no right"}
+      {rights.length === 0 && "no rights"}
       {rights.map((right) => (
         <code key={right}>{right}</code>
       ))}

@@ -31,7 +31,7 @@ export function ActiveTab() {
           <AlertTable
             label="Active alerts"
             alerts={alerts}
-            empty={{ title: "Nothing is firing", text: "Alerts appear here while the condition of their rule holds." }}
+            empty={{ title: "No active alerts", text: "An alert is active while the condition of its rule holds." }}
             onChanged={active.reload}
           />
         </Panel>

@@ -57,7 +57,7 @@ function History({ range }: { range: PastRange }) {
   useEffect(() => {
     if (loadsOn) showOlder();
   }, [loadsOn, next]);
-  const none = range.preset === ALL ? "No alerts yet" : "No alert in this time";
+  const none = range.preset === ALL ? "No alerts yet" : "No alerts in this period";
   return (
     <Loaded resource={page} rows={6}>
       {() => (

@@ -25,7 +25,7 @@ const KINDS = [
   { value: "absence", label: "Absence: connections without messages" },
 ] as const;
 const CONDITIONS: readonly { value: ConditionKind; label: string }[] = [
-  { value: "column", label: "a column is beyond a value" },
+  { value: "column", label: "a column is above, below or equal to a value" },
   { value: "any", label: "the query returns rows" },
   { value: "none", label: "the query returns no row" },
 ];
@@ -49,7 +49,9 @@ export function RuleFields({ form }: Props) {
           mono
           disabled={!isNew}
           hint={
-            isNew ? "Its lookup: letters, digits, - and _. It cannot change later" : "Its lookup, which cannot change"
+            isNew
+              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
+              : "Used in addresses and in the API (lookup). It cannot change"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}
@@ -74,7 +76,7 @@ export function RuleFields({ form }: Props) {
         <Field
           label="Evaluate every"
           mono
-          hint="PT15S to P1D"
+          hint="ISO 8601 duration from 15 seconds (PT15S) to one day (P1D)"
           value={draft.every}
           onInput={(every) => change({ every })}
           error={message("every")}
@@ -82,7 +84,7 @@ export function RuleFields({ form }: Props) {
         <Field
           label="Fires after"
           mono
-          hint="time for which the condition must hold; PT0S fires at once"
+          hint="how long the condition must hold, such as PT5M (5 minutes); PT0S fires at once"
           value={draft.hold}
           onInput={(hold) => change({ hold })}
           error={message("for")}
@@ -149,7 +151,7 @@ function ThresholdFields({ form }: Props) {
         <Field
           label="Time range"
           mono
-          hint="rows of this time before the evaluation; empty: all rows"
+          hint="how far back the query reads at each evaluation, such as PT15M; empty: all rows"
           value={draft.timeRange}
           onInput={(timeRange) => change({ timeRange })}
           error={message("timeRange")}
@@ -220,7 +222,7 @@ function AbsenceFields({ form }: Props) {
         <Field
           label="Silent for"
           mono
-          hint="time without a message, such as PT10M"
+          hint="time without a message, such as PT10M (10 minutes)"
           value={draft.after}
           onInput={(after) => change({ after })}
           error={message("after")}

@@ -139,7 +139,7 @@ function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: 
         <SignedContent amendment={amendment} />
       ) : (
         <p>
-          The audit log records for good: <b>{principal}</b>, the time, and the meaning{" "}
+          The audit log permanently records <b>{principal}</b>, the time, and the meaning{" "}
           <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original does not change.
         </p>
       )}

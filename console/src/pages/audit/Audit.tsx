@@ -30,7 +30,7 @@ export default function Audit({ route }: PageProps) {
   return (
     <Page
       title="Audit log"
-      description="Who changed what and when. Each record contains the hash of the one before, so later changes show."
+      description="Who changed what, and when. Each record contains the hash of the previous one, so later changes are detected."
       actions={whole && <Actions place={place} onOpen={setShown} />}
     >
       <ChainPicker key={place.chain.target} chain={place.chain} />

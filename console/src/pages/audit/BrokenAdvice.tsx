@@ -29,7 +29,7 @@ export function BrokenAdvice({ titled = true }: { titled?: boolean }) {
         </li>
         <li>
           Compare the chain with a checkpoint that you saved earlier: open a sound record, choose “Prove this record”,
-          and enter the checkpoint under “Check against your own copies”. It shows from when on the chain differs.
+          and enter the checkpoint under “Check against your own copies”. This shows since when the chain differs.
         </li>
       </ol>
     </section>

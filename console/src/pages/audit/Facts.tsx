@@ -11,7 +11,7 @@ const FACTS: readonly [name: string, label: string][] = [
   ["ReasonCategory", "Reason"],
   ["ReasonText", "Reason in words"],
   ["ChangedFields", "Changed fields"],
-  ["AmendmentID", "Decides amendment"],
+  ["AmendmentID", "Decision on amendment"],
   ["Meaning", "Meaning"],
   ["RejectionReason", "Rejection reason"],
 ];

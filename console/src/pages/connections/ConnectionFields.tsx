@@ -32,7 +32,9 @@ export function ConnectionFields({ form }: Props) {
           mono
           disabled={!isNew}
           hint={
-            isNew ? "Its lookup: letters, digits, - and _. It cannot change later" : "Its lookup, which cannot change"
+            isNew
+              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
+              : "Used in addresses and in the API (lookup). It cannot change"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}
@@ -120,7 +122,7 @@ function EventHubFields({ form }: Props) {
       <Field
         label="Event Hub"
         mono
-        hint="a hub of the setting EVENT_HUB_SOURCES; empty for the standard one"
+        hint="one of the hubs in the setting EVENT_HUB_SOURCES; empty for the default hub"
         value={draft.eventHub}
         onInput={(eventHub) => change({ eventHub })}
         error={message("source.eventHub")}
@@ -129,7 +131,7 @@ function EventHubFields({ form }: Props) {
         label="Consumer group"
         mono
         disabled={draft.eventHub.trim() === ""}
-        hint="only with an Event Hub"
+        hint="can be set only if an Event Hub is set"
         value={draft.consumerGroup}
         onInput={(consumerGroup) => change({ consumerGroup })}
         error={message("source.consumerGroup")}

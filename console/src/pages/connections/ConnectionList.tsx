@@ -81,7 +81,7 @@ function buildColumns(counts: readonly Count[]): readonly Column<ConnectionItem>
 /** Messages a minute; unknown until two counts are known. */
 export function Rate({ perSecond }: { perSecond: number | null }) {
   return perSecond === null ? (
-    <span title={`The rate needs two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>
+    <span title={`Shown after two readings, ${EVERY_MS / 1000} seconds apart`}>–</span>
   ) : (
     formatRate(perSecond * 60)
   );

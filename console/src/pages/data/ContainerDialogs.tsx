@@ -104,8 +104,8 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
       }
     >
       <p>
-        Only the record of a container that does not exist in the account can be removed. Delete a container with
-        documents in the account itself.
+        This removes only the workspace's record of the container. If the container still exists in the account, delete
+        it there first.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
     </Dialog>

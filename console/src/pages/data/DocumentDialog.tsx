@@ -132,7 +132,7 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
 function buildHint(table: Table): string {
   return table.verbs.has("read")
     ? `id and ${table.partitionKeyPath} cannot change`
-    : "This table does not publish reads of single documents, so changes by others cannot be detected";
+    : "This table does not publish the operation “read one document”. Changes by other users cannot be detected";
 }
 
 /** Loads a document with its ETag, if the table publishes reads, and holds the edited text. */

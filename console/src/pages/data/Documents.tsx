@@ -115,7 +115,9 @@ export function Documents({ table }: { table: Table }) {
           </Loaded>
         </>
       ) : (
-        <Empty title="This table publishes no list">You can create documents here. Programs read them by id.</Empty>
+        <Empty title="The documents of this table cannot be listed">
+          You can create documents here. Programs read them by ID.
+        </Empty>
       )}
       {open && (
         <DocumentDialog

@@ -19,7 +19,7 @@ export function Addresses({ workspace }: { workspace: string }) {
           <Row title="GraphQL" address={`${origin}${formatPath`/v1/${workspace}/graphql`}`} />
           <Row title="MCP" address={`${origin}/oi-api/mcp`} />
           <Row title="Live stream" address={`${origin.replace(/^http/, "ws")}/oi-api/live-stream`} />
-          <Row title="Description of your operations" address={`${origin}/oi-api/openapi`}>
+          <Row title="OpenAPI document of your operations" address={`${origin}/oi-api/openapi`}>
             <Description />
           </Row>
           <Row title="Keys that sign tokens" address={`${origin}/.well-known/jwks.json`} open />

@@ -68,7 +68,7 @@ export function Start({ from, onStarted }: Props) {
             label="Up to"
             value={range.end}
             error={of("dateRange.end")}
-            hint="not included, at most 366 days later"
+            hint="this moment is not included; at most 366 days after the start"
             onInput={(end) => setRange({ ...range, end })}
           />
           <fieldset class={css.presets} aria-label="Presets">

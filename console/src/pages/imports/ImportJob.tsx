@@ -56,7 +56,7 @@ export function ImportJob({ job, onCancel }: Props) {
 /** Returns the progress of an import as text. */
 export function describeProgress({ startedAt, progress }: HistoryImport): string {
   if (startedAt === null) {
-    return "waits for its file and its start";
+    return "waits for the upload and the start";
   }
   const size = progress.bytesTotal === null ? "" : ` of ${formatBytes(progress.bytesTotal)}`;
   return `${formatQuantity(progress.rows, "row")}${size}`;

@@ -26,7 +26,7 @@ export default function Imports({ route }: PageProps) {
   return (
     <Page
       title="Imports"
-      description="Files of history become messages of a connection. A row that is stored already is not stored again."
+      description="Files of past telemetry: each row becomes a message of a connection. Rows that are already stored are skipped."
     >
       <NewImport connection={route.query.get("connection") ?? ""} onChanged={imports.reload} />
       <Panel

@@ -36,14 +36,14 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
   return (
     <div class={css.fields}>
       <ColumnField
-        label="Column of the times"
+        label="Column with the time"
         value={mapping.timestamp}
         columns={columns}
         error={of("timestamp")}
         onChange={(timestamp) => change({ timestamp })}
       />
       <Select
-        label="Format of the times"
+        label="Format of the time"
         value={mapping.timestampFormat ?? "rfc3339"}
         options={FORMATS}
         onChange={(timestampFormat) =>
@@ -60,16 +60,16 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
         />
       )}
       <ColumnField
-        label="Column of the devices"
-        none="The connection is the device"
+        label="Column with the device ID"
+        none="None: the connection is the device"
         value={mapping.device ?? ""}
         columns={columns}
         error={of("device")}
         onChange={(device) => change({ device })}
       />
       <ColumnField
-        label="Column of the message ids"
-        none="Derived from the content"
+        label="Column with the message ID"
+        none="None: derived from the content"
         value={mapping.messageId ?? ""}
         columns={columns}
         error={of("messageId")}

@@ -69,7 +69,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
       )}
       {standing === "owner disabled" && (
         <Notice kind="warn" title="The service rejects this key, because its owner is disabled.">
-          It works again when an administrator enables the owner. To end it for good, revoke it.
+          It works again when an administrator enables the owner. To end it permanently, revoke it.
         </Notice>
       )}
       {asked && (

@@ -72,7 +72,7 @@ function LifetimeLimit({ until, left }: { until: string; left: number }) {
   return (
     <Notice title={`A token can be valid for at most ${formatQuantity(left, "minute")}.`}>
       <p>
-        A token cannot outlive its credential; yours ends at <Time at={until} />.{" "}
+        A token cannot be valid longer than the credential that you signed in with. Yours ends at <Time at={until} />.{" "}
         {via === "jwt" && "Sign in with an API key for a longer one; this page then issues tokens with the key."}
       </p>
     </Notice>

@@ -55,7 +55,7 @@ export function RevokeToken() {
           value={text}
           onInput={setText}
           error={missing}
-          hint="The ID is the claim jti. The console shows it with each new token; in the audit log it is the entity of the event Token.Issued. Of a pasted token only the ID is sent."
+          hint="The ID is the claim jti of the token. The console shows it with each new token, and the audit log as the entity of the event Token.Issued. If you paste a token, only its ID is sent."
           mono
         />
         {refused !== undefined && <ErrorNotice error={refused} />}

@@ -8,8 +8,8 @@ export interface Lifetime {
 export const LIFETIMES: readonly Lifetime[] = [
   { minutes: 15, title: "15 minutes", use: "a single call by hand" },
   { minutes: 60, title: "1 hour", use: "a notebook, a session in the API Explorer" },
-  { minutes: 480, title: "8 hours", use: "a shift: a dashboard on the line" },
-  { minutes: 1440, title: "24 hours", use: "a day's commissioning, a load over night" },
+  { minutes: 480, title: "8 hours", use: "one shift, such as a dashboard on the line" },
+  { minutes: 1440, title: "24 hours", use: "a day of commissioning, an import overnight" },
   { minutes: 10_080, title: "7 days", use: "a trial, an auditor's visit" },
   { minutes: 43_200, title: "30 days", use: "a device that cannot renew; prefer an API key" },
 ];

@@ -5,6 +5,7 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { combineSignals, toFieldName, useSignals } from "@/components/signals.ts";
 import { formatCount, formatQuantity } from "@/format.ts";
+import { MOST_SERIES } from "@/live/history.ts";
 import { Live, type Scope } from "@/live/live.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { Panel } from "@/shell/Page.tsx";
@@ -36,7 +37,7 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
     <Panel title="Live data from the plant" actions={live && <StreamStatus live={live} />}>
       <div class={css.toolbar}>
         <SourceSelect scope={scope} onChange={(chosen) => change({ ...chosen, fields: undefined })} />
-        <fieldset class={css.windows} aria-label="Window">
+        <fieldset class={css.windows} aria-label="Time window">
           {WINDOWS.map((each) => (
             <button
               key={each.seconds}
@@ -109,7 +110,8 @@ function Charts({ live, picking, table, asked, onChange }: ChartsProps) {
         <p class={css.note}>
           {formatQuantity(history.consumed, "message")}
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
-          {history.leftOut > 0 && `; ${formatQuantity(history.leftOut, "value")} of further fields omitted`}
+          {history.leftOut > 0 &&
+            `; ${formatQuantity(history.leftOut, "value")} of fields beyond the first ${MOST_SERIES} omitted`}
         </p>
       </div>
     </div>

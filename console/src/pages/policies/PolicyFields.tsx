@@ -12,7 +12,7 @@ const SWITCHES = [
   { field: "requireApproval", label: "An amendment takes effect only after another person approves it" },
   {
     field: "requireTwoPersonAuth",
-    label: "Two people are needed for each amendment; this also makes it wait for approval",
+    label: "Each amendment needs two people, its author and an approver; this includes the rule above",
   },
   { field: "requireReasonText", label: "An amendment needs a reason in words, in addition to its category" },
 ] as const;

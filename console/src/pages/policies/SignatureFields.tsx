@@ -28,7 +28,7 @@ export function SignatureFields({ form: { draft, change, message } }: Props) {
         <Field
           label="Longest time since the sign-in, in seconds"
           mono
-          hint="0: each signature needs a sign-in of its own"
+          hint="An older sign-in must be repeated before signing. 0: each signature needs its own sign-in"
           value={draft.maxAgeSeconds}
           onInput={(maxAgeSeconds) => change({ maxAgeSeconds })}
           error={message("policies.signatures.maxAgeSeconds")}

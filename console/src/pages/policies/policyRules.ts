@@ -127,5 +127,7 @@ function checkCategories(text: string): string | undefined {
 
 function checkQuota(text: string): string | undefined {
   const value = toQuota(text);
-  return value === null || (Number.isSafeInteger(value) && value >= 1) ? undefined : "must be a whole number from 1 on";
+  return value === null || (Number.isSafeInteger(value) && value >= 1)
+    ? undefined
+    : "must be a whole number of at least 1";
 }

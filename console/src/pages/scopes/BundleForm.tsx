@@ -72,11 +72,11 @@ export function BundleForm({ onStarted }: { onStarted: () => void }) {
             onInput={setEntity}
             error={of("entityId")}
             placeholder="any"
-            hint="With a time or an entity, the bundle has a proof of each record"
+            hint="If you enter a time or an entity, the bundle contains a proof for each record"
           />
         </div>
         <Checkbox
-          label="Add a receipt of each record, which any COSE tool verifies"
+          label="Add a receipt for each record; any COSE tool can verify it"
           checked={receipts}
           onChange={setReceipts}
         />

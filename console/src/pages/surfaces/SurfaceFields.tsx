@@ -24,7 +24,9 @@ export function SurfaceFields({ form }: Props) {
           mono
           disabled={!isNew}
           hint={
-            isNew ? "Its lookup: letters, digits, - and _. It cannot change later" : "Its lookup, which cannot change"
+            isNew
+              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
+              : "Used in addresses and in the API (lookup). It cannot change"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}

@@ -13,7 +13,7 @@ import { Page, Panel } from "@/shell/Page.tsx";
 const COLUMNS: readonly Column<DeclaredContainer>[] = [
   { key: "name", title: "Table", width: 180, value: ({ name }) => name },
   { key: "class", title: "Data class", width: 110, value: ({ dataClass }) => dataClass },
-  { key: "expose", title: "Exposed operations", value: ({ expose }) => expose.join(", ") || "none" },
+  { key: "expose", title: "Published operations", value: ({ expose }) => expose.join(", ") || "none" },
   {
     key: "path",
     title: "Partition key path",
@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<DeclaredContainer>[] = [
 export function TableList() {
   const resource = useResource((signal) => fetchDataStores(api, signal), []);
   return (
-    <Page title="Tables" description="Documents that the workspace exposes, by data store and database.">
+    <Page title="Tables" description="Containers whose documents the API publishes, by data store and database.">
       <Loaded resource={resource} rows={6}>
         {(stores) =>
           stores.length === 0 ? (

@@ -32,7 +32,7 @@ export function MemberActions(shown: ShownItem<Member>) {
         onReload={reload}
       >
         <p>
-          The member's API keys and tokens end for good, and the ID <code>{item.id}</code> can never be used again,
+          The member's API keys and tokens end permanently, and the ID <code>{item.id}</code> can never be used again,
           because audit records name it. To lock the member out for a while, disable it instead.
         </p>
       </RemoveButton>

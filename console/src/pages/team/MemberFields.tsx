@@ -37,13 +37,17 @@ export function MemberFields({ form, editable }: Props) {
           value={draft.role}
           options={roles.map((role) => ({ value: role, label: `${role}: ${ROLE_RIGHTS[role].length} rights` }))}
           onChange={(role) => change({ role })}
-          hint={roles.length < 3 ? "You can give only roles whose rights you have" : "Viewer reads; Admin can do all"}
+          hint={
+            roles.length < 3
+              ? "You can give only roles whose rights you have"
+              : "Viewer can read; Admin can do everything"
+          }
           error={message("role")}
         />
         <Field
           label="Object ID"
           mono
-          hint="of the account in Entra ID; empty without one"
+          hint="of the person's account in Entra ID; empty if there is none"
           value={draft.oid}
           onInput={(oid) => change({ oid })}
           error={message("oid")}

@@ -22,7 +22,8 @@ export function RotateDialog({ webhook, onClose, onRotated }: Props) {
       onConfirm={async () => onRotated(await rotateSecret(api, webhook.id, idempotencyKey))}
     >
       <p>
-        For 24 hours each message has a signature by the new and one by the present secret; then only by the new one.
+        For 24 hours each message carries two signatures: one made with the new secret, one with the current secret.
+        After that, only the new secret is used.
       </p>
     </ConfirmDialog>
   );

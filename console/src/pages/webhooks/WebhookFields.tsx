@@ -31,7 +31,7 @@ export function WebhookFields({ form }: Props) {
       <div class={css.fields}>
         <Field
           label="URL"
-          hint="https, on the public internet or in a network that the operator allows"
+          hint="begins with https://; on the public internet, or in a network that the operator allows"
           value={draft.url}
           onInput={(url) => change({ url })}
           error={message("url")}
@@ -59,7 +59,7 @@ export function WebhookFields({ form }: Props) {
         chosen={draft.severities}
         onChange={(severities) => change({ severities })}
         error={message("filter.severities")}
-        hint="Only events of these severities. Without a choice: all events"
+        hint="Only events of these severities. If none is selected, all events are sent"
       />
       {readsCatalog && <CatalogFilters form={form} />}
     </>
@@ -101,7 +101,7 @@ function CatalogFilters({ form }: Props) {
             chosen={draft.surfaces}
             onChange={(chosen) => change({ surfaces: chosen })}
             error={message("filter.surfaces")}
-            hint="Only events of these surfaces. Without a choice: all events"
+            hint="Only events of these surfaces. If none is selected, all events are sent"
             empty="The workspace has no surfaces yet."
           />
         )}
@@ -114,7 +114,7 @@ function CatalogFilters({ form }: Props) {
             chosen={draft.connections}
             onChange={(chosen) => change({ connections: chosen })}
             error={message("filter.connections")}
-            hint="Only events of these connections. Without a choice: all events"
+            hint="Only events of these connections. If none is selected, all events are sent"
             empty="The workspace has no connections yet."
           />
         )}

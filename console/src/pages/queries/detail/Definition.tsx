@@ -16,7 +16,7 @@ export function Definition({ query }: { query: WarmQuery }) {
       <div class={css.pair}>
         <Panel title="Parameters">
           {query.parameters.length === 0 ? (
-            <p>Only the time range and limit.</p>
+            <p>None besides the time range and the row limit.</p>
           ) : (
             <Rows
               heads={["Name", "Type", "Default"]}

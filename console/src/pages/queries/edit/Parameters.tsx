@@ -18,7 +18,7 @@ export function Parameters({ parameters, onChange, failing }: Props) {
     onChange(parameters.map((each) => (each.id === id ? { ...each, ...some } : each)));
   return (
     <>
-      {parameters.length === 0 && <p>Only the time range and limit.</p>}
+      {parameters.length === 0 && <p>None besides the time range and the row limit.</p>}
       <ol class={css.parameters}>
         {parameters.map((parameter, index) => (
           <Row

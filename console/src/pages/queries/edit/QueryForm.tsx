@@ -102,8 +102,8 @@ export function QueryForm({ begin, stands }: Props) {
               mono
               hint={
                 isNew
-                  ? "Its lookup: letters, digits, - and _. It cannot change later"
-                  : "Its lookup, which cannot change"
+                  ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
+                  : "Used in addresses and in the API (lookup). It cannot change"
               }
               disabled={!isNew}
               value={draft.lookup}

@@ -47,7 +47,7 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
         <Field
           label="Duration"
           mono
-          hint="ISO 8601, such as PT90M or P2DT12H"
+          hint="ISO 8601, such as PT90M (90 minutes)"
           value={extent.timeRange}
           onInput={(timeRange) => onChange({ ...extent, timeRange })}
           error={of("timeRange")}
@@ -63,7 +63,7 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
           />
           <DateField
             label="To"
-            hint="not included"
+            hint="this moment is not included"
             value={extent.to}
             onInput={(to) => onChange({ ...extent, to })}
             error={of("to")}

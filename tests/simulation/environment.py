@@ -110,9 +110,10 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     services.outbound.__dict__["http"] = ReceiverConnection(None)
     account = await create_template_account(services, at.timestamp()) if with_cosmos else None
     await services.provenance.catalog_service.apply(load_document(_DOCUMENT, "workspace"), "apply")
+    # All keys exist before the first is used: a mutant may never read credentials again.
+    keys = {member: await services.access.api_keys.issue("apply", member, "simulation") for member in MEMBERS}
     tokens = {}
-    for member in MEMBERS:
-        key = await services.access.api_keys.issue("apply", member, "simulation")
+    for member, key in keys.items():
         caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
         tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
     webhook = EndpointDefinition("https://receiver.example/", (WebhookEventType.AMENDMENT_PENDING,))

@@ -18,7 +18,7 @@ QUERY = "/oi-api/warm-queries/chiller-temperature-5m"
 
 
 @pytest.fixture(scope="module")
-def here(plant: Service) -> Service:
+def recipe_plant(plant: Service) -> Service:
     """Return the sample plant after the query of the recipes has rows."""
     viewer = plant.caller("viewer@plant-a.example")
     wait_until(lambda: viewer.get(QUERY).json()["rowCount"], lambda rows: rows >= 3)
@@ -33,37 +33,37 @@ def adapt(text: str, plant: Service) -> str:
     return text.replace(ADDRESS, plant.url).replace("2026-01-05T00:00:00Z", f"{yesterday:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def test_curl_prints_and_saves_rows(here: Service, tmp_path: Path) -> None:
+def test_curl_prints_and_saves_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The commands of the page print rows as JSON and save a CSV file."""
-    printed, saved = (adapt(block, here) for block in read_blocks("curl", "shell"))
-    variables = {"TOKEN": read_token(here)}
+    printed, saved = (adapt(block, recipe_plant) for block in read_blocks("curl", "shell"))
+    variables = {"TOKEN": read_token(recipe_plant)}
     assert json.loads(run_program(["bash", "-c", printed], tmp_path, variables))["rowCount"] >= 3
     run_program(["bash", "-c", saved], tmp_path, variables)
     assert (tmp_path / "temperature.csv").read_text().splitlines()[0].startswith("DeviceId,Timestamp,avgTemperature")
 
 
-def test_credentials_become_a_token(here: Service, tmp_path: Path) -> None:
+def test_credentials_become_a_token(recipe_plant: Service, tmp_path: Path) -> None:
     """The command of the overview gets a token with an API key as client credentials."""
     [command] = read_blocks("README", "shell")
-    variables = {"URL": here.url, "KEY": here.key("viewer@plant-a.example")}
+    variables = {"URL": recipe_plant.url, "KEY": recipe_plant.key("viewer@plant-a.example")}
     token = run_program(["bash", "-c", f'{command}\necho "$TOKEN"'], tmp_path, variables).strip()
-    reply = here.anonymous(bearer=token).get("/workspace/api/keys/whoami")
+    reply = recipe_plant.anonymous(bearer=token).get("/workspace/api/keys/whoami")
     assert reply.json()["principal"] == "viewer@plant-a.example"
 
 
 @pytest.mark.parametrize("block", [0, 1], ids=["standard library", "pandas"])
-def test_python_prints_rows(here: Service, tmp_path: Path, block: int) -> None:
+def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -> None:
     """The programs of the page print the devices of the query."""
-    program = adapt(read_blocks("python", "python")[block], here)
-    printed = run_program([sys.executable, "-c", program], tmp_path, {"TOKEN": read_token(here)})
+    program = adapt(read_blocks("python", "python")[block], recipe_plant)
+    printed = run_program([sys.executable, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
     assert "chiller-sim-01" in printed
 
 
 @pytest.mark.skipif(bool(missing_clients()), reason=missing_clients())
-def test_polars_prints_rows(here: Service, tmp_path: Path) -> None:
+def test_polars_prints_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The program of the page groups the rows by device."""
-    program = adapt(read_blocks("python", "python")[2], here)
-    assert "chiller-sim-01" in run_program([CLIENTS, "-c", program], tmp_path, {"TOKEN": read_token(here)})
+    program = adapt(read_blocks("python", "python")[2], recipe_plant)
+    assert "chiller-sim-01" in run_program([CLIENTS, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
 
 
 EXECUTE = """
@@ -80,13 +80,17 @@ print(shown[0].text, len(picture.data["image/png"]))
 
 
 @pytest.mark.skipif(bool(missing_clients()), reason=missing_clients())
-def test_notebook_draws_a_day_of_the_chillers(here: Service, tmp_path: Path) -> None:
+def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: Path) -> None:
     """Ten lines of a notebook lead from an API key to a chart of a day with the unit of the signal."""
     path = PAGES / "chiller-day.ipynb"
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     assert len(cells[-1]["source"]) <= 10
-    send_day_of_chiller(here)
-    variables = {"URL": here.url, "KEY": here.key("viewer@plant-a.example"), "IPYTHONDIR": str(tmp_path)}
+    send_day_of_chiller(recipe_plant)
+    variables = {
+        "URL": recipe_plant.url,
+        "KEY": recipe_plant.key("viewer@plant-a.example"),
+        "IPYTHONDIR": str(tmp_path),
+    }
     printed = run_program([CLIENTS, "-c", EXECUTE.format(path=path)], tmp_path, variables)
     readings, label, size = re.fullmatch(r"(\d+) (.+)\n (\d+)\n", printed).groups()  # type: ignore[union-attr]
     assert (int(readings) > 250, label, int(size) > 10_000) == (True, "Supply temperature in °C", True)
@@ -115,47 +119,47 @@ def send_day_of_chiller(plant: Service) -> None:
     )
 
 
-def test_duckdb_reads_the_file(here: Service, tmp_path: Path) -> None:
+def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
     """DuckDB reads the Parquet file that the command saves."""
     [command], [sql] = read_blocks("duckdb", "shell"), read_blocks("duckdb", "sql")
-    run_program(["bash", "-c", adapt(command, here)], tmp_path, {"TOKEN": read_token(here)})
+    run_program(["bash", "-c", adapt(command, recipe_plant)], tmp_path, {"TOKEN": read_token(recipe_plant)})
     local = sql.replace("temperature.parquet", f"{tmp_path}/temperature.parquet")
     rows = duckdb.connect().execute(local).fetchall()
     assert [row[0] for row in rows] == ["chiller-sim-01", "chiller-sim-02", "chiller-sim-03"]
 
 
-def test_grafana_follows_its_time_picker(here: Service) -> None:
+def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
     """The dashboard's request with the milliseconds of a time picker returns the columns that the panel reads."""
     dashboard = json.loads((PAGES / "grafana-dashboard.json").read_text(encoding="utf-8"))
     [target] = dashboard["panels"][0]["targets"]
     now = datetime.now(UTC)
     picked = {"${__from}": now - timedelta(hours=6), "${__to}": now + timedelta(minutes=1)}
-    address = adapt(target["url"], here)
+    address = adapt(target["url"], recipe_plant)
     for variable, time in picked.items():
         address = address.replace(variable, str(int(1000 * time.timestamp())))
-    reply = here.caller("viewer@plant-a.example").get(address)
+    reply = recipe_plant.caller("viewer@plant-a.example").get(address)
     assert reply.status_code == 200, reply.text
     row = reply.json()[target["root_selector"]][0]
     assert {column["selector"] for column in target["columns"]} <= set(row)
 
 
 @pytest.mark.parametrize(("page", "language"), [("telegraf", "toml"), ("node-red", "json"), ("power-bi", "powerquery")])
-def test_requests_of_other_programs_succeed(here: Service, page: str, language: str) -> None:
+def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, language: str) -> None:
     """Each address of a query that a page names can be read with a token."""
     text = "".join(read_blocks(page, language))
     addresses = set(re.findall(rf"{ADDRESS}(/oi-api/warm-queries/[^\"\s]+)", text)) or {QUERY}
-    caller = here.caller("viewer@plant-a.example")
+    caller = recipe_plant.caller("viewer@plant-a.example")
     assert [caller.get(address).status_code for address in addresses] == [200] * len(addresses)
 
 
-def test_client_credentials_of_node_red_are_accepted(here: Service) -> None:
+def test_client_credentials_of_node_red_are_accepted(recipe_plant: Service) -> None:
     """The body and the header that the flow builds get a token with the right to run queries."""
     flow = json.loads(read_blocks("node-red", "json")[0])
     [body] = re.findall(r"msg\.payload = '([^']+)'", "".join(node.get("func", "") for node in flow))
-    key = here.key("viewer@plant-a.example")
+    key = recipe_plant.key("viewer@plant-a.example")
     secret = base64.b64encode(f"{key.split('_')[1]}:{key}".encode()).decode()
     headers = {"Authorization": f"Basic {secret}", "Content-Type": "application/x-www-form-urlencoded"}
-    reply = here.anonymous().post("/oauth2/token", content=body, headers=headers)
+    reply = recipe_plant.anonymous().post("/oauth2/token", content=body, headers=headers)
     assert (reply.status_code, reply.json()["scope"]) == (200, "Workspace.WarmQuery.Execute")
 
 
@@ -163,9 +167,9 @@ MESSAGE_TIME = "2026-02-01T08:00:00.123456Z"
 MESSAGE_ID = f'{MESSAGE_TIME} cpu {{"cpu":"cpu0","host":"rig-1"}}'
 
 
-def test_telemetry_of_telegraf_is_accepted(here: Service) -> None:
+def test_telemetry_of_telegraf_is_accepted(recipe_plant: Service) -> None:
     """A message of the form that the page's transformation builds is accepted."""
     message = {"deviceId": "rig-1", "messageId": MESSAGE_ID, "ts": MESSAGE_TIME, "metric": "cpu"}
-    editor = here.caller("editor@plant-a.example")
+    editor = recipe_plant.caller("editor@plant-a.example")
     reply = editor.post("/oi-api/telemetry/pump-rig", json=[{**message, "tags": {"host": "rig-1"}, "values": {"a": 1}}])
     assert reply.json() == {"accepted": 1}

@@ -13,7 +13,7 @@ _METRIC = re.compile(r'"(workspace\.[^"]+)"')
 _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 
-def disagreements(templates: Templates, needs: Needs) -> list[str]:
+def find_disagreements(templates: Templates, needs: Needs) -> list[str]:
     """Return every disagreement; empty if both sides match."""
     return [fault for check in CHECKS for fault in check(templates, needs)]
 

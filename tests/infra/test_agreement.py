@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.agreement import disagreements
+from tests.infra.agreement import find_disagreements
 from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, adapters_with_an_identity, needs_of_the_code
 from tests.infra.templates import BICEP, Templates
 
@@ -20,7 +20,7 @@ def needs() -> Needs:
 
 def test_templates_and_code_agree(needs: Needs) -> None:
     """Settings, hubs, containers, roles, table, live stream and alerts match the code."""
-    assert disagreements(Templates(), needs) == []
+    assert find_disagreements(Templates(), needs) == []
 
 
 def test_every_adapter_with_an_identity_has_its_roles() -> None:
@@ -73,7 +73,7 @@ def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, b
     text = path.read_text(encoding="utf-8")
     assert before in text
     path.write_text(text.replace(before, after), encoding="utf-8")
-    assert disagreements(Templates(folder), needs)
+    assert find_disagreements(Templates(folder), needs)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_changed_need_is_reported(needs: Needs, change: dict[str, Any]) -> None:
     [(name, value)] = change.items()
     known = getattr(needs, name)
     further = known | value if isinstance(value, frozenset) and name not in {"messages", "metrics"} else value
-    assert disagreements(Templates(), replace(needs, **{name: further}))
+    assert find_disagreements(Templates(), replace(needs, **{name: further}))

@@ -138,24 +138,24 @@ class DurableHost:
         """Call a method of the SDK's client within the app and return its result."""
         return self.http.post(f"{self.host.url}/client/{operation}", json=arguments).json()
 
-    def until_waiting(self, links: dict[str, str]) -> None:
+    def wait_for_suspension(self, links: dict[str, str]) -> None:
         """Wait until an orchestration waits for its event."""
-        self.host.until(
-            lambda: self.http.get(self.here(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
+        self.host.wait_until(
+            lambda: self.http.get(self.rebase_link(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
         )
 
-    def here(self, link: str) -> str:
+    def rebase_link(self, link: str) -> str:
         """Return a link of an earlier host with the address of this one."""
         return str(httpx.URL(link).copy_with(port=httpx.URL(self.host.url).port))
 
-    def ended(self, links: dict[str, str]) -> dict[str, Any]:
+    def wait_for_end(self, links: dict[str, str]) -> dict[str, Any]:
         """Wait for the end of an orchestration and return its status."""
         answers: list[httpx.Response] = []
 
         def done() -> bool:
-            answers.append(self.http.get(self.here(links["statusQueryGetUri"])))
+            answers.append(self.http.get(self.rebase_link(links["statusQueryGetUri"])))
             return answers[-1].status_code != 202
 
-        self.host.until(done)
+        self.host.wait_until(done)
         status: dict[str, Any] = answers[-1].json()
         return status

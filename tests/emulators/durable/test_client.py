@@ -8,9 +8,9 @@ from tests.emulators.durable.hosts import DurableHost
 def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
     """The SDK's client encodes event data twice, so that the orchestrator receives JSON text, as on Azure."""
     links = durable.start("waiter")
-    durable.until_waiting(links)
+    durable.wait_for_suspension(links)
     assert durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data={"a": 1}) is None
-    assert durable.ended(links)["output"] == {"answer": '{"a": 1}', "doubled": 42}
+    assert durable.wait_for_end(links)["output"] == {"answer": '{"a": 1}', "doubled": 42}
 
 
 def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
@@ -18,7 +18,7 @@ def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
     links = durable.start("waiter")
     event = links["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, json={"a": [1, None]}).status_code == 202
-    assert durable.ended(links)["output"]["answer"] == {"a": [1, None]}
+    assert durable.wait_for_end(links)["output"]["answer"] == {"a": [1, None]}
     assert durable.http.post(event, json=1).status_code == 410
     assert durable.http.post(event.replace(links["id"], "nobody"), json=1).status_code == 404
 
@@ -33,7 +33,7 @@ def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> 
 def test_status_has_input_output_and_history(durable: DurableHost) -> None:
     """The client's status has name, input, output and an optional history."""
     links = durable.start("chain", 5)
-    durable.ended(links)
+    durable.wait_for_end(links)
     status = durable.client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
     assert (status["name"], status["runtimeStatus"], status["input"]) == ("chain", "Completed", "5")
     events = [(event["EventType"], event.get("FunctionName"), event.get("Result")) for event in status["events"]]
@@ -51,7 +51,7 @@ def test_status_has_input_output_and_history(durable: DurableHost) -> None:
 def test_failure_is_shown(durable: DurableHost) -> None:
     """The status of a failed orchestration is 200, or 500 on request, with the text of the exception."""
     links = durable.start("failing")
-    assert "ValueError: no a test" in durable.ended(links)["output"]
+    assert "ValueError: no a test" in durable.wait_for_end(links)["output"]
     plain = durable.http.get(links["statusQueryGetUri"])
     asked = durable.http.get(links["statusQueryGetUri"] + "&returnInternalServerErrorOnFailure=true")
     assert (plain.status_code, asked.status_code) == (200, 500)
@@ -63,7 +63,7 @@ def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
     assert "already exists" in str(durable.client("start_new", orchestration_function_name="chain", instance_id="only"))
     durable.client("terminate", instance_id="only", reason="enough")
     assert durable.client("start_new", orchestration_function_name="no_generator", instance_id="only") == "only"
-    assert durable.ended(links)["output"] == "at once"
+    assert durable.wait_for_end(links)["output"] == "at once"
 
 
 def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
@@ -75,9 +75,9 @@ def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
 def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
     """A terminated orchestration has the reason as output and accepts no more events."""
     links = durable.start("waiter")
-    durable.until_waiting(links)
+    durable.wait_for_suspension(links)
     assert durable.client("terminate", instance_id=links["id"], reason="not needed & so on") is None
-    status = durable.ended(links)
+    status = durable.wait_for_end(links)
     assert (status["runtimeStatus"], status["output"]) == ("Terminated", "not needed & so on")
     assert "is gone" in durable.client("raise_event", instance_id=links["id"], event_name="answer")["error"]
     assert "found" in durable.client("terminate", instance_id="nobody", reason="x")["error"]
@@ -86,25 +86,25 @@ def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
 def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
     """Events for a suspended orchestration wait until it is resumed."""
     links = durable.start("waiter")
-    durable.until_waiting(links)
+    durable.wait_for_suspension(links)
     durable.client("suspend", instance_id=links["id"], reason="a pause")
     durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data=1)
-    assert durable.ended(durable.start("chain", 1))["runtimeStatus"] == "Completed"
+    assert durable.wait_for_end(durable.start("chain", 1))["runtimeStatus"] == "Completed"
     assert durable.http.get(links["statusQueryGetUri"]).json()["runtimeStatus"] == "Suspended"
     durable.client("resume", instance_id=links["id"], reason="go on")
-    assert durable.ended(links)["output"] == {"answer": "1", "doubled": 42}
+    assert durable.wait_for_end(links)["output"] == {"answer": "1", "doubled": 42}
 
 
 def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
     """A restart uses the original input, with a new id or the same id."""
     links = durable.start("chain", 5)
-    durable.ended(links)
+    durable.wait_for_end(links)
     fresh = durable.client("restart", instance_id=links["id"])
     assert fresh["id"] != links["id"]
-    assert durable.ended(fresh)["output"][0] == 40
+    assert durable.wait_for_end(fresh)["output"][0] == 40
     same = durable.client("restart", instance_id=links["id"], restart_with_new_instance_id=False)
     assert same["id"] == links["id"]
-    assert durable.ended(same)["output"][0] == 40
+    assert durable.wait_for_end(same)["output"][0] == 40
     running = durable.start("waiter")
     place = durable.http.post(running["restartPostUri"] + "&restartWithNewInstanceId=false")
     assert place.status_code == 409
@@ -113,12 +113,12 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
 def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
     """Ended orchestrations can be purged singly or by condition; running ones cannot."""
     ended, running = durable.start("chain", 1), durable.start("waiter")
-    durable.ended(ended)
+    durable.wait_for_end(ended)
     assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412
     assert durable.client("purge_instance_history", instance_id=ended["id"]) == 1
     assert durable.http.get(ended["statusQueryGetUri"]).status_code == 404
     assert durable.client("purge_instance_history", instance_id=ended["id"]) == 0
-    durable.ended(durable.start("no_generator"))
+    durable.wait_for_end(durable.start("no_generator"))
     assert durable.client("purge_instance_history_by", created_time_from="", runtime_status=["Failed"]) == 0
     assert durable.client("purge_instance_history_by", created_time_from="") == 1
     assert [status["instanceId"] for status in durable.client("get_status_all")] == [running["id"]]
@@ -128,7 +128,7 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
     """Instances are listed by state and prefix, page by page."""
     for number in range(5):
         durable.start("waiter", id=f"batch-{number}")
-    durable.ended(durable.start("no_generator", id="done"))
+    durable.wait_for_end(durable.start("no_generator", id="done"))
     done = durable.client("get_status_by", runtime_status=["Completed", "Failed"])
     assert [status["instanceId"] for status in done] == ["done"]
     assert len(durable.client("get_status_by", instance_id_prefix="batch-")) == 5
@@ -183,7 +183,7 @@ def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
     assert begun == "v"
     other = durable.start("no_generator")
     link = other["statusQueryGetUri"].replace(other["id"], "v")
-    assert durable.ended({"statusQueryGetUri": link})["output"] == ["2.0", ["2.1", None]]
+    assert durable.wait_for_end({"statusQueryGetUri": link})["output"] == ["2.0", ["2.1", None]]
 
 
 def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:

@@ -25,7 +25,7 @@ async def test_sequence_passes_results_on(world: World, functions: SdkFunctions)
         return value
 
     await world.start("chain", 3)
-    assert (await world.ended())["output"] == 48
+    assert (await world.wait_for_end())["output"] == 48
     assert functions.called == [("double", value) for value in (3, 6, 12, 24)]
 
 
@@ -40,7 +40,7 @@ async def test_failure_of_an_activity_can_be_caught(world: World, functions: Sdk
             return str(error)
 
     await world.start("catching")
-    assert "ValueError: no entry" in (await world.ended())["output"]
+    assert "ValueError: no entry" in (await world.wait_for_end())["output"]
 
 
 async def test_uncaught_failure_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
@@ -51,7 +51,7 @@ async def test_uncaught_failure_fails_the_orchestration(world: World, functions:
         yield context.task_all([context.call_activity("refuse", "entry"), context.call_activity("double", 1)])
 
     await world.start("failing")
-    status = await world.ended()
+    status = await world.wait_for_end()
     assert status["runtimeStatus"] == "Failed"
     assert status["output"].startswith("Orchestrator function 'failing' failed: Activity function 'refuse' failed:")
 
@@ -80,9 +80,9 @@ async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> N
             return [*values, "ValueError: no entry" in str(error)]
 
     await world.start("patient")
-    await world.waiting(3)
+    await world.wait_for_replays(3)
     assert [name for name, _ in functions.called].count("flaky") == 1
-    assert (await world.ended(tick=1))["output"] == [7, 2, True]
+    assert (await world.wait_for_end(tick=1))["output"] == [7, 2, True]
     assert [name for name, _ in functions.called].count("flaky") == 3
     assert [name for name, _ in functions.called].count("refuse") == 3
 
@@ -97,11 +97,11 @@ async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkF
         return (context.current_utc_datetime - begun) / timedelta(hours=1)
 
     await world.start("sleeper")
-    await world.waiting(1)
+    await world.wait_for_replays(1)
     world.clock.advance(29 * 3600)
     assert (await world.status())["runtimeStatus"] in {"Pending", "Running"}
     world.clock.advance(3600)
-    assert (await world.ended())["output"] == 30
+    assert (await world.wait_for_end())["output"] == 30
 
 
 async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctions) -> None:
@@ -117,9 +117,9 @@ async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctio
         return [winner == approval, approval.result]
 
     await world.start("race")
-    await world.waiting(1)
+    await world.wait_for_replays(1)
     await world.raise_event("approval", {"by": "Ada"})
-    status = await world.ended(tick=20)
+    status = await world.wait_for_end(tick=20)
     assert status["output"] == [True, {"by": "Ada"}]
     assert [event["EventType"] for event in status["historyEvents"]].count("TimerFired") == 1
 
@@ -134,7 +134,7 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
         return winner == timer
 
     await world.start("race")
-    assert (await world.ended(tick=30))["output"] is True
+    assert (await world.wait_for_end(tick=30))["output"] is True
 
 
 async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
@@ -152,7 +152,7 @@ async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions)
     for number in (1, 2, 3):
         await world.raise_event("number", number)
     await world.raise_event("word", "last")
-    assert (await world.ended())["output"] == [1, "last", 2]
+    assert (await world.wait_for_end())["output"] == [1, "last", 2]
 
 
 async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFunctions) -> None:
@@ -178,7 +178,7 @@ async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFu
             return [both, "no entry" in str(error)]
 
     await world.start("outer")
-    status = await world.ended(tick=1)
+    status = await world.wait_for_end(tick=1)
     assert status["output"] == [[{"parent": "one", "value": 8}, {"parent": "one", "value": 10}], True]
     assert (await world.status("named"))["runtimeStatus"] == "Completed"
     assert functions.called.count(("refuse", "entry")) == 2
@@ -199,7 +199,7 @@ async def test_continue_as_new_keeps_events(world: World, functions: SdkFunction
     await world.start("counter", 0)
     for number in (1, 2, 3, 4):
         await world.raise_event("add", number)
-    status = await world.ended()
+    status = await world.wait_for_end()
     assert status["output"] == 10
     assert [event["EventType"] for event in status["historyEvents"]].count("EventRaised") == 1
 
@@ -217,7 +217,7 @@ async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> 
     async def told() -> bool:
         return bool((await world.status())["customStatus"] == {"percent": 40})
 
-    await world.until(told)
+    await world.wait_until(told)
 
 
 async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkFunctions) -> None:
@@ -232,6 +232,6 @@ async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkF
         yield context.call_activity("double", 1)
 
     await world.start("remembering")
-    await world.ended(tick=5)
+    await world.wait_for_end(tick=5)
     assert len(seen) == 3
     assert len(set(seen)) == 1

@@ -21,7 +21,7 @@ async def test_pause_beyond_all_time_fails_the_orchestration(world: World, funct
         yield context.call_activity_with_retry("refuse", RetryOptions(10**18, 3), "entry")
 
     await world.start("eternal")
-    assert (await world.ended())["runtimeStatus"] == "Failed"
+    assert (await world.wait_for_end())["runtimeStatus"] == "Failed"
 
 
 async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkFunctions) -> None:
@@ -33,7 +33,7 @@ async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkF
         yield context.call_activity(next(names), 1)
 
     await world.start("fickle")
-    status = await world.ended()
+    status = await world.wait_for_end()
     assert status["runtimeStatus"] == "Failed"
     assert "Non-Deterministic workflow detected: step 1 was call_activity(double)" in status["output"]
 
@@ -54,7 +54,7 @@ async def test_unsupported_features_are_named(world: World, functions: SdkFuncti
             yield context.call_activity("double", 1)
 
     await world.start("asking")
-    status = await world.ended()
+    status = await world.wait_for_end()
     assert status["output"] == f"Orchestrator function 'asking' failed: the local host does not support {what}"
 
 
@@ -67,4 +67,4 @@ async def test_unknown_functions_are_named(world: World, functions: SdkFunctions
         yield context.call_sub_orchestrator("nobody") if sub else context.call_activity("nobody")
 
     await world.start("lost")
-    assert "The function 'nobody' doesn't exist" in (await world.ended())["output"]
+    assert "The function 'nobody' doesn't exist" in (await world.wait_for_end())["output"]

@@ -40,7 +40,7 @@ async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
         return (yield context.task_all([context.call_activity("slow", number) for number in range(30)]))
 
     await world.start("wide")
-    assert (await world.ended())["output"] == list(range(30))
+    assert (await world.wait_for_end())["output"] == list(range(30))
     assert running == [0, 3]
     await world.kill()
 
@@ -57,7 +57,7 @@ async def test_waiting_completions_share_a_replay(world: World) -> None:
         return (yield context.task_all([context.call_activity("quick", number) for number in range(300)]))
 
     await world.start("wide")
-    assert (await world.ended())["output"] == list(range(300))
+    assert (await world.wait_for_end())["output"] == list(range(300))
     assert world.functions.replays < 300
 
 
@@ -81,9 +81,9 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
     await begun.wait()
     await world.management.terminate("one", json.dumps("enough"))
     gate.set()
-    assert (await world.ended())["runtimeStatus"] == "Terminated"
+    assert (await world.wait_for_end())["runtimeStatus"] == "Terminated"
     await world.start("wide", instance="two")
-    await world.ended("two")
+    await world.wait_for_end("two")
     assert len(world.functions.called) == 1 + 5
     await world.kill()
 
@@ -100,13 +100,13 @@ async def test_terminated_child_fails_its_parent(world: World) -> None:
         yield context.call_sub_orchestrator("inner", None, "child")
 
     await world.start("outer")
-    await world.waiting(2)
+    await world.wait_for_replays(2)
 
     async def terminated() -> bool:
         return await world.management.terminate("child", json.dumps("enough")) is not None
 
-    await world.until(terminated)
-    assert "enough" in (await world.ended())["output"]
+    await world.wait_until(terminated)
+    assert "enough" in (await world.wait_for_end())["output"]
 
 
 async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch
             yield context.call_activity("quick", 1)
 
     await world.start("endless")
-    assert "more than 40 events; let it continue as new" in (await world.ended())["output"]
+    assert "more than 40 events; let it continue as new" in (await world.wait_for_end())["output"]
 
 
 async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: 
 
     monkeypatch.setattr(world.functions, "run_orchestrator", answer)
     await world.start("strange")
-    assert "is not in the format of the Durable Functions SDK" in (await world.ended())["output"]
+    assert "is not in the format of the Durable Functions SDK" in (await world.wait_for_end())["output"]
 
 
 async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,20 +162,20 @@ async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.M
 
     await world.start("single")
     monkeypatch.setattr(world.store.database, "write", failing)
-    assert (await world.ended())["output"] == 1
+    assert (await world.wait_for_end())["output"] == 1
 
 
 def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: DurableHost) -> None:
     """SIGTERM during activities stops the host within five seconds; they run again at the next start."""
     links = durable.start("fan_out", 12)
-    durable.host.until(lambda: len(durable.host.records()) == 12)
+    durable.host.wait_until(lambda: len(durable.host.records()) == 12)
     durable.host.process.terminate()
     assert durable.host.process.wait(timeout=10) == 0
     levels = [json.loads(line)["level"] for line in durable.host.log().splitlines()]
     assert set(levels) <= {"INFO"}, durable.host.log()
     (durable.host.data_dir / "open").touch()
     durable.begin()
-    assert durable.ended(links)["output"] == [number * number for number in range(12)]
+    assert durable.wait_for_end(links)["output"] == [number * number for number in range(12)]
 
 
 def test_second_host_takes_over(durable: DurableHost) -> None:
@@ -184,10 +184,10 @@ def test_second_host_takes_over(durable: DurableHost) -> None:
     (first.data_dir / "open").touch()
     durable.begin()
     links = durable.start("fan_out", 4)
-    assert durable.ended(links)["output"] == [0, 1, 4, 9]
+    assert durable.wait_for_end(links)["output"] == [0, 1, 4, 9]
     assert len(durable.host.records()) == 4
     first.kill()
-    assert durable.ended(durable.start("chain", 5))["output"][0] == 40
+    assert durable.wait_for_end(durable.start("chain", 5))["output"][0] == 40
 
 
 def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ async def test_old_ended_orchestrations_are_purged(world: World) -> None:
 
     for name, instance in (("quick", "old"), ("patient", "running")):
         await world.start(name, instance=instance)
-    await world.ended("old")
+    await world.wait_for_end("old")
     world.clock.advance(timedelta(days=8).total_seconds())
     await world.start("quick", instance="recent")
-    await world.ended("recent")
+    await world.wait_for_end("recent")
     created_to = world.clock.now() - timedelta(days=7)
     assert await world.management.purge_all(InstanceFilter(created_to=created_to)) == 1
     found = [await world.management.find_instance(each) for each in ("old", "running", "recent")]

@@ -48,16 +48,16 @@ async def run(program: dict[str, Any], gaps: list[int], most_at_once: int) -> di
         programs.register(world.functions)
         try:
             await world.start("interpret", program)
-            return await outcome(world, Crashes(world, list(gaps)))
+            return await run_to_end(world, Crashes(world, list(gaps)))
         finally:
             await world.kill()
 
 
-async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
+async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     """Send events, advance the clock and crash the engine until the program ends."""
     fed: dict[tuple[str, str], int] = {}
 
-    async def ended() -> bool:
+    async def check_end() -> bool:
         await crashes.happen()
         for instance in await world.management.list_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
@@ -69,7 +69,7 @@ async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
         found = await world.management.find_instance("one")
         return found is not None and found.status.ended
 
-    await world.until(ended, tick=7)
+    await world.wait_until(check_end, tick=7)
     return await world.status()
 
 

@@ -131,27 +131,27 @@ class World:
         history = build_history_document(await self.management.load_history(instance), show_output=True)
         return build_status_document(found, show_input=True, history=history)
 
-    async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
+    async def wait_until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
         """Wait until a condition is true; advance the clock before each check."""
         async with asyncio.timeout(30):
             while not await condition():
                 self.clock.advance(tick)
                 await asyncio.sleep(0.001)
 
-    async def ended(self, instance: str = "one", *, tick: float = 0.0) -> dict[str, Any]:
+    async def wait_for_end(self, instance: str = "one", *, tick: float = 0.0) -> dict[str, Any]:
         """Wait for the end of an orchestration and return its status."""
 
         async def done() -> bool:
             found = await self.management.find_instance(instance)
             return found is not None and found.status.ended
 
-        await self.until(done, tick=tick)
+        await self.wait_until(done, tick=tick)
         return await self.status(instance)
 
-    async def waiting(self, replays: int) -> None:
+    async def wait_for_replays(self, replays: int) -> None:
         """Wait for a number of replays."""
 
         async def reached() -> bool:
             return self.functions.replays >= replays
 
-        await self.until(reached)
+        await self.wait_until(reached)

@@ -40,7 +40,7 @@ class Endpoint:
         stats: dict[str, Any] = reply.json()
         return stats
 
-    def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def wait_for_stats(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until the statistics meet a condition and return them."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition(stats := self.stats()):

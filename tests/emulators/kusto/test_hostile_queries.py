@@ -58,7 +58,7 @@ def test_a_timeout_ends_only_the_query(endpoint: Endpoint) -> None:
     assert isinstance(error, KustoApiError)
     assert error.get_api_error().code == "RequestExecutionTimeout"
     assert getattr(error.http_response, "status_code", None) == 504
-    endpoint.until(lambda stats: stats["queries"]["running"] == 0)
+    endpoint.wait_for_stats(lambda stats: stats["queries"]["running"] == 0)
     assert endpoint.rows("Telemetry | count") == [[2000]]
 
 
@@ -128,14 +128,14 @@ async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[h
     async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:
         tasks = [asyncio.create_task(client.post("/v2/rest/query", json=body)) for _ in range(count)]
         try:
-            await asyncio.to_thread(endpoint.until, lambda stats: stats["queries"]["inside"] == count)
+            await asyncio.to_thread(endpoint.wait_for_stats, lambda stats: stats["queries"]["inside"] == count)
             yield client
             assert not any(task.done() for task in tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.to_thread(endpoint.until, lambda stats: stats["queries"]["inside"] == 0)
+    await asyncio.to_thread(endpoint.wait_for_stats, lambda stats: stats["queries"]["inside"] == 0)
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.soak)])
@@ -159,7 +159,7 @@ async def test_a_disconnect_stops_the_query(endpoint: Endpoint) -> None:
     """A query is stopped when its caller disconnects."""
     async with run_hostile_queries(endpoint, 1):
         pass
-    endpoint.until(lambda stats: stats["queries"]["running"] == 0)
+    endpoint.wait_for_stats(lambda stats: stats["queries"]["running"] == 0)
 
 
 def test_a_killed_translator_is_replaced(endpoint: Endpoint) -> None:

@@ -92,7 +92,7 @@ def test_an_impulse_becomes_a_row(installation: Installation) -> None:
     """Each member of an impulse is stored in its column with a Kusto type."""
     installation.send(message(3))
     endpoint = installation.start()
-    endpoint.until(has_processed(1))
+    endpoint.wait_for_stats(has_processed(1))
     table = endpoint.table("Telemetry")
     assert [(column.column_name, column.column_type) for column in table.columns] == [
         ("Timestamp", "datetime"),
@@ -113,11 +113,11 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
     endpoint = installation.start()
     for number in range(5):
         installation.send(message(number, f"c{number}"))
-        endpoint.until(has_processed(number + 1))
+        endpoint.wait_for_stats(has_processed(number + 1))
     assert endpoint.rows("Telemetry | summarize count(), dcount(ConnectionLookup)") == [[5, 5]]
     reader = HubReader(installation.hub)
     partitions = reader.list_partitions(IMPULSES_HUB)
-    endpoint.until(lambda _: sum(reader.read_offset(IMPULSES_HUB, GROUP, each) for each in partitions) == 5)
+    endpoint.wait_for_stats(lambda _: sum(reader.read_offset(IMPULSES_HUB, GROUP, each) for each in partitions) == 5)
     reader.close()
     assert httpx.get(f"{endpoint.url}/healthz").json()["status"] == "ok"
 
@@ -126,9 +126,9 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
     """Messages with the same connection and id have one row; ids are unique only within a connection."""
     installation.send(message(1), message(1), message(2), message(9, identifier="m-1"), message(1, "other"))
     endpoint = installation.start()
-    endpoint.until(has_processed(5))
+    endpoint.wait_for_stats(has_processed(5))
     installation.send(message(1), message(2, "other"), message(2))
-    stats = endpoint.until(has_processed(8))
+    stats = endpoint.wait_for_stats(has_processed(8))
     assert stats["ingest"]["copies"] == 4
     query = "Telemetry | project ConnectionLookup, MessageId, n = tolong(Payload.n) | order by ConnectionLookup, n asc"
     assert sorted(endpoint.rows(query)) == [
@@ -142,13 +142,13 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
 def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
     """A message is not a duplicate of one that was received more than 24 hours ago."""
     installation.send(message(1))
-    installation.start().until(has_processed(1))
+    installation.start().wait_for_stats(has_processed(1))
     installation.end()
     with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb")) as database:
         database.execute("UPDATE ingest.seen SET first_seen = first_seen - INTERVAL '24 hours 1 second'")
     installation.send(message(1))
     endpoint = installation.start()
-    endpoint.until(has_processed(1))
+    endpoint.wait_for_stats(has_processed(1))
     assert endpoint.rows("Telemetry | count") == [[2]]
 
 
@@ -156,7 +156,7 @@ def test_unrouted_impulses_are_not_stored(installation: Installation) -> None:
     """Impulses of the reserved connection are counted but not stored."""
     installation.send(message(1, UNROUTED), message(2))
     endpoint = installation.start()
-    assert endpoint.until(has_processed(2))["ingest"]["unrouted"] == 1
+    assert endpoint.wait_for_stats(has_processed(2))["ingest"]["unrouted"] == 1
     assert endpoint.rows("Telemetry | project ConnectionLookup") == [["press"]]
 
 
@@ -178,7 +178,7 @@ def test_malformed_impulses_do_not_block_others(installation: Installation) -> N
     for number, body in enumerate(MALFORMED):
         installation.send(HubMessage(body, "press", {}), message(number + 1))
     endpoint = installation.start()
-    assert endpoint.until(has_processed(2 * len(MALFORMED) + 1))["ingest"]["malformed"] == len(MALFORMED)
+    assert endpoint.wait_for_stats(has_processed(2 * len(MALFORMED) + 1))["ingest"]["malformed"] == len(MALFORMED)
     assert endpoint.rows("Telemetry | count") == [[len(MALFORMED) + 1]]
     end(endpoint.process)
     with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb"), read_only=True) as database:
@@ -199,7 +199,7 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
         time.sleep(moments.uniform(0, 0.4))  # varies the moment of the kill
         installation.kill()
     endpoint = installation.start()
-    endpoint.until(lambda stats: stats["rows"]["Telemetry"] >= total)
+    endpoint.wait_for_stats(lambda stats: stats["rows"]["Telemetry"] >= total)
     query = "Telemetry | summarize rows = count(), ids = dcount(MessageId), total = sum(tolong(Payload.n))"
     assert endpoint.rows(query) == [[total, total, sum(range(total))]]
 
@@ -207,14 +207,14 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
 def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
     """If the hub has lost the offset of the group, ingestion continues from the offset in the database."""
     installation.send(*(message(number) for number in range(10)))
-    installation.start().until(has_processed(10))
+    installation.start().wait_for_stats(has_processed(10))
     installation.end()
     with sqlite3.connect(installation.hub) as hub:
         hub.execute("DELETE FROM offsets")
     hub.close()
     installation.send(message(10))
     endpoint = installation.start()
-    stats = endpoint.until(has_processed(1))
+    stats = endpoint.wait_for_stats(has_processed(1))
     assert stats["ingest"] | {"lagSeconds": 0} == {
         "added": 1,
         "copies": 0,
@@ -229,13 +229,13 @@ def test_the_offset_in_the_table_is_authoritative(installation: Installation) ->
 def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
     """After the hub's file is replaced, all events of the new file are read."""
     installation.send(*(message(number) for number in range(10)))
-    installation.start().until(has_processed(10))
+    installation.start().wait_for_stats(has_processed(10))
     installation.end()
     for file in installation.root.glob("hub.sqlite*"):
         file.unlink()
     endpoint = installation.start()
     installation.send(message(10), message(11), message(3))
-    stats = endpoint.until(has_processed(3))
+    stats = endpoint.wait_for_stats(has_processed(3))
     assert stats["ingest"]["copies"] == 1
     assert endpoint.rows("Telemetry | count") == [[12]]
 
@@ -244,7 +244,7 @@ def test_queries_cannot_read_internal_tables(installation: Installation) -> None
     """Queries cannot name the internal tables of the schema ``ingest``."""
     installation.send(message(1))
     endpoint = installation.start()
-    endpoint.until(has_processed(1))
+    endpoint.wait_for_stats(has_processed(1))
     for name in ("seen", "offsets", "['ingest.seen']", "['ingest'].seen"):
         assert endpoint.code(name).startswith(("General_BadRequest", "BadRequest_"))
 
@@ -253,7 +253,7 @@ def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
     """At the end of standard input the process ends and releases the database, even during a query."""
     installation.send(*(message(number) for number in range(3000)))
     endpoint = installation.start("--exit-with-parent", stdin=subprocess.PIPE)
-    endpoint.until(has_processed(3000))
+    endpoint.wait_for_stats(has_processed(3000))
     endless = "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k | join kind=inner (Telemetry "
     endless += "| extend k = 1) on k | summarize count()"
     with pytest.raises(httpx.ReadTimeout):
@@ -270,7 +270,7 @@ def test_a_new_process_waits_for_the_database_file(installation: Installation) -
     """An emulator waits for the database file of another one that is shutting down."""
     installation.send(message(1))
     first = installation.start()
-    first.until(has_processed(1))
+    first.wait_for_stats(has_processed(1))
     os.kill(first.process.pid, signal.SIGTERM)
     second = installation.start()
     assert second.rows("Telemetry | count") == [[1]]

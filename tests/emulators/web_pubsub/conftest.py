@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
-from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving
+from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serve_emulator
 from tests.plain_http import NO_TLS
 
 
@@ -27,7 +27,7 @@ async def running() -> AsyncIterator[Running]:
         user_events=AnyEvent(),
         anonymous=True,
     )
-    async with serving(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
+    async with serve_emulator(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
         yield running
 
 
@@ -57,7 +57,7 @@ async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
     """Connect ``websockets`` clients to hub ``plain`` with tokens of the official client."""
     async with AsyncExitStack() as stack:
 
-        async def connected(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:
+        async def connect_client(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:
             token = await plain_frame.get_client_access_token(groups=list(groups), **claims)
             protocols = [JSON] if json_client else None
             client = await stack.enter_async_context(connect(token["url"], subprotocols=protocols))  # type: ignore[arg-type]
@@ -65,4 +65,4 @@ async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
                 assert json.loads(await client.recv())["event"] == "connected"
             return client
 
-        yield connected
+        yield connect_client

@@ -80,7 +80,7 @@ type Connect = Callable[..., Awaitable[ClientConnection]]
 
 
 @asynccontextmanager
-async def listening(server: Server) -> AsyncIterator[int]:
+async def run_server(server: Server) -> AsyncIterator[int]:
     """Serve on a free port until the end of the block."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -95,12 +95,12 @@ async def listening(server: Server) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
+async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
     """Serve an emulator until the end of the block."""
     service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)
     try:
-        async with listening(server) as port:
+        async with run_server(server) as port:
             yield Running(f"http://127.0.0.1:{port}", service, handler, server)
     finally:
         await service.close()
@@ -112,7 +112,7 @@ def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str
     return {"Authorization": f"Bearer {token}"}
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+async def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  conditions of any kind

@@ -19,7 +19,7 @@ from websockets.typing import Subprotocol
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from shared.timestamps import now, rfc3339
-from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving, until
+from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serve_emulator, wait_until
 
 
 def token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
@@ -156,8 +156,8 @@ async def test_connects_and_disconnects_are_reported(running: Running) -> None:
     """The handler receives connected and disconnected events in order, with the state."""
     running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running.client_url()):
-        await until(lambda: running.handler.events() == ["connect", "connected"])
-    await until(lambda: running.handler.events() == ["connect", "connected", "disconnected"])
+        await wait_until(lambda: running.handler.events() == ["connect", "connected"])
+    await wait_until(lambda: running.handler.events() == ["connect", "connected", "disconnected"])
     for headers, _ in running.handler.told[1:]:
         assert headers["ce-userid"] == "anna"
         assert headers["ce-connectionstate"] == "opaque"
@@ -184,7 +184,7 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
             await asyncio.wait_for(client.recv(), 20)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
-    await until(lambda: "disconnected" in running.handler.events())
+    await wait_until(lambda: "disconnected" in running.handler.events())
     assert json.loads(running.handler.told[-1][1])["reason"] == "the token expired"
 
 
@@ -204,11 +204,11 @@ async def test_only_selected_events_are_sent() -> None:
     """A handler that receives only disconnected events does not authorize clients."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
-    async with serving(ServiceSettings(KEY, other_hubs=settings), handler) as running:
+    async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:
         url = running.client_url("any")
         async with connect(f"{url}?access_token={token_for(url)}"):
             pass
-        await until(lambda: handler.events() == ["connected", "disconnected"])
+        await wait_until(lambda: handler.events() == ["connected", "disconnected"])
 
 
 async def test_disconnected_clients_are_removed(running: Running, join: Connect) -> None:
@@ -217,6 +217,6 @@ async def test_disconnected_clients_are_removed(running: Running, join: Connect)
     hub = running.service.get_or_create_hub("plain")
     assert len(hub.find_group_connections("g")) == 1
     await client.close()
-    await until(lambda: not hub.connections)
+    await wait_until(lambda: not hub.connections)
     assert not hub.find_group_connections("g")
     assert not hub.find_user_connections("anna")

@@ -44,7 +44,7 @@ class Pipe:
             self._call()
 
 
-async def taken(pipe: Pipe, size: int) -> None:
+async def wait_for_bytes(pipe: Pipe, size: int) -> None:
     """Wait until the pipe has received a number of bytes."""
     async with asyncio.timeout(30):
         while sum(map(len, pipe.taken)) < size:  # noqa: ASYNC110  the outbox has no signal for a write
@@ -71,7 +71,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
                 pipe.set_room(room=step)
             await asyncio.sleep(0)
         pipe.set_room(room=True)
-        await taken(pipe, sum(len(step) for step in steps if isinstance(step, bytes)))
+        await wait_for_bytes(pipe, sum(len(step) for step in steps if isinstance(step, bytes)))
         assert b"".join(pipe.taken) == b"".join(step for step in steps if isinstance(step, bytes))
         assert not overflows
 
@@ -84,18 +84,18 @@ async def test_frames_of_one_turn_are_written_together() -> None:
     box, _ = outbox(pipe)
     for _ in range(100):
         box.put(b"x" * 1000)
-    await taken(pipe, 100_000)
+    await wait_for_bytes(pipe, 100_000)
     assert [len(write) for write in pipe.taken] == [65_000, 35_000]
 
 
 async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
     """One message or byte above a limit closes the outbox once; later frames are dropped."""
-    for build_frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
+    for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = outbox(pipe)
         pipe.set_room(room=False)
         for _ in range(most):
-            box.put(build_frame)
+            box.put(frame)
         assert not overflows
         box.put(b"y")
         box.put(b"z")
@@ -116,7 +116,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
     assert not paced.done()
     pipe.set_room(room=True)
     assert await paced
-    await taken(pipe, len(b"beforepaced"))
+    await wait_for_bytes(pipe, len(b"beforepaced"))
     assert pipe.taken == [b"before", b"paced"]
 
 

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES
 from emulators.web_pubsub.payloads import DataType
-from tests.emulators.web_pubsub.serving import Connect, Running, until
+from tests.emulators.web_pubsub.serving import Connect, Running, wait_until
 
 _TEXT = DataType.TEXT
 
@@ -48,7 +48,7 @@ async def slow_client(running: Running, plain_frame: WebPubSubServiceClient, *gr
     """Return a connected client that reads nothing."""
     token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
-    await until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
+    await wait_until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
     return client
 
 
@@ -67,7 +67,7 @@ async def test_a_slow_client_is_closed_and_others_are_served(
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
         # The readers share this process: they catch up before more is sent.
-        await until(functools.partial(_have, counts, sent - 50))
+        await wait_until(functools.partial(_have, counts, sent - 50))
     await hub.publish("g", b"end", _TEXT)
     for task in received:
         assert await asyncio.wait_for(task, 60) == list(range(sent))
@@ -99,7 +99,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
     assert hub.find_user_connections("slow")
     for _ in range(200):
         await hub.publish("g", b"y", _TEXT)
-    await until(lambda: not hub.find_user_connections("slow"))
+    await wait_until(lambda: not hub.find_user_connections("slow"))
     assert connection.close_reason == "the client is too slow"
     slow.socket.close()
 

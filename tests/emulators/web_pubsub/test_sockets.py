@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES
 from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo
-from tests.emulators.web_pubsub.serving import listening
+from tests.emulators.web_pubsub.serving import run_server
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 _MASK = b"\x37\xfa\x21\x3d"
@@ -59,7 +59,7 @@ class Peer:
 
     async def send(self, *frames: Frame) -> None:
         """Send frames."""
-        self.writer.write(b"".join(build_frame.encode() for build_frame in frames))
+        self.writer.write(b"".join(frame.encode() for frame in frames))
         await self.writer.drain()
 
     async def receive(self) -> Frame:
@@ -74,16 +74,16 @@ class Peer:
             data = await self._reader.readexactly(size)
         return Frame(first & 0x0F, data, bool(first >> 7), first >> 4 & 7, masked=bool(second >> 7))
 
-    async def closed(self) -> int:
+    async def read_close_code(self) -> int:
         """Return the code of the next close frame, before the end of the connection."""
-        build_frame = await self.receive()
-        assert build_frame.opcode == CLOSE, build_frame
+        frame = await self.receive()
+        assert frame.opcode == CLOSE, frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
-        return int.from_bytes(build_frame.data[:2])
+        return int.from_bytes(frame.data[:2])
 
 
 @asynccontextmanager
-async def connected(port: int) -> AsyncIterator[Peer]:
+async def connect_peer(port: int) -> AsyncIterator[Peer]:
     """Connect with a WebSocket handshake (RFC 6455 section 4.1)."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -100,16 +100,16 @@ async def connected(port: int) -> AsyncIterator[Peer]:
 
 
 @asynccontextmanager
-async def echoing() -> AsyncIterator[int]:
+async def serve_echo() -> AsyncIterator[int]:
     """Serve the echo on a free port."""
     server = Server(echo, 1, web_sockets=True)
-    async with listening(server) as port:
+    async with run_server(server) as port:
         yield port
 
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    async with echoing() as port:
+    async with serve_echo() as port:
         yield port
 
 
@@ -117,14 +117,14 @@ async def port() -> AsyncIterator[int]:
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
 async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: int) -> None:
     """A message comes back whole, in one unmasked frame, whichever form its length has (section 5.2)."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         await peer.send(Frame(opcode, b"*" * size))
         assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
 
 
 async def test_bytes_may_come_one_by_one(port: int) -> None:
     """Frames may arrive in single bytes."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
             peer.writer.write(bytes([byte]))
             await peer.writer.drain()
@@ -145,11 +145,11 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
             frames.append(Frame(PING, b"p%d" % index))
 
     async def run() -> None:
-        async with echoing() as port, connected(port) as peer:
+        async with serve_echo() as port, connect_peer(port) as peer:
             await peer.send(*frames)
             received = [await peer.receive() for _ in range(1 + pinged * len(parts))]
-            assert [build_frame.data for build_frame in received if build_frame.opcode == TEXT] == [data]
-            pongs = [build_frame.data for build_frame in received if build_frame.opcode == PONG]
+            assert [frame.data for frame in received if frame.opcode == TEXT] == [data]
+            pongs = [frame.data for frame in received if frame.opcode == PONG]
             assert pongs == [b"p%d" % index for index in range(len(parts))] * pinged
 
     asyncio.run(run())
@@ -157,7 +157,7 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
 
 async def test_pings_get_pongs(port: int) -> None:
     """A pong has the data of its ping; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
         assert await peer.receive() == Frame(PONG, b"x" * 125, masked=False)
         assert await peer.receive() == Frame(PONG, masked=False)
@@ -201,23 +201,23 @@ async def test_pings_get_pongs(port: int) -> None:
 )
 async def test_protocol_violations_close(port: int, frames: list[Frame], code: int) -> None:
     """A protocol violation closes the connection with the matching code (section 7.4.1)."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         await peer.send(*frames)
-        assert await peer.closed() == code
+        assert await peer.read_close_code() == code
 
 
 async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
     """A client that sends a too long message receives 1009 and no reset."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
-        assert await peer.closed() == 1009
+        assert await peer.read_close_code() == 1009
 
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
 async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
     """The closing handshake returns the client's code, if any (section 5.5.1)."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         await peer.send(Frame(CLOSE, data))
         answer = await peer.receive()
         assert (answer.opcode, answer.data[:2]) == (CLOSE, data[:2])
@@ -225,9 +225,9 @@ async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
 
 async def test_data_after_a_close_are_ignored(port: int) -> None:
     """Data after a close frame are ignored (section 1.4)."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))
-        assert await peer.closed() == 1000
+        assert await peer.read_close_code() == 1000
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, st
 
 async def test_a_flood_of_pings_does_not_fill_the_memory(port: int) -> None:
     """The server stops reading from a client that sends pings and does not read pongs."""
-    async with connected(port) as peer:
+    async with connect_peer(port) as peer:
         flood = b"".join(Frame(PING, b"x" * 125).encode() for _ in range(1000))
 
         async def send() -> None:

@@ -54,7 +54,7 @@ class RunningHost:
         path = self.data_dir / "record.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def until(self, condition: Callable[[], bool]) -> None:
+    def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition is true; fail if the host ends first."""
         deadline = time.monotonic() + _DEADLINE
         while not condition():

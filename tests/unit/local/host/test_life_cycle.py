@@ -57,7 +57,7 @@ def test_running_requests_complete_before_the_end(start_host: Any, number: int) 
     """After SIGTERM or Ctrl-C running requests complete, and the host exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/slow/0.5")
-    host.until(lambda: host.records() == ["begun"])
+    host.wait_until(lambda: host.records() == ["begun"])
     host.process.send_signal(number)
     thread.join(timeout=30)
     assert host.process.wait(timeout=30) == 0
@@ -69,7 +69,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
     """A request that exceeds the drain time, or blocks a thread, does not prevent exit code 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
-    host.until(lambda: bool(host.records()))
+    host.wait_until(lambda: bool(host.records()))
     host.process.terminate()
     assert host.process.wait(timeout=10) == 0
     thread.join(timeout=30)
@@ -239,7 +239,7 @@ def test_server_logs_json(start_host: Any) -> None:
     """The HTTP server logs JSON lines."""
     host = start_host(APP)
     thread, _ = get_in_background(f"{host.url}/slow/100")
-    host.until(lambda: host.records() == ["begun"])
+    host.wait_until(lambda: host.records() == ["begun"])
     assert host.terminate() == 0
     thread.join(timeout=30)
     loggers = {json.loads(line)["logger"] for line in host.log().splitlines()}
@@ -259,7 +259,7 @@ def test_help_lists_every_option() -> None:
 def test_host_without_event_hub_functions_still_has_a_hub(start_host: Any) -> None:
     """The hub file exists after the start, so that other processes can read it."""
     host = start_host(APP)
-    host.until((host.data_dir / "hub.sqlite").exists)
+    host.wait_until((host.data_dir / "hub.sqlite").exists)
     reader = HubReader(host.data_dir / "hub.sqlite")
     assert reader.read("telemetry", "0", 0, 1) == []
     reader.close()

@@ -41,10 +41,10 @@ RARE = {"RARE": "0 0 0 29 2 *"}
 def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
     """POST /admin/functions/{name} returns 202 and runs the timer once, not past due."""
     host = start_host(TIMERS, **RARE)
-    host.until(lambda: host.records() == ["first"])
+    host.wait_until(lambda: host.records() == ["first"])
     assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
     assert http.post(f"{host.url}/admin/functions/rare").status_code == 202
-    host.until(lambda: len(host.records()) == 3)
+    host.wait_until(lambda: len(host.records()) == 3)
     _, (past_due, status, schedule), (_, second_status, _) = host.records()
     assert (past_due, status, schedule) == (False, {}, {"AdjustForDST": True})
     assert set(second_status) == {"Last", "Next", "LastUpdated"}
@@ -68,7 +68,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
     """A timer runs at each occurrence without overlap; a failure does not stop the schedule."""
     host = start_host(TIMERS, **RARE)
     ran = host.data_dir / "often"
-    host.until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
+    host.wait_until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
     assert host.terminate() == 0
     lines = ran.read_text().split()
     assert lines == ["begin", "end"] * (len(lines) // 2)
@@ -83,7 +83,7 @@ def test_missed_occurrence_is_past_due(start_host: Any) -> None:
     status = {"Last": yesterday.isoformat(), "Next": yesterday.isoformat(), "LastUpdated": yesterday.isoformat()}
     (host.data_dir / "timers.json").write_text(json.dumps({"rare": status}))
     host = start_host(TIMERS, **RARE)
-    host.until(lambda: len(host.records()) == 2)
+    host.wait_until(lambda: len(host.records()) == 2)
     assert [True, status, {"AdjustForDST": True}] in host.records()
 
 

@@ -240,7 +240,7 @@ def test_failure_shows_no_details(host: Any, http: httpx.Client, route: str) -> 
 def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
     """A synchronous function works, and its output is in the log."""
     assert http.get(f"{host.url}/sync").text == "from a thread"
-    host.until(lambda: "a stray print" in host.log())
+    host.wait_until(lambda: "a stray print" in host.log())
 
 
 def test_body_over_the_limit_is_refused(host: Any) -> None:
@@ -258,8 +258,8 @@ def test_a_disconnect_does_not_cancel_the_function(host: Any) -> None:
     parts = urlsplit(host.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
-        host.until(lambda: host.records() == ["begun"])
-    host.until(lambda: host.records() == ["begun", "finished"])
+        host.wait_until(lambda: host.records() == ["begun"])
+    host.wait_until(lambda: host.records() == ["begun", "finished"])
 
 
 def test_trace_context_is_forwarded(host: Any, http: httpx.Client) -> None:

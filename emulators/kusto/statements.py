@@ -48,7 +48,7 @@ def find_query_statements(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], chosen: int) -> str:
-    """Return the text with blanks instead of all query statements but one, so that positions remain."""
+    """Replace all query statements but one with blanks, so that positions in the text stay the same."""
     for index, (start, end) in enumerate(statements):
         if index != chosen:
             blanks = "".join(each if each == "\n" else " " for each in text[start:end])

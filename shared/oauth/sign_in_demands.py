@@ -103,7 +103,7 @@ class RequestTimes:
         return rfc3339(at)
 
     def find(self, parameters: Parameters) -> datetime | None:
-        """Return the time of a request: the later one of those that were recorded and that the consent page sent.
+        """Return the time of a request: the later of the recorded time and the time that the consent page sent.
 
         The page may send the time of another instance. A time of over an hour ago does not count, because a forged one
         would make every sign-in new.

@@ -43,7 +43,9 @@ def states(opener: Opener) -> ConnectionStateStore:
     return opener()
 
 
-def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> ArrivedMessages:
+def _build_arrivals(
+    *numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0
+) -> ArrivedMessages:
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
@@ -51,8 +53,10 @@ async def test_messages_are_counted(states: ConnectionStateStore) -> None:
     """Messages are counted per connection over all sources, with the time of the newest one."""
     assert await states.load_states() == {}
     await states.record([])
-    await states.record([_arrivals(1, 2, after=5), _arrivals(1, source="telemetry/1"), _arrivals(7, connection="b")])
-    await states.record([_arrivals(3, after=4)])
+    await states.record(
+        [_build_arrivals(1, 2, after=5), _build_arrivals(1, source="telemetry/1"), _build_arrivals(7, connection="b")]
+    )
+    await states.record([_build_arrivals(3, after=4)])
     found = await states.load_states()
     assert found["rig"].messages_received == 4
     assert found["rig"].last_message == MOMENT + timedelta(seconds=5)
@@ -70,7 +74,7 @@ async def test_redelivered_messages_count_once(
     before = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
         start = min(back_to, reached)
-        await states.record([_arrivals(*range(start, start + size), connection=name)])
+        await states.record([_build_arrivals(*range(start, start + size), connection=name)])
         reached = max(reached, start + size)
     after = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     assert after == max(before, reached)
@@ -78,11 +82,11 @@ async def test_redelivered_messages_count_once(
 
 async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
     """A connection with counts only has status CONNECTING; a status does not change the counts."""
-    await states.record([_arrivals(1)])
+    await states.record([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
     await states.set_status("rig", "CONNECTED")
-    await states.record([_arrivals(2)])
+    await states.record([_build_arrivals(2)])
     await states.set_status("new", "ERROR")
     found = await states.load_states()
     assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
@@ -92,19 +96,19 @@ async def test_status_and_counts_are_independent(states: ConnectionStateStore) -
 async def test_several_processes_count_once(opener: Opener) -> None:
     """Two processes count the same messages once, and different messages all."""
     first, second = opener(), opener()
-    await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
+    await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     assert (await second.load_states())["rig"].messages_received == 3
     await asyncio.gather(
-        *(store.record([_arrivals(*range(100), source=f"h/{n}")]) for n, store in enumerate((first, second) * 4))
+        *(store.record([_build_arrivals(*range(100), source=f"h/{n}")]) for n, store in enumerate((first, second) * 4))
     )
-    await first.record([_arrivals(4)])
+    await first.record([_build_arrivals(4)])
     assert (await second.load_states())["rig"].messages_received == 804
 
 
 async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
     """Messages that arrive during a write are counted, too, and a cancelled caller does not affect others."""
     names = [f"c{number}" for number in range(40)]
-    waiting = [asyncio.create_task(states.record([_arrivals(1, 2, connection=name)])) for name in names]
+    waiting = [asyncio.create_task(states.record([_build_arrivals(1, 2, connection=name)])) for name in names]
     await asyncio.sleep(0)
     waiting[0].cancel()
     for task in waiting:
@@ -117,11 +121,15 @@ async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore
 async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) -> None:
     """A message that contradicts a declared type counts once, for any number of deliveries and processes."""
     first, second = opener(), opener()
-    mismatched = replace(_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
+    mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):
         await store.record([mismatched])
-    await second.record([replace(_arrivals(3, 4), mismatched=frozenset({3, 4})), _arrivals(1, connection="b")])
-    await first.record([_arrivals(5), replace(_arrivals(1, source="telemetry/1"), mismatched=frozenset({1}))])
+    await second.record(
+        [replace(_build_arrivals(3, 4), mismatched=frozenset({3, 4})), _build_arrivals(1, connection="b")]
+    )
+    await first.record(
+        [_build_arrivals(5), replace(_build_arrivals(1, source="telemetry/1"), mismatched=frozenset({1}))]
+    )
     found = await second.load_states()
     assert (found["rig"].messages_received, found["rig"].type_mismatches) == (6, 4)
     assert found["b"].type_mismatches == 0
@@ -129,6 +137,6 @@ async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) ->
 
 async def test_large_sequence_numbers_are_distinct(states: ConnectionStateStore) -> None:
     """Sequence numbers beyond 32 bits are compared exactly."""
-    await states.record([_arrivals(2**45)])
-    await states.record([_arrivals(2**45), _arrivals(2**45 + 1)])
+    await states.record([_build_arrivals(2**45)])
+    await states.record([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
     assert (await states.load_states())["rig"].messages_received == 2

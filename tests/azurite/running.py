@@ -53,7 +53,7 @@ class Azurite:
         command = [program, str(SERVER), *self._options, "--blobHost", "127.0.0.1", "--blobPort", self._port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self._process.stdout is not None
-        self._port = _address(self._process.stdout).rpartition(":")[2]
+        self._port = _wait_for_address(self._process.stdout).rpartition(":")[2]
 
     def stop(self) -> None:
         """Stop Azurite orderly; if killed, it would lose the writes of its last seconds."""
@@ -74,7 +74,7 @@ def azurite() -> Iterator[str]:
         running.stop()
 
 
-def _address(output: IO[str]) -> str:
+def _wait_for_address(output: IO[str]) -> str:
     lines = []
     for line in output:
         lines.append(line)

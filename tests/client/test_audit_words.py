@@ -46,7 +46,7 @@ def test_a_broken_chain_is_explained() -> None:
 
 
 def test_an_altered_record_is_explained() -> None:
-    """The result of checking a single record is on a separate line."""
+    """The text of a single record says whether it is genuine, altered or missing."""
     record = {"RecordID": "000000000002"}
     assert "its content matches its hash" in explain_verdict(build_verdict(Valid=True, Record=record))
     assert "ALTERED OR DAMAGED" in explain_verdict(build_verdict(Valid=False, Record=record))

@@ -15,16 +15,16 @@ _WITHOUT_FUNCTION = {"functions/__init__.py", "tests/docs/test_explanation.py"}
 STEPS = [(path, tuple(_NAME.findall(names))) for path, names in _STEP.findall(TEXT)]
 
 
-def _defined_names(node: ast.AST, prefix: str = "") -> set[str]:
+def _read_defined_names(node: ast.AST, prefix: str = "") -> set[str]:
     """Return the functions, methods (with their class) and classes of a module."""
     found: set[str] = set()
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
-            found |= {child.name} | _defined_names(child, f"{child.name}.")
+            found |= {child.name} | _read_defined_names(child, f"{child.name}.")
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            found |= {prefix + child.name} | _defined_names(child)
+            found |= {prefix + child.name} | _read_defined_names(child)
         else:
-            found |= _defined_names(child, prefix)
+            found |= _read_defined_names(child, prefix)
     return found
 
 
@@ -32,7 +32,7 @@ def _defined_names(node: ast.AST, prefix: str = "") -> set[str]:
 def test_each_step_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
     """The file of a step exists and defines the functions that the step names."""
     assert names or path in _WITHOUT_FUNCTION
-    assert set(names) <= _defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    assert set(names) <= _read_defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
 
 
 def test_each_path_is_described() -> None:

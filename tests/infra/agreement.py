@@ -18,34 +18,36 @@ def find_disagreements(templates: Templates, needs: Needs) -> list[str]:
     return [fault for check in CHECKS for fault in check(templates, needs)]
 
 
-def _settings(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_settings(templates: Templates, needs: Needs) -> Iterator[str]:
     app = templates.named("app")
     deployed, platform = set(app.variable("appSettings")), set(app.variable("platformSettings"))
-    yield from _differing("setting", deployed, needs.settings)
+    yield from _find_differences("setting", deployed, needs.settings)
     yield from (f"setting %{name}% is not deployed" for name in needs.placeholders - deployed)
     for prefix in needs.connections:
         wanted = {f"{prefix}__{member}" for member in ("fullyQualifiedNamespace", "credential", "clientId")}
         yield from (f"setting {name} is not deployed" for name in wanted - deployed - platform)
 
 
-def _hubs(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_hubs(templates: Templates, needs: Needs) -> Iterator[str]:
     groups = {("impulses", group) for group in templates.names("event-hubs", f"{HUB}/consumergroups")}
-    yield from _differing("hub", templates.names("event-hubs", HUB), needs.hubs | {hub for hub, _ in needs.readers})
-    yield from _differing("reader", groups, {reader for reader in needs.readers if reader[1] != "$Default"})
+    yield from _find_differences(
+        "hub", templates.names("event-hubs", HUB), needs.hubs | {hub for hub, _ in needs.readers}
+    )
+    yield from _find_differences("reader", groups, {reader for reader in needs.readers if reader[1] != "$Default"})
     feed = templates.named("data-explorer").resource("feed")["properties"]
     if ("impulses", feed["consumerGroup"]) not in needs.readers or feed["tableName"] != f"{needs.table}Raw":
         yield "the query table's feed is another one"
 
 
-def _containers(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_containers(templates: Templates, needs: Needs) -> Iterator[str]:
     if templates.json("cosmos-containers.json") != list(needs.cosmos):
         yield "cosmos-containers.json is not what scripts/cosmos_containers.py writes"
     if "loadJsonContent('../cosmos-containers.json')" not in templates.named("cosmos").text:
         yield "the module cosmos does not take cosmos-containers.json"
-    yield from _differing("container", templates.names("data-storage", BLOBS), needs.blobs)
+    yield from _find_differences("container", templates.names("data-storage", BLOBS), needs.blobs)
 
 
-def _account(templates: Templates, _: Needs) -> Iterator[str]:
+def _compare_account(templates: Templates, _: Needs) -> Iterator[str]:
     properties = templates.named("cosmos").resource("account")["properties"]
     if properties["consistencyPolicy"]["defaultConsistencyLevel"] not in {"BoundedStaleness", "Strong"}:
         yield "the app refuses an account of this consistency"
@@ -53,33 +55,35 @@ def _account(templates: Templates, _: Needs) -> Iterator[str]:
         yield "the app refuses an account with several write regions"
 
 
-def _roles(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_roles(templates: Templates, needs: Needs) -> Iterator[str]:
     access = templates.named("access")
     granted = {(each["kind"], each["part"], each["role"]) for name in ("host", "app") for each in access.variable(name)}
-    yield from _differing("role", granted, needs.roles)
+    yield from _find_differences("role", granted, needs.roles)
     every = set(_ROLE.findall(access.text))
-    yield from _differing("role id", set(templates.json("roles.json")), every)
+    yield from _find_differences("role id", set(templates.json("roles.json")), every)
 
 
-def _table(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_table(templates: Templates, needs: Needs) -> Iterator[str]:
     text = (templates.folder / "telemetry.kql").read_text(encoding="utf-8")
     declared = re.search(rf"table {needs.table}Raw \((.*?)\)", text)
     columns = tuple(re.findall(r"(\w+):", declared[1])) if declared else ()
-    yield from _differing("column", set(columns), set(needs.columns))
-    yield from _differing("mapped column", set(re.findall(r'"column": "(\w+)"', text)), set(needs.columns))
+    yield from _find_differences("column", set(columns), set(needs.columns))
+    yield from _find_differences("mapped column", set(re.findall(r'"column": "(\w+)"', text)), set(needs.columns))
     view = re.search(rf"\) {needs.table} on table .*?take_any\((.*?)\) by (.*?)\n", text, re.DOTALL)
     shown = set(re.split(r", ", f"{view[1]}, {view[2]}")) if view else set()
-    yield from _differing("column of the view", shown, set(needs.columns))
+    yield from _find_differences("column of the view", shown, set(needs.columns))
 
 
-def _live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
     hub = templates.named("live-stream").resource("hub")
     events = hub["properties"]["eventHandlers"][0]
     handler = events["urlTemplate"]
     gateway = templates.named("app-gateway").text
-    yield from _differing("live hub", {hub["name"], str(templates.named("app").variable("liveHub"))}, {needs.live_hub})
-    yield from _differing("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
-    yield from _differing("event", set(events["systemEvents"]), needs.live_system_events)
+    yield from _find_differences(
+        "live hub", {hub["name"], str(templates.named("app").variable("liveHub"))}, {needs.live_hub}
+    )
+    yield from _find_differences("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
+    yield from _find_differences("event", set(events["systemEvents"]), needs.live_system_events)
     for wanted in (f"'/{needs.live_stream}'", f"'/client/hubs/{needs.live_hub}'"):
         if wanted not in gateway:
             yield f"the gateway knows no path {wanted}"
@@ -87,7 +91,7 @@ def _live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
         yield f"the gateway sets no {needs.moved_header}"
 
 
-def _alerts(templates: Templates, needs: Needs) -> Iterator[str]:
+def _compare_alerts(templates: Templates, needs: Needs) -> Iterator[str]:
     for search in templates.named("alerts").variable("searches"):
         for text in _QUOTED.findall(search["query"]):
             if not any(text in message or _pattern(message).match(text) for message in needs.messages):
@@ -101,7 +105,7 @@ def _pattern(message: str) -> re.Pattern[str]:
     return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
 
 
-def _differing(what: str, deployed: object, needed: object) -> Iterator[str]:
+def _find_differences(what: str, deployed: object, needed: object) -> Iterator[str]:
     assert isinstance(deployed, set | frozenset)
     assert isinstance(needed, set | frozenset)
     yield from (f"{what} {each} is deployed and nothing needs it" for each in sorted(deployed - needed, key=str))
@@ -109,12 +113,12 @@ def _differing(what: str, deployed: object, needed: object) -> Iterator[str]:
 
 
 CHECKS: tuple[Callable[[Templates, Needs], Iterator[str]], ...] = (
-    _settings,
-    _hubs,
-    _containers,
-    _account,
-    _roles,
-    _table,
-    _live_stream,
-    _alerts,
+    _compare_settings,
+    _compare_hubs,
+    _compare_containers,
+    _compare_account,
+    _compare_roles,
+    _compare_table,
+    _compare_live_stream,
+    _compare_alerts,
 )

@@ -75,7 +75,7 @@ def test_sample_of_settings_is_complete() -> None:
     assert Settings.read(values).stores is Stores.EMBEDDED
 
 
-def _commands(text: str) -> str:
+def _read_commands(text: str) -> str:
     """Return the commands of a page, with continued lines joined."""
     return "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
 
@@ -85,14 +85,14 @@ def test_keys_are_written_outside_of_the_repository() -> None:
     pattern = (
         r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
     )
-    named = re.findall(pattern, _commands(AZURE) + _commands(OPERATIONS))
+    named = re.findall(pattern, _read_commands(AZURE) + _read_commands(OPERATIONS))
     assert len(named) > 30
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
 
 
 def test_every_deployment_uses_the_script() -> None:
     """Documented deployments use the script, which selects the deployment's name and runs checks first."""
-    commands = _commands(AZURE) + _commands(OPERATIONS)
+    commands = _read_commands(AZURE) + _read_commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
     by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
     assert by_hand == [("delete", ' --name "workspace-$OI_ENVIRONMENT-$AZURE_LOCATION"')]
@@ -102,7 +102,7 @@ def test_every_deployment_uses_the_script() -> None:
 
 def test_every_way_deploys_the_package() -> None:
     """No documented command builds in the cloud; manual steps deploy the tested file."""
-    commands = _commands(AZURE)
+    commands = _read_commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
     assert all(command.endswith("--src dist/app.zip --build-remote false") for command in publishing)

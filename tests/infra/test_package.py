@@ -43,7 +43,7 @@ def _put(root: Path, name: str, content: str = "") -> None:
     (root / name).write_text(content or f"content of {name}")
 
 
-def _wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
+def _build_wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
     folder.mkdir(exist_ok=True)
     with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as archive:
         for path, content in files.items():
@@ -62,7 +62,7 @@ def test_secrets_in_the_checkout_are_not_packed(checkout: Path) -> None:
     }
 
 
-def _git(root: Path, *arguments: str) -> None:
+def _run_git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
 
 
@@ -70,8 +70,8 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
     """The package contains tracked files and built pages, but no untracked modules."""
     before = package.collect_app_files(checkout)
     assert "is not a git repository" in capsys.readouterr().err
-    _git(checkout, "init", "--quiet")
-    _git(checkout, "add", *package.FILES, "functions", "shared")
+    _run_git(checkout, "init", "--quiet")
+    _run_git(checkout, "add", *package.FILES, "functions", "shared")
     _put(checkout, "shared/my_settings.py", "KEY = 'secret'")
     _put(checkout, "functions/notes.py", "KEY = 'secret'")
     assert package.collect_app_files(checkout) == before
@@ -89,8 +89,8 @@ def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool
     (checkout / name).unlink()
     (checkout / name).symlink_to(checkout / "admin.key")
     if tracked:
-        _git(checkout, "init", "--quiet")
-        _git(checkout, "add", *package.FILES, "functions", "shared")
+        _run_git(checkout, "init", "--quiet")
+        _run_git(checkout, "add", *package.FILES, "functions", "shared")
     with pytest.raises(package.PackageError, match=rf"symbolic links .*: {re.escape(name)}$"):
         package.collect_app_files(checkout)
 
@@ -142,7 +142,7 @@ def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
     """Modules and metadata are packed; scripts, headers and compiled files are not."""
     files = {"one/__init__.py": "1", "one-1.dist-info/RECORD": "r", "one/__pycache__/a.cpython-313.pyc": "c"}
     data = {"one-1.data/purelib/two.py": "2", "one-1.data/scripts/run": "s", "one-1.data/headers/a.h": "h"}
-    _wheel(tmp_path, "one-1", files | data)
+    _build_wheel(tmp_path, "one-1", files | data)
     expected = {"one/__init__.py": b"1", "one-1.dist-info/RECORD": b"r", "two.py": b"2"}
     prefix = package.SITE_PACKAGES
     assert package.collect_dependency_files(tmp_path) == {f"{prefix}/{name}": each for name, each in expected.items()}
@@ -150,10 +150,10 @@ def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
 
 def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> None:
     """Two wheels may contain the same file with equal content, but not with different content."""
-    _wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
-    _wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
+    _build_wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
+    _build_wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
     assert len(package.collect_dependency_files(tmp_path)) == 3
-    _wheel(tmp_path, "two-1", {"common/__init__.py": "other"})
+    _build_wheel(tmp_path, "two-1", {"common/__init__.py": "other"})
     with pytest.raises(package.PackageError, match=r"two-1.* different files with the path common/__init__\.py"):
         package.collect_dependency_files(tmp_path)
 

@@ -8,7 +8,7 @@ import pytest
 from scripts import package, package_size
 
 
-def _package_of(folder: Path, size: int) -> Path:
+def _build_package(folder: Path, size: int) -> Path:
     record = f"{package.SITE_PACKAGES}/one-1.0.dist-info/RECORD"
     content = {"function_app.py": b"app", f"{package.SITE_PACKAGES}/one.py": b"1" * size, record: b"one.py,,\n"}
     package.write_archive(content, folder / "app.zip")
@@ -17,7 +17,7 @@ def _package_of(folder: Path, size: int) -> Path:
 
 def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The unpacked size and the largest dependencies are printed."""
-    sizes = package_size.measure_dependencies(_package_of(tmp_path, 1000))
+    sizes = package_size.measure_dependencies(_build_package(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000
     assert sizes["the app"] == 3
     assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
@@ -29,17 +29,17 @@ def test_growth_over_five_percent_fails_until_it_is_recorded(
 ) -> None:
     """A package that has grown by over 5 % fails the check with advice on how to accept it; a smaller one passes."""
     record = tmp_path / "record.json"
-    arguments = [str(_package_of(tmp_path, 10_000))]
+    arguments = [str(_build_package(tmp_path, 10_000))]
     total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())
     record.write_text(json.dumps({"unpackedBytes": total}))
     assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10_400)
+    _build_package(tmp_path, 10_400)
     assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10_600)
+    _build_package(tmp_path, 10_600)
     assert package_size.main(arguments, record) == 1
     assert "has grown by 6.0%" in (told := capsys.readouterr().err)
     assert "--record" in told
     assert package_size.main([*arguments, "--record"], record) == 0
     assert package_size.main(arguments, record) == 0
-    _package_of(tmp_path, 10)
+    _build_package(tmp_path, 10)
     assert package_size.main(arguments, record) == 0

@@ -324,7 +324,8 @@ def test_links_to_sections_lead_somewhere() -> None:
     """Every link to a section of an operators' page names an existing heading."""
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("**/*.md")}
     anchors = {
-        path: {_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for path, text in pages.items()
+        path: {_build_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+        for path, text in pages.items()
     }
     for path in PAGES:
         for page, anchor in re.findall(r"\]\(([\w./-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")):
@@ -332,7 +333,7 @@ def test_links_to_sections_lead_somewhere() -> None:
             assert anchor in anchors[target], f"{path.name}: {page}#{anchor}"
 
 
-def _anchor(heading: str) -> str:
+def _build_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

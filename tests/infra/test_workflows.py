@@ -67,15 +67,15 @@ def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "app.zip").write_text("built")
     assert steps("build")["Digest"]["id"] == "digest"
-    _bash(steps("build")["Digest"]["run"], tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
+    _run_bash(steps("build")["Digest"]["run"], tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
     digest = (tmp_path / "output").read_text().strip().removeprefix("sha256=")
-    assert _bash(check["run"], tmp_path, SHA256=digest) == 0
-    assert _bash(check["run"], tmp_path, SHA256="") != 0
+    assert _run_bash(check["run"], tmp_path, SHA256=digest) == 0
+    assert _run_bash(check["run"], tmp_path, SHA256="") != 0
     (tmp_path / "dist" / "app.zip").write_text("another")
-    assert _bash(check["run"], tmp_path, SHA256=digest) != 0
+    assert _run_bash(check["run"], tmp_path, SHA256=digest) != 0
 
 
-def _bash(script: str, folder: Path, **environment: str) -> int:
+def _run_bash(script: str, folder: Path, **environment: str) -> int:
     command = ["bash", "-eo", "pipefail", "-c", script]
     done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, check=False)
     return done.returncode
@@ -134,7 +134,7 @@ def _run_step(folder: Path, job: str, environment: str = "prod", **variables: st
     return done.returncode, done.stderr, [call.split("\0")[:-1] for call in calls if call]
 
 
-def _deployments(calls: list[list[str]]) -> list[list[str]]:
+def _read_deployments(calls: list[list[str]]) -> list[list[str]]:
     return [call for call in calls if call[:2] == ["deployment", "sub"]]
 
 
@@ -152,8 +152,8 @@ def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: 
     """A deployment's name contains the region of the app, because a subscription's deployment cannot change region."""
     code, messages, calls = _run_step(tmp_path, job, AZURE_LOCATION=home, AZURE_ACTIVE_LOCATION=active)
     assert code == 0, messages
-    [call] = _deployments(calls)
-    assert (_option(call, "--name"), _option(call, "--location")) == (f"workspace-prod-{region}", region)
+    [call] = _read_deployments(calls)
+    assert (_read_option(call, "--name"), _read_option(call, "--location")) == (f"workspace-prod-{region}", region)
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -163,7 +163,7 @@ def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
     for chosen in ("true", "false"):
         folder = tmp_path / chosen
         folder.mkdir()
-        [call] = _deployments(_run_step(folder, job, OPEN_NETWORK=chosen)[2])
+        [call] = _read_deployments(_run_step(folder, job, OPEN_NETWORK=chosen)[2])
         assert ("privateNetworking=false" in call) == (chosen == "true")
         assert "infra/bicep/prod.bicepparam" in call
 
@@ -220,7 +220,7 @@ def test_a_disagreement_on_the_lock_stops_both_jobs(
     """Nothing is previewed or deployed while CHECKPOINTS_LOCKED differs from the policy in Azure."""
     found, messages, calls = _run_step(tmp_path, job, POLICY=policy, CHECKPOINTS_LOCKED=variable)
     assert found == code, messages
-    assert len(_deployments(calls)) == 1 - code
+    assert len(_read_deployments(calls)) == 1 - code
     # The preview's application has the role Reader, which allows every action that ends with read.
     before = [call for call in calls if call[0] != "deployment"]
     names = {" ".join(call[: next(i for i, word in enumerate(call) if word.startswith("-"))]) for call in before}
@@ -248,7 +248,7 @@ def test_only_a_role_that_is_not_effective_yet_is_retried(
     """A job is repeated only until the deployer's new role on the vault takes effect; any other error ends it."""
     found, messages, calls = _run_step(tmp_path, "deploy", REJECTED=str(rejected), ERROR=error)
     assert found == code, messages
-    assert len(_deployments(calls)) == attempts
+    assert len(_read_deployments(calls)) == attempts
     assert messages.count("sleep 120") == attempts - 1
     if not code:
         written = (tmp_path / "env").read_text(encoding="utf-8").splitlines()
@@ -303,7 +303,7 @@ def test_the_compiler_is_pinned(tmp_path: Path) -> None:
     assert (tmp_path / "bin" / "bicep").stat().st_mode & 0o100
 
 
-def _tour(tmp_path: Path, output: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Run the smoke-test step with a script that prints its arguments and an output instead of the smoke test."""
     (tmp_path / "scripts").mkdir(exist_ok=True)
     script = tmp_path / "scripts" / "smoke.sh"
@@ -316,19 +316,23 @@ def _tour(tmp_path: Path, output: str, **environment: str) -> "subprocess.Comple
 
 def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
     """The step passes only if the smoke test found its telemetry; it fails if this check was skipped."""
-    found = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false")
+    found = _run_smoke_test_step(
+        tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false"
+    )
     assert (found.returncode, found.stdout.splitlines()[0]) == (0, f"https://app {tmp_path}/keys.json")
     assert json.loads((tmp_path / "keys.json").read_text()) == {"a": "b"}
     assert (tmp_path / "keys.json").stat().st_mode & 0o077 == 0
-    missing = _tour(tmp_path, "--   telemetry      no connection", SMOKE_KEYS="{}", CLOSED_NETWORK="false")
+    missing = _run_smoke_test_step(
+        tmp_path, "--   telemetry      no connection", SMOKE_KEYS="{}", CLOSED_NETWORK="false"
+    )
     assert missing.returncode == 1
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
     """Outside a closed network the smoke test skips the download; without keys a warning replaces the smoke test."""
-    closed = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
+    closed = _run_smoke_test_step(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
-    without = _tour(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
+    without = _run_smoke_test_step(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
     assert (without.returncode, "::warning::The tour did not run" in without.stdout) == (0, True)
 
 
@@ -366,14 +370,18 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return [call.split("\0")[:-1] for call in log.read_text().split("\n\0") if call]
 
 
-def _option(call: list[str], name: str) -> str:
+def _read_option(call: list[str], name: str) -> str:
     return call[call.index(name) + 1] if name in call else ""
 
 
 def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
     """The preview can only read and request predictions; the deployer can write, and assign roles conditionally."""
     granted = {
-        (_option(call, "--assignee-object-id"), _option(call, "--role"), bool(_option(call, "--condition")))
+        (
+            _read_option(call, "--assignee-object-id"),
+            _read_option(call, "--role"),
+            bool(_read_option(call, "--condition")),
+        )
         for call in calls
         if call[:3] == ["role", "assignment", "create"]
     }
@@ -385,7 +393,7 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
         ("object-of-id-of-oi-preview-prod", "Deployment what-if 0000-subscription", False),
     }
     [definition] = [
-        _option(call, "--role-definition") for call in calls if call[:3] == ["role", "definition", "create"]
+        _read_option(call, "--role-definition") for call in calls if call[:3] == ["role", "definition", "create"]
     ]
     assert json.loads(definition)["Actions"] == ["Microsoft.Resources/deployments/whatIf/action"]
     assert json.loads(definition)["AssignableScopes"] == ["/subscriptions/0000-subscription"]
@@ -393,7 +401,7 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
 
 def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) -> None:
     """Only the roles in roles.json can be assigned and removed."""
-    [condition] = filter(None, (_option(call, "--condition") for call in calls))
+    [condition] = filter(None, (_read_option(call, "--condition") for call in calls))
     roles = set(json.loads((ROOT / "infra/bicep/roles.json").read_text(encoding="utf-8")).values())
     lists = [set(each.split(", ")) for each in re.findall(r"GuidEquals \{(.*?)\}", condition)]
     assert lists == [roles, roles]
@@ -407,7 +415,7 @@ def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) 
 def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]) -> None:
     """Each environment signs in as its own application, so that the preview cannot act as the deployer."""
     federated = {
-        (_option(call, "--id"), json.loads(_option(call, "--parameters"))["subject"])
+        (_read_option(call, "--id"), json.loads(_read_option(call, "--parameters"))["subject"])
         for call in calls
         if call[:4] == ["ad", "app", "federated-credential", "create"]
     }

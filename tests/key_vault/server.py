@@ -59,7 +59,7 @@ class KeyVaultDouble:
         self.requests: list[str] = []
         self.down = False
         self._folder = tempfile.TemporaryDirectory(prefix="key-vault-double-")
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _build_handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -126,7 +126,7 @@ class KeyVaultDouble:
         return f"{self.uri}/keys/{name}/{version}"
 
 
-def _handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
+def _build_handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

@@ -47,10 +47,10 @@ class Service:
                 command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self._process.stdout is not None
-        line = _first_line(self._process.stdout)
+        line = _read_first_line(self._process.stdout)
         assert line.startswith("ready http://127.0.0.1:"), f"{line!r}; the log says: {self.log()[-3000:]}"
         self.url = line.removeprefix("ready ").strip()
-        self.sign_in_link = _first_line(self._process.stdout).removeprefix("sign in at ").strip()
+        self.sign_in_link = _read_first_line(self._process.stdout).removeprefix("sign in at ").strip()
         return self
 
     def stop(self) -> int:
@@ -180,6 +180,6 @@ def count_rows(client: httpx.Client, connection: str) -> int:
     return int(row["Count"])
 
 
-def _first_line(stream: IO[str]) -> str:
+def _read_first_line(stream: IO[str]) -> str:
     # The host prints one line or exits, so this call always returns.
     return stream.readline()

@@ -53,7 +53,7 @@ def test_limit_comes_after_the_credential_and_before_the_right(free_service: Ser
     anonymous = free_service.anonymous().get("/oi-api/warm-queries")
     assert (anonymous.status_code, "ratelimit" in anonymous.headers) == (401, False)
     graphql = caller.post("/v1/plant-f/graphql", json={"query": "{ workspace { id } }"})
-    assert _codes(graphql) == (429, ["RATE_LIMITED"])
+    assert _collect_codes(graphql) == (429, ["RATE_LIMITED"])
     assert "retry-after" in graphql.headers
 
 
@@ -75,5 +75,5 @@ def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
         check_problem(caller.post(route, json={}), 429, "RATE_LIMITED")
 
 
-def _codes(reply: httpx.Response) -> tuple[int, list[str]]:
+def _collect_codes(reply: httpx.Response) -> tuple[int, list[str]]:
     return reply.status_code, [error["extensions"]["code"] for error in reply.json()["errors"]]

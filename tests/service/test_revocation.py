@@ -90,7 +90,7 @@ def other_process(plant: Service) -> Iterator[Instance]:
     running.close()
 
 
-def _whoami(client: httpx.Client) -> int:
+def _request_whoami(client: httpx.Client) -> int:
     return client.get("/workspace/api/keys/whoami").status_code
 
 
@@ -101,17 +101,17 @@ def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -
     by_key = plant.anonymous(created["apiKey"])
     token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
     by_token = plant.anonymous(token)
-    assert (_whoami(by_key), _whoami(by_token)) == (200, 200)
+    assert (_request_whoami(by_key), _request_whoami(by_token)) == (200, 200)
     name = created["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
     command = [sys.executable, "-c", REVOKE, str(plant.data_dir / "workspace.sqlite"), kind, name]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     revoked_at = time.monotonic()
-    wait_until(lambda: _whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
+    wait_until(lambda: _request_whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
     if kind == "key":
         left = PROMISED_SECONDS - (time.monotonic() - revoked_at)
-        wait_until(lambda: _whoami(by_key), lambda status: status == 401, left)
+        wait_until(lambda: _request_whoami(by_key), lambda status: status == 401, left)
     else:
-        assert _whoami(by_key) == 200
+        assert _request_whoami(by_key) == 200
 
 
 def test_a_revocation_is_applied_by_another_process(plant: Service, other_process: Instance) -> None:

@@ -212,11 +212,11 @@ async def _restore(deployed: Any, stored: dict[str, Any]) -> None:
                 await account.get_blob_client(name, blob["name"]).upload_blob(content, metadata=blob["metadata"])
     for name, versions in stored["vault"].items():
         deployed.vault.keys.versions[name] = [
-            Version(each["created"], each["version"], private=_private_key(each["private"])) for each in versions
+            Version(each["created"], each["version"], private=_parse_private_key(each["private"])) for each in versions
         ]
 
 
-def _private_key(pem: str) -> Any:
+def _parse_private_key(pem: str) -> Any:
     return load_pem_private_key(pem.encode(), None)
 
 

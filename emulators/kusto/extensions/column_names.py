@@ -54,7 +54,7 @@ class ProjectByNames(PipelineOperator):
 
 
 def _read_names(expr: ir.Expr) -> Sequence[str]:
-    """Return the names that one specifier stands for."""
+    """Return the column names or patterns of one argument."""
     if isinstance(expr, ir.LetRef):
         return _read_names(expr.value)
     if isinstance(expr, ir.ColumnRef):

@@ -228,7 +228,7 @@ def _render_types_apart(
 def _render_equal_types(
     op: ir.Union, arms: Sequence[tuple[str, str]], cols: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
-    """Render a ``union`` whose shared columns have equal types; other types are an error where no probe could run."""
+    """Render a ``union`` as SQL that reports an error if columns with the same name have different types."""
     shared = _find_common_columns(cols) if _find_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_input(op, arm, [name for name in shared if name in names])

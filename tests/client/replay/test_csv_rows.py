@@ -29,7 +29,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
         "2026-01-05 08:00:00;1.50;on;;18446744073709551617\n"
         "2026-01-05T09:00:00+01:00;007;;a b;1e5\n"
     )
-    file = CsvFile(_file(tmp_path, text), RIG, ";", "ts", UTC, "rig-1")
+    file = CsvFile(_write_file(tmp_path, text), RIG, ";", "ts", UTC, "rig-1")
     rows = [json.loads(row.message, parse_float=Decimal) for row in file.read_rows()]
     usual = {"deviceId": "rig-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     for row in rows:
@@ -42,12 +42,12 @@ def test_rows_become_messages(tmp_path: Path) -> None:
 
 def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
     """A row has the same message id as in an import by the service, so that importing it, too, adds nothing."""
-    (row,) = CsvFile(_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
+    (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
 
 
-def _file(folder: Path, text: str, name: str = "rig.csv") -> Path:
+def _write_file(folder: Path, text: str, name: str = "rig.csv") -> Path:
     path = folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -62,7 +62,7 @@ def _numbers(count: int) -> str:
 def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     """Any cell becomes a JSON number with its digits, or a string."""
     quoted = cell.replace('"', '""')
-    path = _file(tmp_path_factory.getbasetemp(), "")
+    path = _write_file(tmp_path_factory.getbasetemp(), "")
     path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
     (row,) = CsvFile(path, RIG).read_rows()
     value = json.loads(row.message, parse_float=str, parse_int=str).get("v")
@@ -77,26 +77,26 @@ def _ids(path: Path, **options: Any) -> list[str]:
 def test_ids_depend_on_the_content(tmp_path: Path) -> None:
     """The message id of a row depends only on connection, device, time and values."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
-    first = _ids(_file(tmp_path, text, "a/0.csv"))
+    first = _ids(_write_file(tmp_path, text, "a/0.csv"))
     assert len(set(first)) == 2
-    assert _ids(_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
+    assert _ids(_write_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
     others = [
-        _ids(_file(tmp_path, text), device="d"),
-        _ids(_file(tmp_path, text), target=ReplayTarget("press")),
-        _ids(_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
-        _ids(_file(tmp_path, text.replace("a,b", "b,a"))),
-        _ids(_file(tmp_path, text.replace(",x", ",y"))),
+        _ids(_write_file(tmp_path, text), device="d"),
+        _ids(_write_file(tmp_path, text), target=ReplayTarget("press")),
+        _ids(_write_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
+        _ids(_write_file(tmp_path, text.replace("a,b", "b,a"))),
+        _ids(_write_file(tmp_path, text.replace(",x", ",y"))),
     ]
     assert len({*first, *(each for other in others for each in other)}) == 12
     # The default device of the service yields the same id.
-    assert _ids(_file(tmp_path, text), device="rig") == first
+    assert _ids(_write_file(tmp_path, text), device="rig") == first
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
     """Repeated rows of all files are skipped and counted; a messageId identifies a row."""
-    one = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
-    two = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
-    own = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
+    one = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
+    two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
+    own = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
     rows = RepeatFilter()
     left = list(rows.iterate_unique_rows([*one.read_rows(), *two.read_rows(), *own.read_rows()]))
     assert (rows.read, rows.repeated, len(left)) == (8, 3, 5)
@@ -104,7 +104,7 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
 
 def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
     """Two rows with the same messageId and different content are rejected."""
-    file = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
+    file = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
     with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
         list(RepeatFilter().iterate_unique_rows(file.read_rows()))
 
@@ -150,7 +150,7 @@ def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
 def test_bad_files(tmp_path: Path, text: str, file: dict[str, Any], message: str) -> None:
     """An invalid file is rejected with its column or row."""
     with pytest.raises(FileError, match=message):
-        list(CsvFile(_file(tmp_path, text), RIG, **file).read_rows())
+        list(CsvFile(_write_file(tmp_path, text), RIG, **file).read_rows())
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -166,12 +166,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_own_ids(tmp_path: Path) -> None:
     """The CSV columns messageId and deviceId override the options of the command line."""
-    (row,) = CsvFile(_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
+    (row,) = CsvFile(_write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def _target(**source: str) -> ReplayTarget:
+def _build_target(**source: str) -> ReplayTarget:
     return build_target("rig", source)
 
 
@@ -185,8 +185,8 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
         "deviceIdPointer": "/a~1b",
         "timestampFormat": form,
     }
-    target = _target(**source)
-    path = _file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
+    target = _build_target(**source)
+    path = _write_file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
     (row,) = CsvFile(path, target, time_column="t").read_rows()
     (message,) = parse_messages(json.loads(row.message), layout_from_source(Source.model_validate(source)))
     assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content, "d")
@@ -195,8 +195,8 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
 
 def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
     """A payload column at one of the connection's pointers is rejected, unless it is the time column."""
-    path = _file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
-    target = _target(timestampPointer="/ts")
+    path = _write_file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
+    target = _build_target(timestampPointer="/ts")
     with pytest.raises(FileError, match="the column 'ts' would not be stored as data"):
         list(CsvFile(path, target).read_rows())
     (row,) = CsvFile(path, target, time_column="ts").read_rows()
@@ -215,12 +215,12 @@ def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
 def test_overlapping_pointers_are_rejected(source: dict[str, str]) -> None:
     """A connection with empty or overlapping pointers is rejected."""
     with pytest.raises(ValueError, match=r"^rig: "):
-        _target(**source)
+        _build_target(**source)
 
 
 def test_devices_need_a_pointer(tmp_path: Path) -> None:
     """A device id without a pointer is rejected."""
-    path, target = _file(tmp_path, _numbers(1)), _target(deviceIdPointer="")
+    path, target = _write_file(tmp_path, _numbers(1)), _build_target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).read_rows())) == 1
     with pytest.raises(FileError, match="no deviceIdPointer"):
         list(CsvFile(path, target, device="d").read_rows())

@@ -27,7 +27,7 @@ def test_hash_equals_the_hash_of_the_sdk(values: list[Any]) -> None:
     assert hash_key(key) == theirs
 
 
-async def _ids(container: ContainerProxy, partition_key: Any) -> list[Any]:
+async def _read_ids(container: ContainerProxy, partition_key: Any) -> list[Any]:
     found = container.query_items("SELECT VALUE c.id FROM c", partition_key=partition_key)
     return [item_id async for item_id in found]
 
@@ -39,11 +39,11 @@ async def test_values_keep_their_types(container: ContainerProxy) -> None:
         await container.create_item({"id": name, "pk": value})
     await container.create_item({"id": "none"})
     await container.create_item({"id": "object", "pk": {}})
-    assert await _ids(container, 1) == ["number", "float"]
-    assert await _ids(container, True) == ["true"]
-    assert await _ids(container, "1") == ["text"]
-    assert await _ids(container, NullPartitionKeyValue) == ["null"]
-    assert await _ids(container, NonePartitionKeyValue) == ["none", "object"]
+    assert await _read_ids(container, 1) == ["number", "float"]
+    assert await _read_ids(container, True) == ["true"]
+    assert await _read_ids(container, "1") == ["text"]
+    assert await _read_ids(container, NullPartitionKeyValue) == ["null"]
+    assert await _read_ids(container, NonePartitionKeyValue) == ["none", "object"]
     assert (await container.read_item("none", NonePartitionKeyValue))["id"] == "none"
     assert (await container.read_item("null", NullPartitionKeyValue))["id"] == "null"
 
@@ -53,8 +53,8 @@ async def test_nested_path(database: DatabaseProxy) -> None:
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
     await container.create_item({"id": "y", "a": "p"})
-    assert await _ids(container, "p") == ["x"]
-    assert await _ids(container, NonePartitionKeyValue) == ["y"]
+    assert await _read_ids(container, "p") == ["x"]
+    assert await _read_ids(container, NonePartitionKeyValue) == ["y"]
 
 
 async def test_levels_and_their_prefixes(server: CosmosServer, database: DatabaseProxy) -> None:
@@ -62,9 +62,11 @@ async def test_levels_and_their_prefixes(server: CosmosServer, database: Databas
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
         await container.create_item({"id": str(n), "a": f"a{n % 2}", "b": n % 3, "c": n % 4})
-    assert await _ids(container, ["a0", 0, 0]) == ["0", "12"]
-    assert sorted(await _ids(container, ["a1", 2])) == sorted(str(n) for n in range(24) if n % 2 == 1 and n % 3 == 2)
-    assert len(await _ids(container, ["a1"])) == 12
+    assert await _read_ids(container, ["a0", 0, 0]) == ["0", "12"]
+    assert sorted(await _read_ids(container, ["a1", 2])) == sorted(
+        str(n) for n in range(24) if n % 2 == 1 and n % 3 == 2
+    )
+    assert len(await _read_ids(container, ["a1"])) == 12
     assert (await container.read_item("5", ["a1", 2, 1]))["id"] == "5"
 
 

@@ -30,7 +30,7 @@ async def filled(database: DatabaseProxy) -> ContainerProxy:
     return container
 
 
-async def _all(container: ContainerProxy, query: str, **options: Any) -> list[Any]:
+async def _read_all(container: ContainerProxy, query: str, **options: Any) -> list[Any]:
     return [result async for result in container.query_items(query, **options)]
 
 
@@ -53,9 +53,9 @@ async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> No
     """A filter selects matching items of one or all partitions."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
-    everywhere = await _all(filled, query, parameters=parameters)
+    everywhere = await _read_all(filled, query, parameters=parameters)
     assert sorted(everywhere) == [item["id"] for item in ITEMS if holds(item)]
-    here = await _all(filled, query, parameters=parameters, partition_key="p1")
+    here = await _read_all(filled, query, parameters=parameters, partition_key="p1")
     assert here == [item["id"] for item in ITEMS if holds(item) and item["pk"] == "p1"]
 
 
@@ -71,7 +71,7 @@ async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> No
 )
 async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any) -> None:
     """ORDER BY sorts correctly over several pages and partitions."""
-    found = await _all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
+    found = await _read_all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
     expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
     assert [item["id"] for item in found] == [item["id"] for item in expected]
 
@@ -80,11 +80,11 @@ async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: 
 async def test_top_and_offset_limit(filled: ContainerProxy, partition: dict[str, Any]) -> None:
     """TOP and OFFSET LIMIT count results over several pages and partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
-    top = await _all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
+    top = await _read_all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
     assert top == numbers[::-1][:5]
     query = "SELECT VALUE c.n FROM c ORDER BY c.n OFFSET @skip LIMIT 5"
     parameters = [{"name": "@skip", "value": 3}]
-    assert await _all(filled, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
+    assert await _read_all(filled, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
@@ -98,14 +98,14 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
         "MAX(c.n)": max(numbers),
         "AVG(c.n)": sum(numbers) / len(numbers),
     }
-    found = {call: (await _all(filled, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected}
+    found = {call: (await _read_all(filled, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected}
     assert found == expected
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
     """A query for a list of fields returns the existing fields by name."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
-    assert await _all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
+    assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
@@ -149,8 +149,8 @@ async def test_order_needs_an_index(filled: ContainerProxy) -> None:
     """ORDER BY requires an index, or a composite index for two paths."""
     for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
         with pytest.raises(CosmosHttpResponseError, match=message):
-            await _all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
-    assert len(await _all(filled, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
+            await _read_all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
+    assert len(await _read_all(filled, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ async def test_order_needs_an_index(filled: ContainerProxy) -> None:
 async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> None:
     """Unsupported queries are rejected with 400."""
     with pytest.raises(CosmosHttpResponseError) as caught:
-        await _all(filled, query, partition_key="p1")
+        await _read_all(filled, query, partition_key="p1")
     assert caught.value.status_code == 400
 
 
@@ -181,7 +181,7 @@ async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> No
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
     )
-    found = await _all(filled, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10)
+    found = await _read_all(filled, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10)
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
 
 

@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare_queries(queries: list[str]) -> Comparison:
-    """Compare the language service with the engine."""
+    """Run queries in Microsoft's language service and in the emulator, and compare the results."""
     tables = {"T": list(TABLE.items())}
     comparison = Comparison()
     for start in range(0, len(queries), _PART):

@@ -108,12 +108,12 @@ def test_repeated_greedy_queries_release_their_memory(endpoint: Endpoint, repeat
     for _ in range(4):
         assert endpoint.rows(ORDINARY) == [[2000000, 2000001000000]]
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while (retained := _data_bytes(endpoint)) > MAX_RETAINED_BYTES:
+    while (retained := _measure_data(endpoint)) > MAX_RETAINED_BYTES:
         assert time.monotonic() < deadline, f"{retained} bytes are still allocated"
         assert endpoint.rows(ORDINARY) == [[2000000, 2000001000000]]
 
 
-def _data_bytes(endpoint: Endpoint) -> int:
+def _measure_data(endpoint: Endpoint) -> int:
     """Return the size of the data segment of the emulator's process."""
     status = Path(f"/proc/{endpoint.process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmData:"))

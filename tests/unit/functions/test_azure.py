@@ -23,7 +23,7 @@ from shared.provenance.notes import VerifierKey, open_checkpoint
 from shared.runtime import Runtime
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339
-from tests.emulators.web_pubsub.serving import KEY, Handler, serving
+from tests.emulators.web_pubsub.serving import KEY, Handler, serve_emulator
 from tests.receipts import verify_growth, verify_inclusion
 from tests.unit.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, Instance
 from tests.unit.shared.wiring.azure import Deployment
@@ -38,12 +38,12 @@ async def test_the_service_works_on_azure_stores(instances: Callable[[], Instanc
     first = instances()
     assert (await first.request("GET", "/readyz")).status == 200
     tokens = {member: await first.token(key) for member, key in keys.items()}
-    await _tokens(first, tokens, keys)
-    await _audit_trail(first, tokens)
-    await _amendments(first, tokens)
-    await _checkpoints(first, tokens)
-    await _queries(first, tokens)
-    await _telemetry(first, tokens)
+    await _check_tokens(first, tokens, keys)
+    await _check_audit_trail(first, tokens)
+    await _check_amendments(first, tokens)
+    await _check_checkpoints(first, tokens)
+    await _check_queries(first, tokens)
+    await _check_telemetry(first, tokens)
     await first.services.close()
     second = instances()
     verdict = await second.request("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
@@ -53,7 +53,7 @@ async def test_the_service_works_on_azure_stores(instances: Callable[[], Instanc
     assert (await second.request("GET", "/oi-api/warm-queries", tokens[EDITOR])).status == 401
 
 
-async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -> None:
+async def _check_tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -> None:
     published = (await app.request("GET", "/.well-known/jwks.json")).body["keys"]
     assert jwt.get_unverified_header(tokens[ADMIN])["kid"] == published[0]["kid"]
     whoami = await app.request("GET", "/workspace/api/keys/whoami", tokens[ADMIN])
@@ -67,7 +67,7 @@ async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -
     assert created[0].body == created[1].body
 
 
-async def _audit_trail(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_audit_trail(app: Instance, tokens: dict[str, str]) -> None:
     event = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "line-1"}
     replies = [await app.request("POST", EVENTS, tokens[EDITOR], event, idempotency_key="e1") for _ in range(2)]
     assert [reply.status for reply in replies] == [201, 201]
@@ -84,7 +84,7 @@ async def _audit_trail(app: Instance, tokens: dict[str, str]) -> None:
     assert {"pump-rig", "chiller-sim"} <= {record["EntityID"] for record in changes.body}
 
 
-async def _amendments(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_amendments(app: Instance, tokens: dict[str, str]) -> None:
     body = {
         "ScopeKey": "line-1",
         "EntityType": "Batch",
@@ -103,7 +103,7 @@ async def _amendments(app: Instance, tokens: dict[str, str]) -> None:
     assert sorted(reply.status for reply in decided) == [200, 409]
 
 
-async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_checkpoints(app: Instance, tokens: dict[str, str]) -> None:
     assert await app.services.provenance.checkpoints.create_all() >= 4
     reply = await app.request("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
     key = VerifierKey.parse((await app.request("GET", "/.well-known/oi-checkpoint-key")).body.decode())
@@ -111,10 +111,10 @@ async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
     assert (opened.size, reply.body["size"]) == (21, 21)
     proof = await app.request("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
     assert proof.status == 200
-    await _receipts(app, tokens)
+    await _check_receipts(app, tokens)
 
 
-async def _receipts(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_receipts(app: Instance, tokens: dict[str, str]) -> None:
     events = f"{EVENTS}/query?scopeKey=line-1&limit=1000"
     hashes = [record["Hash"] for record in (await app.request("GET", events, tokens[EDITOR])).body][::-1]
     key_set = (await app.request("GET", "/.well-known/oi-checkpoint-key?format=cose")).body
@@ -133,7 +133,7 @@ async def _receipts(app: Instance, tokens: dict[str, str]) -> None:
     assert verify_growth(growth.body, hashes, key_set) == (21, 22)
 
 
-async def _queries(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_queries(app: Instance, tokens: dict[str, str]) -> None:
     listed = await app.request("GET", "/oi-api/warm-queries", tokens[EDITOR])
     assert len(listed.body["warmQueries"]) > 1
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
@@ -145,7 +145,7 @@ async def _queries(app: Instance, tokens: dict[str, str]) -> None:
     assert (await app.services.catalog.store.list_pending_events()) == []
 
 
-async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
+async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
     message = json.dumps({"ts": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "v": 1}).encode()
     events = [HubEvent(message, "0", number, AT, {}, "rig-1") for number in (1, 2)]
     for _ in range(2):
@@ -162,7 +162,7 @@ async def test_replays_of_the_live_stream(
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
-    async with serving(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
+    async with serve_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         azure_deployment.message_service = service.url
         app = instances()
         second_read = asyncio.Event()

@@ -169,10 +169,10 @@ async def check_failures_under_load(plant: Plant, app: Instance, key: str, secon
     for chain in ({"ScopeKey": SCOPE}, {"Target": "AccessControl"}):
         verdict = await app.request("POST", f"{EVENTS}/verify", load.token, chain)
         assert verdict.body["ChainValid"] is True, verdict.body
-    assert await _records(app, load.token) == load.stored
+    assert await _read_records(app, load.token) == load.stored
 
 
-async def _records(app: Instance, token: str) -> dict[str, tuple[str, str]]:
+async def _read_records(app: Instance, token: str) -> dict[str, tuple[str, str]]:
     """Return RecordID and Hash of each event by its EntityID, and check that no EntityID occurs twice."""
     reply = await app.request("GET", f"{EVENTS}/export?scopeKey={SCOPE}&limit=100000", token)
     assert reply.headers["x-provenance-has-more"] == "false"

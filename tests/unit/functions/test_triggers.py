@@ -20,7 +20,7 @@ from tests.unit.functions.host_batches import decode_batch
 ROOT = Path(__file__).parents[3]
 
 
-def _declared_ingest_triggers(sources: str) -> list[list[Any]]:
+def _read_ingest_triggers(sources: str) -> list[list[Any]]:
     """Return names, bindings and retry policies of the ingest functions that a new process registers."""
     script = """
 import json, azure.functions as func
@@ -41,7 +41,7 @@ print(json.dumps([
 
 def test_ingest_triggers() -> None:
     """The hub ``telemetry`` and each further source have one trigger; all pass bytes and retry without limit."""
-    declared = _declared_ingest_triggers("press/oi,broken,oven-2/$Default")
+    declared = _read_ingest_triggers("press/oi,broken,oven-2/$Default")
     assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
     hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]
     assert hubs == [("telemetry", "$Default"), ("press", "oi"), ("oven-2", "$Default")]

@@ -1,4 +1,4 @@
-"""Test of a gateway's configuration: connects to the service and the broker, and shows messages unsent."""
+"""Test of a gateway's configuration: connects to the service and the broker; shows messages, but sends none."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

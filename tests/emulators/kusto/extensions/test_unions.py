@@ -60,13 +60,13 @@ def test_each_type_of_a_column_is_a_column(
         assert sorted(table.raw_rows, key=str) == sorted(rows, key=str)
 
 
-def test_the_probe_for_types_ignores_parameters(endpoint: Endpoint) -> None:
-    """Two runs with different values of a parameter have different rows."""
+def test_union_types_do_not_depend_on_parameters(endpoint: Endpoint) -> None:
+    """A union of different types works for any value of a query parameter."""
     query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
     assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
 
 
-def test_other_types_in_a_function_that_is_called_twice_are_not_supported(endpoint: Endpoint) -> None:
+def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) -> None:
     """A function that is called twice and unites columns of different types is an error, not a conversion."""
     query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
     assert "EMB0001" in str(endpoint.error(query))

@@ -47,7 +47,7 @@ GROWING = (
 )
 
 
-def _capacities(sizes: Sizes) -> dict[str, float]:
+def _compute_capacities(sizes: Sizes) -> dict[str, float]:
     """Return the sizes that must not shrink when the load grows."""
     return {
         "throughput units": sizes.event_hubs.throughput_units,
@@ -71,9 +71,9 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
     before, after = size_deployment(load), size_deployment(larger)
-    for name, capacity in _capacities(before).items():
+    for name, capacity in _compute_capacities(before).items():
         allowance = before.cosmos.ru_per_second["connection states"] if name == "request units" else 0
-        assert _capacities(after)[name] >= capacity * (1 - 1e-9) - allowance, name
+        assert _compute_capacities(after)[name] >= capacity * (1 - 1e-9) - allowance, name
 
 
 @given(LOADS)
@@ -99,7 +99,7 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")
     many = replace(one, deployments=count, **{name: getattr(one, name) * count for name in totals})
-    assert _capacities(size_deployment(many)) == pytest.approx(_capacities(size_deployment(one)))
+    assert _compute_capacities(size_deployment(many)) == pytest.approx(_compute_capacities(size_deployment(one)))
     quantities = calculate_quantities(size_deployment(one))
     assert calculate_quantities(size_deployment(many)) == pytest.approx(
         {name: count * each for name, each in quantities.items()}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[4]
 PRICES = ROOT / "samples" / "prices.example.yaml"
 
 
-def _price_file(folder: Path, change: Callable[[dict[str, object]], None]) -> Path:
+def _write_price_file(folder: Path, change: Callable[[dict[str, object]], None]) -> Path:
     prices: dict[str, object] = dict.fromkeys(METERS, 2)
     change(prices)
     path = folder / "prices.yaml"
@@ -25,7 +25,7 @@ def _price_file(folder: Path, change: Callable[[dict[str, object]], None]) -> Pa
 
 def test_costs_are_quantities_times_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The total cost is the sum of each quantity times its price."""
-    path = _price_file(tmp_path, lambda _: None)
+    path = _write_price_file(tmp_path, lambda _: None)
     assert main(["--example", "plant", "--prices", str(path), "--json"]) == 0
     reply = json.loads(capsys.readouterr().out)
     assert reply["costs"]["total"] == pytest.approx(2 * sum(reply["quantities"].values()))
@@ -54,7 +54,7 @@ def test_wrong_prices_are_named(
     message: str,
 ) -> None:
     """A missing, unknown or invalid price is rejected with the meter's name, and no cost is printed."""
-    assert main(["--prices", str(_price_file(tmp_path, change))]) == WRONG_OPTIONS
+    assert main(["--prices", str(_write_price_file(tmp_path, change))]) == WRONG_OPTIONS
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""

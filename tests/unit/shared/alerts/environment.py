@@ -88,7 +88,7 @@ class Plant:
         return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
 
     def start(self) -> AlertScheduler:
-        """Return the scheduler of another instance, or of this one after a restart."""
+        """Return a new scheduler over the same store, as another or a restarted instance has."""
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
         )

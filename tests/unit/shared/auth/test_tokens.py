@@ -40,7 +40,7 @@ async def key(tmp_path: Path) -> SlowKey:
     return SlowKey(tmp_path / "key.pem")
 
 
-async def _token(key: SlowKey) -> tuple[TokenCodec, str]:
+async def _build_token(key: SlowKey) -> tuple[TokenCodec, str]:
     at = now()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at + timedelta(hours=1))
     return TokenCodec(key, "issuer", "audience"), await TokenCodec(key, "issuer", "audience").sign(claims, at)
@@ -48,7 +48,7 @@ async def _token(key: SlowKey) -> tuple[TokenCodec, str]:
 
 async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
     """After a start, concurrent tokens wait for one fetch, and all are verified."""
-    codec, token = await _token(key)
+    codec, token = await _build_token(key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
     await key.waited_for.wait()
     key.let_go.set()
@@ -58,7 +58,7 @@ async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
 
 async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the public keys are unavailable, every caller gets UNAVAILABLE, and fetches are rate-limited."""
-    codec, token = await _token(key)
+    codec, token = await _build_token(key)
     key.down = True
     key.let_go.set()
     refused = await asyncio.gather(*(codec.verify(token) for _ in range(8)), return_exceptions=True)
@@ -71,11 +71,11 @@ async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkey
 
 async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
     """Many tokens with unknown key ids cause one fetch."""
-    codec, token = await _token(key)
+    codec, token = await _build_token(key)
     key.let_go.set()
     await codec.verify(token)
     other = SlowKey(key._path.with_name("other.pem"))
-    _, foreign = await _token(other)
+    _, foreign = await _build_token(other)
     for _ in range(5):
         with pytest.raises(WorkspaceError) as caught:
             await codec.verify(foreign)

@@ -125,7 +125,7 @@ async def test_retried_batch_repeats_no_message() -> None:
     assert tried.counters.failures == 1
 
 
-def _named(number: int, message_id: str, connection: str = "a") -> HubEvent:
+def _build_event(number: int, message_id: str, connection: str = "a") -> HubEvent:
     impulse = Impulse(message_id, AT, connection, (), "d", {}, {"n": number})
     return HubEvent(encode_impulse(impulse), "0", number, AT, {}, "", connection)
 
@@ -134,8 +134,8 @@ async def test_repeated_ids_are_published_once() -> None:
     """An id is published once per connection, within a batch and over batches."""
     service = Service()
     tried = publisher(service)
-    await tried.run([_named(1, "x"), _named(2, "x"), _named(3, "y"), _named(4, "x", "b")], AT)
-    await tried.run([_named(5, "x"), _named(6, "z")], AT)
+    await tried.run([_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT)
+    await tried.run([_build_event(5, "x"), _build_event(6, "z")], AT)
     assert sorted((group, decode_impulse(text).message_id) for group, text in service.sent) == [
         ("a", "x"),
         ("a", "y"),
@@ -148,7 +148,7 @@ async def test_repeated_ids_are_published_once() -> None:
 async def test_failed_impulse_is_not_a_repeat() -> None:
     """An impulse that could not be published is published at the next delivery."""
     service = Service()
-    first, again = _named(1, "x"), _named(2, "x")
+    first, again = _build_event(1, "x"), _build_event(2, "x")
     service.failing = {first.body: [down()] * ATTEMPTS}
     tried = publisher(service)
     with pytest.raises(WorkspaceError):

@@ -64,19 +64,19 @@ async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Princi
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
 
 
-async def _catalog() -> Catalog:
+async def _build_catalog() -> Catalog:
     return Catalog()
 
 
-def _live(streams: Streams) -> LiveStream:
-    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _catalog, streams)
-    return LiveStream(_catalog, streams, Audience(streams), _resume, quota)
+def _build_live_stream(streams: Streams) -> LiveStream:
+    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
+    return LiveStream(_build_catalog, streams, Audience(streams), _resume, quota)
 
 
 async def test_unauthorised_streams_are_closed() -> None:
     """Every stream without a valid token is closed with the reason."""
     streams = Streams(["a", "b", "c"], set())
-    assert await _live(streams).close_expired() == 3
+    assert await _build_live_stream(streams).close_expired() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
 
 
@@ -85,7 +85,7 @@ async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
     """A stream that cannot be checked or closed does not block others; its error is raised at the end."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
-        await _live(streams).close_expired()
+        await _build_live_stream(streams).close_expired()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
 
 
@@ -98,6 +98,6 @@ async def test_link_is_restricted_to_the_right_to_listen() -> None:
         return member
 
     streams = Streams([], set())
-    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _catalog, streams)
-    live = LiveStream(_catalog, streams, Audience(streams), resume, quota)
+    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
+    live = LiveStream(_build_catalog, streams, Audience(streams), resume, quota)
     assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

@@ -40,7 +40,7 @@ def test_the_fast_path_equals_the_reference(value: Any) -> None:
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
     """Numbers have the format of RFC 8785 section 3.2.2.3, which is ECMAScript's Number::toString."""
-    assert encode_jcs([number]).decode() == f"[{_ecmascript(number)}]"
+    assert encode_jcs([number]).decode() == f"[{_format_as_ecmascript(number)}]"
 
 
 @pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
@@ -133,7 +133,7 @@ def test_extreme_nesting_is_rejected() -> None:
     assert caught.value.kind is Kind.INVALID
 
 
-def _ecmascript(number: float) -> str:
+def _format_as_ecmascript(number: float) -> str:
     """Return the text of ECMA-262 6.1.6.1.20 from the shortest digits of Python's repr."""
     if number == 0:
         return "0"

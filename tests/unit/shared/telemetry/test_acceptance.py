@@ -34,7 +34,7 @@ GATEWAY = connection(
 CURRENT = current(catalog(RIG, OFF))
 
 
-def _fields(body: object, source: Connection = RIG) -> list[str]:
+def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
     with pytest.raises(WorkspaceError) as caught:
         to_hub_messages(source, body, RECEIVED)
     assert caught.value.kind is Kind.INVALID
@@ -99,7 +99,7 @@ def test_payload(
 
 def test_all_invalid_fields_are_listed() -> None:
     """All invalid fields of all messages are listed with index and name."""
-    assert _fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
+    assert _catch_fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
         "[1].timestamp",
         "[1].messageId",
         "[2]",
@@ -123,7 +123,7 @@ def test_all_invalid_fields_are_listed() -> None:
 )
 def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
     """A body that is not a message or has an invalid member is rejected with the name of the field."""
-    assert _fields(body) == fields
+    assert _catch_fields(body) == fields
 
 
 def test_pointers_of_the_connection() -> None:
@@ -162,7 +162,7 @@ def test_missing_pointers_give_defaults() -> None:
 def test_invalid_extracted_values_are_reported() -> None:
     """An invalid value is reported with its index, its path and the pointer."""
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
-    assert _fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
+    assert _catch_fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: must be a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
         to_hub_messages(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
 

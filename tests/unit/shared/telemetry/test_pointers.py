@@ -60,7 +60,7 @@ def test_malformed_pointers_are_rejected(pointer: str) -> None:
         compile_pointer(pointer)
 
 
-def _escaped(name: str) -> str:
+def _escape_token(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -71,7 +71,7 @@ def test_any_member(names: list[str], value: int, others: dict[str, int]) -> Non
     document = inner
     for name in reversed(names[:-1]):
         document = {name: document}
-    pointer = compile_pointer("".join(f"/{_escaped(name)}" for name in names))
+    pointer = compile_pointer("".join(f"/{_escape_token(name)}" for name in names))
     assert compile_pointer(format_pointer(pointer)) == pointer
     assert resolve_pointer(document, pointer) == value
     remove_at_pointer(document, pointer)

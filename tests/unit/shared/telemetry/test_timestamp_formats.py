@@ -19,7 +19,7 @@ EXACT_AS_DOUBLE = st.integers(-8_000_000_000_000_000, 2**33 * 1_000_000).map(
 )
 
 
-def _written(instant: datetime, unit: timedelta) -> str:
+def _format_instant(instant: datetime, unit: timedelta) -> str:
     microseconds = (instant - EPOCH) // timedelta(microseconds=1)
     return f"{Decimal(microseconds) / (unit // timedelta(microseconds=1)):f}"
 
@@ -28,14 +28,14 @@ def _written(instant: datetime, unit: timedelta) -> str:
 @given(instant=EXACT_AS_DOUBLE)
 def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
     """A JSON number is exact to the microsecond from 1700 to 2242."""
-    assert parse_timestamp(parse(_written(instant, unit).encode()), form) == instant
+    assert parse_timestamp(parse(_format_instant(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
 def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
     """A number as text is exact to the microsecond in the years 1 to 9999."""
-    assert parse_timestamp(_written(instant, unit), form) == instant
+    assert parse_timestamp(_format_instant(instant, unit), form) == instant
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ EVERY_KIND: list[dict[str, Any]] = [
 KEY = derive_stream_key("walk")
 
 
-def _values(
+def _generate_values(
     declared: dict[str, Any], ticks: range, *, seed: int = 0, device: int = 1, interval: int = 1000
 ) -> list[Any]:
     generate = build_generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
@@ -46,12 +46,14 @@ def _values(
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
 def test_same_seed_same_values(declared: dict[str, Any]) -> None:
     """Equal seeds give equal values from any tick on; random values differ between devices and seeds."""
-    values = _values(declared, range(200))
-    assert _values(declared, range(100, 200)) == values[100:]
+    values = _generate_values(declared, range(200))
+    assert _generate_values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}
     differs = declared["kind"] in random
-    assert (_values(declared, range(200), seed=1) != values) is differs
-    assert (_values(declared, range(200), device=2) != values) is (differs or declared["kind"] in {"ramp", "square"})
+    assert (_generate_values(declared, range(200), seed=1) != values) is differs
+    assert (_generate_values(declared, range(200), device=2) != values) is (
+        differs or declared["kind"] in {"ramp", "square"}
+    )
 
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
@@ -76,38 +78,40 @@ def test_tick_of_day(number: int, interval: int) -> None:
 
 def test_sine() -> None:
     """A sine passes between min and max once per period, starting upwards from the middle."""
-    values = _values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
+    values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
 
 def test_ramp() -> None:
     """A ramp rises from min and falls back at the end of its period."""
-    assert _values({"kind": "ramp", "min": 0, "max": 10, "periodSec": 5}, range(6)) == pytest.approx([0, 2, 4, 6, 8, 0])
+    assert _generate_values({"kind": "ramp", "min": 0, "max": 10, "periodSec": 5}, range(6)) == pytest.approx(
+        [0, 2, 4, 6, 8, 0]
+    )
 
 
 def test_square() -> None:
     """A square wave is low, then high for its share of the period."""
     declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
-    assert _values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
+    assert _generate_values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
 
 
 def test_random_walk_restarts_each_day() -> None:
     """A walk begins at its start value with the first tick of the UTC day."""
     declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
-    assert _values(declared, range(86_400, 86_401)) == _values(declared, range(1)) == [2.5]
-    assert _values(declared, range(1, 100)) != _values(declared, range(86_401, 86_500))
+    assert _generate_values(declared, range(86_400, 86_401)) == _generate_values(declared, range(1)) == [2.5]
+    assert _generate_values(declared, range(1, 100)) != _generate_values(declared, range(86_401, 86_500))
 
 
 def test_normal() -> None:
     """Normal values have the declared mean and deviation."""
-    values = _values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
+    values = _generate_values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
     assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
     assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
 
 
 def test_choice() -> None:
     """Choices have the frequencies of their weights; weight 0 never occurs."""
-    values = _values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
+    values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
 
@@ -116,7 +120,7 @@ def test_choice() -> None:
 def test_invalid_weights_are_rejected(weights: list[float]) -> None:
     """Weights that do not fit the values are rejected."""
     with pytest.raises(ValueError, match="weight"):
-        _values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
+        _generate_values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
 
 
 @pytest.mark.parametrize(
@@ -152,14 +156,16 @@ def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number:
 def test_counter_without_wrap_restarts_each_day() -> None:
     """A counter without a wrap restarts with the first tick of the UTC day."""
     declared = {"kind": "counter", "start": 7, "step": 3}
-    assert _values(declared, range(3)) == _values(declared, range(86_400, 86_403)) == [7, 10, 13]
-    assert _values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
+    assert _generate_values(declared, range(3)) == _generate_values(declared, range(86_400, 86_403)) == [7, 10, 13]
+    assert _generate_values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
 
 
 def test_periodic_values_are_exact() -> None:
     """Periodic values have the precision of doubles, despite the large time since 1970."""
     ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
-    assert _values(ramp, range(20)) == pytest.approx([number / 2 for number in range(20)], rel=1e-15, abs=1e-15)
+    assert _generate_values(ramp, range(20)) == pytest.approx(
+        [number / 2 for number in range(20)], rel=1e-15, abs=1e-15
+    )
 
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))

@@ -35,7 +35,7 @@ def _record(**event: Any) -> ChainRecord:
     return seal_record(draft_event("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
 
 
-def _operation_bytes(record: ChainRecord) -> int:
+def _measure_operation(record: ChainRecord) -> int:
     operation = {"operationType": "Create", "resourceBody": record_to_item(compute_partition_key(CHAIN, 1), record)}
     return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
 
@@ -45,7 +45,7 @@ def test_an_item_restores_its_record(entity: str, description: str, times: int) 
     """A record with any text is restored exactly and stays within its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
-    assert _operation_bytes(record) <= compute_batch_weight(record.canonical)
+    assert _measure_operation(record) <= compute_batch_weight(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
@@ -54,7 +54,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     room = MAX_RECORD_BYTES - 700
     record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _operation_bytes(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _measure_operation(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 

@@ -47,7 +47,7 @@ class ResourceManager:
     async def _list(self, request: web.Request) -> web.Response:
         self.asked.append("list")
         if "list" in self.refuse:
-            return _rejection(self.refuse["list"])
+            return _build_rejection(self.refuse["list"])
         names = sorted(self.containers, reverse=True)
         half = len(names) // 2
         if "page" in request.query:
@@ -65,7 +65,7 @@ class ResourceManager:
     async def _put(self, request: web.Request) -> web.Response:
         self.asked.append("put")
         if "put" in self.refuse:
-            return _rejection(self.refuse["put"])
+            return _build_rejection(self.refuse["put"])
         name = request.match_info["name"]
         self.containers[name] = (await request.json())["properties"]["resource"]
         status = str(request.url.with_path(f"/operations/{name}"))
@@ -76,7 +76,7 @@ class ResourceManager:
         return web.json_response({"status": "Succeeded"})
 
 
-def _rejection(status: int) -> web.Response:
+def _build_rejection(status: int) -> web.Response:
     return web.json_response(
         {"error": {"code": "x", "message": "refused"}}, status=status, headers={"Retry-After": "1"}
     )

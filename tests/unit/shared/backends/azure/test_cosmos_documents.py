@@ -43,7 +43,7 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosDocumentStore]:
         yield opened
 
 
-def _status(status: int, substatus: int = 0, kind: FaultKind = FaultKind.STATUS) -> dict[str, Any]:
+def _build_fault(status: int, substatus: int = 0, kind: FaultKind = FaultKind.STATUS) -> dict[str, Any]:
     return {"kind": kind, "status": status, "substatus": substatus, "retry_after_ms": 1500}
 
 
@@ -55,16 +55,16 @@ OUTLASTED: dict[str, dict[str, Any]] = {
     "drop in reply": {"kind": FaultKind.DROP_IN_REPLY},
     "late": {"kind": FaultKind.DELAY, "seconds": 0.4},
     "late reply": {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4},
-    **{f"{status}": _status(status) | {"retry_after_ms": 1} for status in (408, 410, 449, 500, 503)},
-    **{f"{status} after": _status(status, kind=AFTER) | {"retry_after_ms": 1} for status in (408, 500, 503)},
+    **{f"{status}": _build_fault(status) | {"retry_after_ms": 1} for status in (408, 410, 449, 500, 503)},
+    **{f"{status} after": _build_fault(status, kind=AFTER) | {"retry_after_ms": 1} for status in (408, 500, 503)},
 }
 REFUSED = {
-    "429": (_status(429, 3200), "THROTTLED"),
-    "403": (_status(403, 5300), "DATA_PLANE_FORBIDDEN"),
-    "401": (_status(401), "DATA_PLANE_FORBIDDEN"),
-    "413": (_status(413), "DOCUMENT_TOO_LARGE"),
-    "403/3": (_status(403, 3), "DATA_STORE_UNAVAILABLE"),
-    "404/1003": (_status(404, 1003), "TABLE_NOT_FOUND"),
+    "429": (_build_fault(429, 3200), "THROTTLED"),
+    "403": (_build_fault(403, 5300), "DATA_PLANE_FORBIDDEN"),
+    "401": (_build_fault(401), "DATA_PLANE_FORBIDDEN"),
+    "413": (_build_fault(413), "DOCUMENT_TOO_LARGE"),
+    "403/3": (_build_fault(403, 3), "DATA_STORE_UNAVAILABLE"),
+    "404/1003": (_build_fault(404, 1003), "TABLE_NOT_FOUND"),
 }
 type Call = Callable[[CosmosDocumentStore], Awaitable[object]]
 WRITES: dict[str, Call] = {

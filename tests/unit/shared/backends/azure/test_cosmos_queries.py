@@ -83,7 +83,7 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
     undisturbed = await READS[name](plant)
     applied = 0
     for place in range(1, 12):
-        gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         assert await READS[name](plant) == undisturbed, f"410 on query {place}"
         plant.server.faults.clear()
@@ -94,7 +94,7 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
 async def test_the_tips_are_returned_once(plant: Plant) -> None:
     """A split during the list of chains returns each chain once."""
     for place in range(1, 5):
-        gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
         assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.list_tips()]) == [
             CHAIN.scope_key,
@@ -108,7 +108,7 @@ async def test_the_sdk_repeats_items(plant: Plant) -> None:
     """The SDK alone returns items twice; if this test fails, the workaround can be removed."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
-        gone = InjectedFault(FaultKind.STATUS, _nth_query(2), times=1, status=410, substatus=1002)
+        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
     assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
@@ -152,7 +152,7 @@ async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) ->
     assert None in transport.timeouts
 
 
-def _nth_query(place: int) -> Callable[[CosmosRequest], bool]:
+def _match_nth_query(place: int) -> Callable[[CosmosRequest], bool]:
     seen = 0
 
     def strikes(request: CosmosRequest) -> bool:

@@ -68,7 +68,7 @@ def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int =
     return InjectedFault(kind, _is_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
+def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
     return InjectedFault(kind, _is_batch, times=1, **more)
 
 
@@ -77,11 +77,11 @@ AFTER = FaultKind.STATUS_AFTER_COMMIT
 IN_BATCH = FaultKind.BATCH_STATUS
 type Expected = tuple[type[Exception] | None, bool]
 FAULTS: dict[str, tuple[InjectedFault, Expected]] = {
-    "drop before": (_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
-    "drop after": (_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
-    "reset after": (_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
-    "drop in reply": (_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
-    "late reply": (_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
+    "drop before": (_build_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
+    "drop after": (_build_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
+    "reset after": (_build_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
+    "drop in reply": (_build_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
+    "late reply": (_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
     "408": (_status(408), (OutcomeUnknownError, False)),
     "408 after": (_status(408, kind=AFTER), (OutcomeUnknownError, True)),
     "410": (_status(410, substatus=1002), (OutcomeUnknownError, False)),
@@ -149,7 +149,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
 async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
     """An abandoned batch that the service executes later conflicts with its own retry."""
     (log,) = logs([store])
-    late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
+    late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
     await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 5)

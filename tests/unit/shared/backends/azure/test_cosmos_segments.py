@@ -51,7 +51,7 @@ async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 
 
-async def _segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
+async def _read_segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
     """Return number, sealed state and record count of each segment."""
     found = []
     async for head in container.query_items("SELECT * FROM c WHERE c.id = 'head'"):
@@ -64,10 +64,10 @@ async def _segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
 async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
     """The batch that fills a segment seals it; the next append begins the next one."""
     await fill(store, 3)
-    assert await _segments(container) == [(1, True, 3)]
+    assert await _read_segments(container) == [(1, True, 3)]
     assert (await store.read_tip(CHAIN)).sequence == 3
     await fill(store, 4)
-    assert await _segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
+    assert await _read_segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
 
 
 async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:

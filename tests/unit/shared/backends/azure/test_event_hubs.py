@@ -53,21 +53,21 @@ class Namespace:
         return self._producer
 
 
-def _sender(producer: FakeProducer) -> tuple[EventHubsSender, Namespace]:
+def _build_sender(producer: FakeProducer) -> tuple[EventHubsSender, Namespace]:
     namespace = Namespace(producer)
     return EventHubsSender("unused.example", "", connect=namespace.connect), namespace
 
 
-def _message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
+def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
     return HubMessage(b"%06d" % number + bytes(size), key, {"messageId": f"m-{number}"})
 
 
 async def test_one_batch_per_partition_key() -> None:
     """Messages of one key are sent together and in order, with their properties; each hub has one connection."""
     producer = FakeProducer()
-    sender, namespace = _sender(producer)
-    await sender.send("impulses", [_message(1), _message(2, "press"), _message(3)])
-    await sender.send("impulses", [_message(4)])
+    sender, namespace = _build_sender(producer)
+    await sender.send("impulses", [_build_message(1), _build_message(2, "press"), _build_message(3)])
+    await sender.send("impulses", [_build_message(4)])
     assert producer.sent == [("rig", [b"000001", b"000003"]), ("press", [b"000002"]), ("rig", [b"000004"])]
     assert producer.properties[0] == {"messageId": "m-1"}
     assert namespace.hubs == ["impulses"]
@@ -76,17 +76,17 @@ async def test_one_batch_per_partition_key() -> None:
 async def test_batches_split_at_the_size_limit() -> None:
     """Messages beyond one batch are sent in more batches, completely and in order."""
     producer = FakeProducer(size=1000)
-    sender, _ = _sender(producer)
-    await sender.send("impulses", [_message(number, size=200) for number in range(50)])
+    sender, _ = _build_sender(producer)
+    await sender.send("impulses", [_build_message(number, size=200) for number in range(50)])
     assert len(producer.sent) > 10
     assert [body[:6] for _, bodies in producer.sent for body in bodies] == [b"%06d" % number for number in range(50)]
 
 
 async def test_a_too_large_message_is_rejected() -> None:
     """A message larger than a batch is rejected as too large."""
-    sender, _ = _sender(FakeProducer(size=1000))
+    sender, _ = _build_sender(FakeProducer(size=1000))
     with pytest.raises(WorkspaceError) as caught:
-        await sender.send("impulses", [_message(1), _message(2, size=2000)])
+        await sender.send("impulses", [_build_message(1), _build_message(2, size=2000)])
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
 
 
@@ -111,20 +111,20 @@ async def test_failures_are_converted(failure: Exception, kind: Kind, code: str)
     """A failing hub is reported as throttling or outage without details, and the next send may succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
-    sender, _ = _sender(producer)
+    sender, _ = _build_sender(producer)
     with pytest.raises(WorkspaceError) as caught:
-        await sender.send("telemetry", [_message(1)])
+        await sender.send("telemetry", [_build_message(1)])
     assert (caught.value.kind, caught.value.code) == (kind, code)
     assert caught.value.members["retryAfter"] == 2
     assert str(failure) not in str(caught.value) or not str(failure)
-    await sender.send("telemetry", [_message(1)])
+    await sender.send("telemetry", [_build_message(1)])
     assert producer.sent == [("rig", [b"000001"])]
 
 
 async def test_close() -> None:
     """Closing the sender closes each of its connections once."""
     producer = FakeProducer()
-    sender, _ = _sender(producer)
+    sender, _ = _build_sender(producer)
     await sender.send("telemetry", [])
     await sender.close()
     assert producer.closed

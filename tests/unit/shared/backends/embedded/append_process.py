@@ -11,11 +11,11 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.provenance.ports import Target
 
 
-async def _workspace() -> str:
+async def _get_workspace() -> str:
     return "plant-a"
 
 
-async def _appender(log: SqliteAuditLog, name: str, count: int) -> None:
+async def _append_records(log: SqliteAuditLog, name: str, count: int) -> None:
     for number in range(count):
         event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
         record = await log.append(Target.PLATFORM_CONFIG, name, event, append_id=f"{name}-{number}")
@@ -24,10 +24,10 @@ async def _appender(log: SqliteAuditLog, name: str, count: int) -> None:
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:
     """Append after a line on standard input."""
-    log = SqliteAuditLog(file, _workspace)
+    log = SqliteAuditLog(file, _get_workspace)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     sys.stdin.readline()
-    await asyncio.gather(*(_appender(log, f"{name}-{number}", count) for number in range(appenders)))
+    await asyncio.gather(*(_append_records(log, f"{name}-{number}", count) for number in range(appenders)))
     await log.close()
 
 

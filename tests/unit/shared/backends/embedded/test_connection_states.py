@@ -22,7 +22,9 @@ async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
     await store.close()
 
 
-def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> ArrivedMessages:
+def _build_arrivals(
+    *numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0
+) -> ArrivedMessages:
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
@@ -30,7 +32,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
     """A second process, and the next start, continue the counts without duplicates."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
-    await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
+    await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     await first.close()
     assert (await second.load_states())["rig"].messages_received == 3
     await second.close()
@@ -38,19 +40,19 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
 
 async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Counts beyond 32 bits are stored."""
-    await states.record([_arrivals(1)])
+    await states.record([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
     database.close()
-    await states.record([_arrivals(2)])
+    await states.record([_build_arrivals(2)])
     assert (await states.load_states())["rig"].messages_received == 2**40 + 1
 
 
 async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """If one part of a batch cannot be stored, no message of it is counted."""
-    await states.record([_arrivals(1)])
+    await states.record([_build_arrivals(1)])
     with pytest.raises(OverflowError):
-        await states.record([_arrivals(2), _arrivals(2**70, connection="b")])
+        await states.record([_build_arrivals(2), _build_arrivals(2**70, connection="b")])
     assert (await states.load_states()).keys() == {"rig"}
     await states.record([])
     assert (await states.load_states())["rig"].messages_received == 1
@@ -58,9 +60,9 @@ async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tm
 
 async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) -> None:
     """A state that has not changed since the last read is the same object; any other state is new."""
-    await states.record([_arrivals(1), _arrivals(1, connection="press")])
+    await states.record([_build_arrivals(1), _build_arrivals(1, connection="press")])
     before = await states.load_states()
-    await states.record([_arrivals(2, after=1)])
+    await states.record([_build_arrivals(2, after=1)])
     await states.set_status("lathe", "ERROR")
     after = await states.load_states()
     assert after["press"] is before["press"]

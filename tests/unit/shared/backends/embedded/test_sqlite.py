@@ -50,7 +50,7 @@ async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
     await opened.close()
 
 
-def _rows(folder: Path) -> list[int]:
+def _read_rows(folder: Path) -> list[int]:
     connection = sqlite3.connect(folder / "t.sqlite")
     try:
         return [n for (n,) in connection.execute("SELECT n FROM t ORDER BY n")]
@@ -69,13 +69,13 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
             return f"did {n}"
 
         done = await writes.write(work)
-        assert n in _rows(tmp_path)
+        assert n in _read_rows(tmp_path)
         return done
 
     outcomes = await asyncio.gather(*(insert(n) for n in range(30)), return_exceptions=True)
     for n, outcome in enumerate(outcomes):
         assert isinstance(outcome, KeyError) if n % 3 == 0 else outcome == f"did {n}"
-    assert _rows(tmp_path) == [n for n in range(30) if n % 3]
+    assert _read_rows(tmp_path) == [n for n in range(30) if n % 3]
 
 
 async def test_writes_share_commits(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
     insert = "INSERT INTO t VALUES (NULL, 1)"
     await asyncio.gather(*(writes.write(lambda connection: connection.execute(insert).rowcount) for _ in range(100)))
     assert transactions.count("BEGIN IMMEDIATE") <= 3
-    assert len(_rows(tmp_path)) == 100
+    assert len(_read_rows(tmp_path)) == 100
     await writes.close()
 
 
@@ -116,7 +116,7 @@ async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tm
     tasks[2].cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [outcome == 1 for outcome in outcomes] == [True, True, False, True, True]
-    assert len(_rows(tmp_path)) >= 4
+    assert len(_read_rows(tmp_path)) >= 4
 
 
 async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:

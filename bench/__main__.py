@@ -35,6 +35,7 @@ from bench.import_time import measure_import_time
 from bench.imports import measure_imports
 from bench.ingest import measure_ingest
 from bench.kql import measure_kql
+from bench.kql_series import measure_kql_series
 from bench.live import measure_live_fan_out
 from bench.live_stream import measure_ingest_with_live, measure_live_stream
 from bench.message_cost import measure_message_cost
@@ -66,6 +67,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "receipts": measure_receipts,
     "cosmos": measure_cosmos,
     "kql": measure_kql,
+    "kql_series": measure_kql_series,
     "live_fan_out": measure_live_fan_out,
     "graphql_list": measure_graphql_list,
     "downloads": measure_downloads,

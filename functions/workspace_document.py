@@ -31,7 +31,8 @@ _MAX_ERRORS: Final = 1_000
 _MAX_DETAILED: Final = 10
 """Maximum number of errors that the reply's `detail` describes; the property `errors` lists all errors."""
 _YAML_TYPES: Final = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
-_ENGINE_SECONDS: Final = 3.0
+_PLAN_SECONDS: Final = 0.5
+_APPLY_SECONDS: Final = 3.0
 """Seconds in which the query engine may validate changed queries; a document can contain thousands of them."""
 
 
@@ -59,7 +60,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reserve_append_id(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        return await _build_reply(plan, _list_warnings(loaded))
+        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_rejected_queries(loaded, plan)])
 
 
 @GROUP.endpoint(
@@ -73,7 +74,10 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     loaded = await _load_document(call.request)
     plan = await documents.plan(loaded, caller)
     check_plan_condition(condition, plan.tag)
-    warnings = [*_list_warnings(loaded), *await _check_changed_queries(loaded, plan)]
+    try:
+        warnings = [*_list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
+    except DocumentError as error:
+        raise _convert_error(error, DocumentFormat.YAML) from error
     return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
 
 
@@ -91,24 +95,39 @@ async def _load_document(request: Request) -> LoadedDocument:
         raise _convert_error(error, text_format) from error
 
 
-async def _check_changed_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+async def _check_changed_queries(
+    loaded: LoadedDocument, plan: DocumentPlan, seconds: float
+) -> Iterable[DocumentWarning]:
     """Validate the changed queries of a document with the query engine; return a warning if this is not possible.
 
     Raises:
-        WorkspaceError: INVALID if the engine rejects queries.
+        DocumentError: the engine rejects queries.
     """
     changed = {
         change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _is_new_text(change)
     }
-    try:
-        outage = await check_document_queries(
-            loaded, services().queries.columns, lookups=changed, seconds=_ENGINE_SECONDS, runtime=services().runtime
-        )
-    except DocumentError as error:
-        raise _convert_error(error, DocumentFormat.YAML) from error
+    outage = await check_document_queries(
+        loaded, services().queries.columns, lookups=changed, seconds=seconds, runtime=services().runtime
+    )
     if outage is None:
         return []
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
+
+
+async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+    """Return a warning for each changed query that the query engine rejects, because PUT will reject the document."""
+    try:
+        return await _check_changed_queries(loaded, plan, _PLAN_SECONDS)
+    except DocumentError as error:
+        return [
+            {
+                "field": problem.field,
+                "message": f"the query engine rejects this query, so PUT will fail: {problem.message}",
+                "line": problem.line,
+                "column": problem.column,
+            }
+            for problem in error.problems[:_MAX_ERRORS]
+        ]
 
 
 def _is_new_text(change: ItemChange) -> bool:

@@ -43,7 +43,7 @@ class KeptItem(TypedDict):
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document or a query that can be stored."""
+    """Note about a document or a query. In a plan it may name a query that PUT will reject."""
 
     field: str
     message: str

@@ -395,15 +395,18 @@ def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
-    """PUT rejects a changed query that the engine does not accept, with its line; nothing is stored."""
+    """A plan warns of a changed query that the engine does not accept, and PUT rejects it, with its line."""
     document = export(admin)
     query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
     document["warmQueries"].append(query)
     text = yaml.safe_dump(document)
-    tag = admin.post(PLAN, content=text, headers=YAML).json()["planTag"]
-    reply = admin.put(DOCUMENT, content=text, headers={**YAML, "If-Match": tag})
+    plan = admin.post(PLAN, content=text, headers=YAML).json()
+    reply = admin.put(DOCUMENT, content=text, headers={**YAML, "If-Match": plan["planTag"]})
     [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
     assert error["field"].endswith(".kql")
+    [warning] = plan["warnings"]
+    assert warning["message"] == f"the query engine rejects this query, so PUT will fail: {error['message']}"
+    assert (warning["field"], warning["line"]) == (error["field"], error["line"])
     assert "NoColumn" in text.splitlines()[error["line"] - 1]
     assert all(query["lookup"] != "broken" for query in export(admin)["warmQueries"])
 

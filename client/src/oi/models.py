@@ -368,7 +368,7 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document or a query that can be stored."""
+    """Note about a document or a query. In a plan it may name a query that PUT will reject."""
 
     field: str
     message: str

@@ -189,7 +189,7 @@ class InvocationRequest:
 
 
 class WorkerRequest:
-    """Protocol message: envelope of a call, with its content in ``request``, and ``properties``."""
+    """Protocol message of a call: the content is in ``request``, and its metadata in ``properties``."""
 
     __slots__ = ("properties", "request")
 

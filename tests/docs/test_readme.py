@@ -27,7 +27,7 @@ def steps() -> list[tuple[str, str]]:
 
 
 def pattern(output: str) -> re.Pattern[str]:
-    """Return the pattern of an expected output; a line of … matches any lines, … within a line any text."""
+    """Return a pattern for an expected output. A line with only … matches any lines; other … match any text."""
     lines = output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _line(line) for line in lines))
 

@@ -60,7 +60,7 @@ def _list_queries(service: Service) -> list[dict[str, Any]]:
 
 
 def test_if_match_prevents_lost_updates(plant: Service) -> None:
-    """With an old ETag in If-Match nothing is changed or recorded; with the current one it is."""
+    """An old ETag in If-Match rejects a change; the current ETag accepts and records the change."""
     created = send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
     assert created.status_code == 201
     check_problem(send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")

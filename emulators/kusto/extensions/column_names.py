@@ -112,7 +112,7 @@ class AssertSchema(PipelineOperator):
     declared: tuple[tuple[str, str], ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that fails if a column has another type and there is a row."""
+        """Render the operator as SQL that fails if a column has an undeclared type; without rows it succeeds."""
         if cols != [name for name, _ in self.declared]:
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)
             raise semantic_error(f"assert-schema: the columns are not ({listed[:500]})")

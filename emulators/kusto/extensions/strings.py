@@ -124,7 +124,7 @@ def _install_text() -> None:
 
 
 def _render_codepoints(call: ir.FunctionCall) -> str:
-    """Return SQL for a text of code points, each argument of which is a number or an array of numbers."""
+    """Return SQL that builds a text from code points; each argument is a number or an array of numbers."""
     lists = [
         f"CASE WHEN json_type({json}) = 'ARRAY' THEN CAST({json} AS INTEGER[]) ELSE [CAST({json} AS INTEGER)] END"
         for json in (f"to_json({render_expression(arg)})" for arg in call.args)

@@ -47,7 +47,7 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
 
 
 def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Return the weighted sum of the points up to each point, or up to ``shift`` points after it."""
+    """Return, for each point, the weighted sum of the points up to ``shift`` points after it."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values

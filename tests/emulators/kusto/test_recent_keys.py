@@ -1,4 +1,4 @@
-"""Tests of filter of recent message keys."""
+"""Tests of the filter of recent message keys."""
 
 import random
 from datetime import datetime, timedelta

@@ -65,7 +65,7 @@ def test_a_restarting_search_is_found(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """Repetitions that are separated by other characters are accepted."""
+    """A pattern is accepted if other characters separate its repetitions."""
     assert find_broken_rules(pattern, is_anchored=False) == []
 
 

@@ -45,7 +45,7 @@ async def test_attempts_of_others_do_not_lock_a_member(
 
 
 async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None:
-    """A refusal because of a used sign-in counts, also the first of a token."""
+    """A refusal because of a used sign-in counts as a failed attempt, even the first refusal of a token."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"

@@ -75,5 +75,5 @@ def test_usual_event_is_converted_quickly() -> None:
     ],
 )
 def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """Headers, other senders, invalid values, deep or large payloads and IoT devices are left to the general rules."""
+    """The fast conversion leaves other senders, invalid values and deep or large payloads to the general one."""
     assert encode_quickly(event) is None

@@ -88,7 +88,7 @@ async def test_timestamps_never_decrease(tmp_path: Path) -> None:
 
 
 async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
-    """An event without canonical form uses no sequence."""
+    """An event without canonical form is rejected, and the next event gets the next sequence number."""
     with pytest.raises(WorkspaceError):
         await log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
     record = await log.append(PLATFORM, "u", EVENT, append_id="1")

@@ -17,7 +17,7 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller cancelled during the opening leaves no connection after the close."""
+    """If a caller is cancelled while the file is opened, no connection stays open after the close."""
     begun, go_on = threading.Event(), threading.Event()
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect

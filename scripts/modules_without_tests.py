@@ -1,8 +1,9 @@
 """List the modules for which no test module exists, by file name: ``python -m scripts.modules_without_tests``.
 
 The test module of ``shared/auth/tokens.py`` is ``tests/unit/shared/auth/test_tokens.py``. The tests of an adapter may
-be the contract suite in ``tests/adapters``, which both adapters share. The tests of an emulator are in
-``tests/emulators``, and those of a script may be in ``tests/docs`` or ``tests/infra``.
+be the contract suite in ``tests/adapters``, which both adapters share. The tests of an endpoint group may be those over
+HTTP in ``tests/service``. The tests of an emulator are in ``tests/emulators``, and those of a script may be in
+``tests/docs`` or ``tests/infra``.
 """
 
 import argparse
@@ -30,6 +31,8 @@ def list_test_paths(module: Path) -> list[Path]:
     paths = [Path("tests/unit") / module.parent / name]
     if module.parts[:2] == ("shared", "backends"):
         paths.append(Path("tests/adapters") / name.replace("test_cosmos_", "test_"))
+    if module.parts[0] == "functions":
+        paths.append(Path("tests/service") / name)
     if module.parts[0] == "scripts":
         # The tests of documents and templates run the scripts that write or check them.
         paths += [Path("tests/docs") / name, Path("tests/infra") / name]

@@ -42,3 +42,11 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()
+
+
+@pytest.fixture(scope="session")
+def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """Return an emulator with the folder, for modules that only send queries, because a start takes over a second."""
+    running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
+    yield running
+    assert end(running.process) == 0, running.log()

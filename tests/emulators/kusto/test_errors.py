@@ -1,13 +1,8 @@
-"""Tests of error messages: position, terms of the query language, and status 400 for every fault of a query."""
-
-from typing import Any
+"""Tests of error messages: terms of the query language, and status 400 for every fault of a query."""
 
 import httpx
 import pytest
 
-from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.positions import add_position
-from emulators.kusto.translator_process import _build_reply
 from tests.emulators.kusto.endpoints import Endpoint
 
 INTERNALS = ("wave", "translate/", "duckdb", "SELECT", "clause", "Candidate", "expecting {", "<EOF>", "Macro", "INT64")
@@ -84,39 +79,3 @@ def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None
     bare = source.strip("()")
     assert endpoint.rows(f"{source} | count") == endpoint.rows(f"{bare} | count")
     assert endpoint.rows(f"let t = {source}; (t) | count") == endpoint.rows(f"{bare} | count")
-
-
-def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected exception of the translator is a client error, and the log contains its traceback."""
-    no_columns: Any = {"T": 5}
-    reply, can_continue = _build_reply(
-        {"text": "T | join kind=inner (T) on a", "schema": no_columns, "found": [], "types": {}, "place": [0, 0]}
-    )
-    assert can_continue
-    assert b'"status":400' in reply
-    assert b"EMB0005" in reply
-    assert "Traceback" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("text", "subject", "place"),
-    [
-        ("T | extend a = b.a | where a", "a", (1, 28)),
-        ("T | where f == f(1)", "f()", (1, 16)),
-        ("T // a\n| where 'a' == a", "a", (2, 16)),
-        ("T | where 'it\\'s a' == a", "a", (1, 24)),
-        ("T | where @'a\\' == a", "a", (1, 20)),
-        ("T | where ```\na\n``` == a", "a", (3, 8)),
-        ("T | extend a = 1", "a", (1, 12)),
-        ("T | where x", "a", None),
-    ],
-)
-def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
-    """The position is the first one where the name is read or, if it is never read, assigned."""
-    assert add_position(semantic_error("x", subject=subject), text).position == place
-
-
-def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
-    """An error with a position is unchanged; an unknown subject has no position."""
-    assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
-    assert add_position(unresolved_name_error("zz"), "T | where a").position is None

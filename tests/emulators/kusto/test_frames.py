@@ -1,4 +1,4 @@
-"""Tests of format of timespans, options, values and error documents."""
+"""Tests of format of timespans, values and error documents."""
 
 import json
 from datetime import date, datetime, time, timedelta
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from emulators.kusto.errors import QueryError, out_of_memory_error, semantic_error, syntax_error
 from emulators.kusto.frames import encode_rows, render_error_document, render_failed_data_set
-from emulators.kusto.options import DEFAULT_MAX_RECORDS, read_options
 from emulators.kusto.timespans import format_timespan
 
 NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns instants
@@ -23,26 +22,6 @@ NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns inst
 def test_the_client_parses_timespans(span: timedelta) -> None:
     """The client parses the text of a timespan to the same duration."""
     assert abs(to_timedelta(format_timespan(span)) - span) <= timedelta(microseconds=1)
-
-
-@given(st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)))
-def test_the_clients_timeout_format_is_accepted(span: timedelta) -> None:
-    """The Python client sends ``str(timedelta)`` as the timeout."""
-    assert read_options({"servertimeout": str(span)}).timeout_seconds == pytest.approx(span.total_seconds())
-
-
-def test_options_are_limited_and_case_insensitive() -> None:
-    """A limit above the maximum is reduced to it, and option names are case-insensitive."""
-    options = read_options({"TruncationMaxRecords": 10**12, "Query_Take_Max_Records": "7", "request_readonly": True})
-    assert options.max_records == DEFAULT_MAX_RECORDS
-    assert options.take_records == 7
-
-
-@pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], "\u0663"])
-def test_a_count_must_be_a_whole_number(value: Any) -> None:
-    """Other values than whole numbers of at least 0 are rejected with the name of the option."""
-    with pytest.raises(QueryError, match="truncationmaxrecords"):
-        read_options({"truncationmaxrecords": value})
 
 
 @pytest.mark.parametrize(

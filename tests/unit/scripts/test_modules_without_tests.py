@@ -31,6 +31,14 @@ def test_declarations_need_no_tests(tmp_path: Path) -> None:
     assert find_modules_without_tests(tmp_path) == ([], 0)
 
 
+def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
+    """The tests of an endpoint group may be those over HTTP; those of other packages may not."""
+    write(tmp_path, "functions/alerts.py", FUNCTION)
+    write(tmp_path, "shared/alerts.py", FUNCTION)
+    write(tmp_path, "tests/service/test_alerts.py")
+    assert find_modules_without_tests(tmp_path) == ([Path("shared/alerts.py")], 2)
+
+
 def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
     """A contract suite has the adapter's name without prefix; tests of emulators have a folder of their own."""
     write(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)

@@ -1,4 +1,4 @@
-"""Tests of aggregates and functions over intermediate results, sorting of several arrays, and the operator ``as``."""
+"""Tests of aggregates and functions over intermediate results, sorted arrays, and the operator ``as``."""
 
 from typing import Any
 
@@ -58,12 +58,6 @@ ROWS: list[tuple[str, list[Any]]] = [
 def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
     """Merging the intermediate results of an aggregate gives the same result as aggregating the values."""
     assert endpoint.rows(query)[-1] == row
-
-
-def test_the_order_of_arrays_gives_the_names_of_columns(endpoint: Endpoint) -> None:
-    """Each sorted array is a column with the name of the array."""
-    table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
-    assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]
 
 
 def test_a_large_digest_is_small_and_close() -> None:

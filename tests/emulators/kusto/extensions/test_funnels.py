@@ -1,81 +1,16 @@
-"""Tests of the plugins for funnels and new activity, and of ``dcount_intersect``."""
-
-from typing import Any
+"""Tests of the plugins for funnels, and of wrong arguments of plugins over sets of ids."""
 
 import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.emulators.kusto.extensions.test_new_activity import USERS
 
-USERS = """let Users = datatable(Timestamp:datetime, ids:dynamic)[
-datetime(2019-11-01), dynamic([0,2,3,4]), datetime(2019-11-02), dynamic([0,1,3,4,5]),
-datetime(2019-11-03), dynamic([0,2,4,5]), datetime(2019-11-04), dynamic([0,1,2,3]),
-datetime(2019-11-05), dynamic([0,1,2,3,4])] | mv-expand user = ids to typeof(long)
-| extend side = iff(user < 3, 'low', 'high');
-let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | where user in (2, 5);
-"""
 STEPS = """let Steps = datatable(id:long, t:datetime, s:string)[
 1, datetime(2024-01-01 00:00), 'A', 1, datetime(2024-01-01 00:30), 'B', 1, datetime(2024-01-01 03:00), 'C',
 2, datetime(2024-01-01 00:00), 'A', 2, datetime(2024-01-01 02:00), 'B', 3, datetime(2024-01-01 05:00), 'B'];
 let begin = datetime(2024-01-01); let end_ = datetime(2024-01-02);
 """
-
-
-def by_day(rows: list[list[Any]]) -> list[list[Any]]:
-    """Return rows whose first two values are days of November 2019 with instants instead."""
-    return [
-        [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
-    ]
-
-
-def test_new_activity(endpoint: Endpoint) -> None:
-    """The metrics of each cohort in each later window have the documented values."""
-    table = endpoint.table(
-        f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
-        " | where from_Timestamp < datetime(2019-11-03)"
-    )
-    assert [column.column_name for column in table.columns] == [
-        "from_Timestamp", "to_Timestamp", "dcount_new_values", "dcount_retained_values", "dcount_churn_values",
-        "retention_rate", "churn_rate",
-    ]  # fmt: skip
-    assert table.raw_rows == by_day(
-        [
-            [1, 1, 4, 4, 0, 1.0, 0.0], [1, 2, 2, 3, 1, 0.75, 0.25], [1, 3, 1, 3, 1, 0.75, 0.25],
-            [1, 4, 1, 3, 1, 0.75, 0.25], [1, 5, 1, 4, 0, 1.0, 0.0], [1, 6, 0, 0, 4, 0.0, 1.0],
-            [2, 2, 2, 2, 0, 1.0, 0.0], [2, 3, 0, 1, 1, 0.5, 0.5], [2, 4, 0, 1, 1, 0.5, 0.5],
-            [2, 5, 0, 1, 1, 0.5, 0.5], [2, 6, 0, 0, 2, 0.0, 1.0],
-        ]
-    )  # fmt: skip
-
-
-def test_new_activity_by_week(endpoint: Endpoint) -> None:
-    """The windows of ``'week'`` begin on Sunday; the events before the start do not count."""
-    assert endpoint.rows(
-        f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, datetime(2019-11-02), e, 'week')"
-        " | project from_Timestamp, to_Timestamp, dcount_new_values, dcount_retained_values"
-    ) == [
-        [f"2019-{begin}T00:00:00.000000Z", f"2019-{end_}T00:00:00.000000Z", new, retained]
-        for begin, end_, new, retained in [
-            ("10-27", "10-27", 5, 5),
-            ("10-27", "11-03", 1, 5),
-            ("11-03", "11-03", 1, 1),
-        ]
-    ]
-
-
-@pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
-def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
-    """A cohort selects one window, a dimension splits it, and ids of earlier periods are not new."""
-    query = (
-        f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
-    )
-    rows = endpoint.rows(query)
-    assert rows == by_day(
-        [
-            [1, 1, "high", 2, 2, 0, 1.0, 0.0], [1, 1, "low", 1, 1, 0, 1.0, 0.0],
-            [1, 2, "high", 0, 2, 0, 1.0, 0.0], [1, 2, "low", 1, 1, 0, 1.0, 0.0],
-        ]
-    )  # fmt: skip
 
 
 def test_funnel_completion(endpoint: Endpoint) -> None:
@@ -103,27 +38,6 @@ def test_funnel_sequence(endpoint: Endpoint) -> None:
         [["", 1], ["A", 2]],
         [["", 2], ["C", 1]],
     ]
-
-
-def test_intersections_of_sets(endpoint: Endpoint) -> None:
-    """The numbers of common values of several sets equal the documented numbers."""
-    query = (
-        "range x from 1 to 100 step 1"
-        " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"
-        " | evaluate dcount_intersect(a, b, c) | project s0 - 1, s1 - 1, s2 - 1"
-    )
-    assert endpoint.rows(query) == [[50, 16, 3]]
-
-
-def test_intersections_of_large_sets(endpoint: Endpoint) -> None:
-    """The numbers of common values of large sets are estimates."""
-    query = (
-        "range x from 1 to 10000 step 1 | summarize a = hll(x), b = hll(iff(x <= 5000, x, 1))"
-        " | evaluate dcount_intersect(a, b) | project s0, s1"
-    )
-    ((first, both),) = endpoint.rows(query)
-    assert first == pytest.approx(10_000, rel=0.03)
-    assert both == pytest.approx(5_000, rel=0.06)
 
 
 def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:

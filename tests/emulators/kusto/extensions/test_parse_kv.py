@@ -1,10 +1,9 @@
-"""Tests of operator ``parse-kv`` with quotes and without delimiters, with the examples of Kusto's documentation."""
+"""Tests of operator ``parse-kv``, with the examples of Kusto's documentation."""
 
 from typing import Any
 
 import pytest
 
-from emulators.kusto.extensions.key_values import KeyValueReader
 from tests.emulators.kusto.endpoints import Endpoint
 
 EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
@@ -87,11 +86,3 @@ def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> N
     """Properties that contradict each other, and those of a wrong length, are errors."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
     assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
-
-
-@pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
-def test_any_text_ends(text: str) -> None:
-    """The reader ends for every text, also with an open quote."""
-    reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
-    assert set(reader.read()) <= {"a"}
-    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read()) <= {"a"}

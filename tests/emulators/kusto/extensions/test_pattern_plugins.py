@@ -1,10 +1,7 @@
 """Tests of plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
 
-import numpy as np
 import pytest
 
-from emulators.kusto.python_functions import FunctionFailure
-from emulators.kusto.series import row_patterns
 from tests.emulators.kusto.endpoints import Endpoint
 
 ROWS = (
@@ -68,14 +65,3 @@ def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
 def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
     """An argument outside its range, or an unknown column, is an error."""
     assert endpoint.error(f"{ROWS} T | evaluate {call}") is not None
-
-
-def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search with too many candidates or rows ends with an error."""
-    codes, weights = np.tile(np.arange(1.0, 11), 4), np.ones(10)
-    monkeypatch.setattr(row_patterns, "MAX_PATTERNS", 10)
-    with pytest.raises(FunctionFailure, match="candidates"):
-        row_patterns.compute_basket(codes, weights, 4, 0.05, 5)
-    monkeypatch.setattr(row_patterns, "MAX_EFFORT", 15)
-    with pytest.raises(FunctionFailure, match="rows"):
-        row_patterns.compute_basket(codes, weights, 4, 0.2, 5)

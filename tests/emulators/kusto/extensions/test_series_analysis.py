@@ -1,4 +1,4 @@
-"""Tests of decomposition, periods and outliers of series, with the results that the documentation prints."""
+"""Tests of decomposition and outliers of series, with the results that the documentation prints."""
 
 from typing import Any
 
@@ -6,11 +6,6 @@ import pytest
 
 from tests.emulators.kusto.endpoints import Endpoint
 
-TRAFFIC = (
-    "dynamic([80, 139, 87, 110, 68, 54, 50, 51, 53, 133, 86, 141, 97, 156, 94, 149, 95, 140, 77, 61, 50, 54, 47, 133, "
-    "72, 152, 94, 148, 105, 162, 101, 160, 87, 63, 53, 55, 54, 151, 103, 189, 108, 183, 113, 175, 113, 178, 90, 71, "
-    "62, 62, 65, 165, 109, 181, 115, 182, 121, 178, 114, 170])"
-)
 SIX = "dynamic([2,5,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1])"
 FIVE = "dynamic([8,12,14,12,10,10,12,14,12,10,10,12,14,12,10,10,12,14,12,10])"
 SHORT = "dynamic([1,3,5,2,4,6,1,3,5,2,4,6])"
@@ -25,21 +20,6 @@ WEEKS = """range t from 1 to 24*7*{weeks} step 1
 def value(endpoint: Endpoint, expression: str) -> Any:
     """Return the value of an expression."""
     return endpoint.rows(f"print x = {expression}")[0][0]
-
-
-def test_periods_of_traffic(endpoint: Endpoint) -> None:
-    """The period of 14 points is found with the documented score; zeros follow the found periods."""
-    table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
-    names = [each.column_name for each in table.columns]
-    assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]
-    assert table.raw_rows == [[[14.0, 0.0], pytest.approx([0.84, 0.0], abs=0.005)]]
-    assert value(endpoint, f"series_periods_detect({TRAFFIC}, 0.0, 50.0, 1)") == [14.0]
-
-
-def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A period that occurs in the series has a high score; other periods and too short ones have the score 0."""
-    query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
-    assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
 
 
 @pytest.mark.parametrize(

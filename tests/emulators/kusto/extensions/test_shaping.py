@@ -1,4 +1,4 @@
-"""Tests of operators that convert values to columns or rows: plugins, ``top-nested``, ``parse-kv`` and ``search``."""
+"""Tests of operators that convert values to columns or rows: plugins, ``top-nested`` and ``parse-kv``."""
 
 from typing import Any
 
@@ -115,38 +115,6 @@ def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns
         assert [column.column_name for column in columns] == names
-
-
-@pytest.mark.parametrize(
-    ("query", "count"),
-    [
-        ('search in (Devices) "dev-03" | count', 1),
-        ('search in (Devices, Tele*) "dev-03" | count', 101),
-        ('search "dev-03" | summarize by $table | count', 2),
-        ("search in (Devices) * | count", 5),
-        ('search in (Devices) Model:"a" | count', 3),
-        ('search kind=case_sensitive in (Devices) Model:"a" | count', 0),
-        ('search kind=case_sensitive in (Devices) Model has "a" | count', 0),
-        ('search in (Devices) Model has "a" | count', 3),
-        ('Devices | search "dev*" and not("dev-03") | count', 4),
-        ('Devices | search "*03" or Model == "A" | count', 4),
-        ('Devices | search "*v-0*" | count', 5),
-        ('Devices | search "d*03" | count', 1),
-        ('Devices | search "ev" | count', 0),
-        ("let m = 'B'; Devices | search Model == m | count", 2),
-        ('search in (Telemetry) "1003" | count', 2),
-    ],
-)
-def test_search(endpoint: Endpoint, query: str, count: int) -> None:
-    """A term matches whole words in every column; a star matches any characters."""
-    assert endpoint.rows(query) == [[count]]
-
-
-def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
-    """The first column of a search is the name of the row's table."""
-    table = endpoint.table('Devices | search "dev-03"')
-    assert [column.column_name for column in table.columns] == ["$table", "DeviceId", "Model"]
-    assert table.raw_rows == [["Devices", "dev-03", "B"]]
 
 
 @pytest.mark.parametrize(

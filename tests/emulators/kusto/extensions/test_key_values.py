@@ -1,0 +1,13 @@
+"""Tests of the reader of keys and values."""
+
+import pytest
+
+from emulators.kusto.extensions.key_values import KeyValueReader
+
+
+@pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
+def test_any_text_ends(text: str) -> None:
+    """The reader ends for every text, also with an open quote."""
+    reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
+    assert set(reader.read()) <= {"a"}
+    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read()) <= {"a"}

@@ -1,0 +1,37 @@
+"""Tests of query operator ``search``."""
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ('search in (Devices) "dev-03" | count', 1),
+        ('search in (Devices, Tele*) "dev-03" | count', 101),
+        ('search "dev-03" | summarize by $table | count', 2),
+        ("search in (Devices) * | count", 5),
+        ('search in (Devices) Model:"a" | count', 3),
+        ('search kind=case_sensitive in (Devices) Model:"a" | count', 0),
+        ('search kind=case_sensitive in (Devices) Model has "a" | count', 0),
+        ('search in (Devices) Model has "a" | count', 3),
+        ('Devices | search "dev*" and not("dev-03") | count', 4),
+        ('Devices | search "*03" or Model == "A" | count', 4),
+        ('Devices | search "*v-0*" | count', 5),
+        ('Devices | search "d*03" | count', 1),
+        ('Devices | search "ev" | count', 0),
+        ("let m = 'B'; Devices | search Model == m | count", 2),
+        ('search in (Telemetry) "1003" | count', 2),
+    ],
+)
+def test_search(endpoint: Endpoint, query: str, count: int) -> None:
+    """A term matches whole words in every column; a star matches any characters."""
+    assert endpoint.rows(query) == [[count]]
+
+
+def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
+    """The first column of a search is the name of the row's table."""
+    table = endpoint.table('Devices | search "dev-03"')
+    assert [column.column_name for column in table.columns] == ["$table", "DeviceId", "Model"]
+    assert table.raw_rows == [["Devices", "dev-03", "B"]]

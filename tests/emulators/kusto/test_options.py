@@ -1,0 +1,31 @@
+"""Tests of the request options of queries."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.kusto.errors import QueryError
+from emulators.kusto.options import DEFAULT_MAX_RECORDS, read_options
+
+
+@given(st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)))
+def test_the_clients_timeout_format_is_accepted(span: timedelta) -> None:
+    """The Python client sends ``str(timedelta)`` as the timeout."""
+    assert read_options({"servertimeout": str(span)}).timeout_seconds == pytest.approx(span.total_seconds())
+
+
+def test_options_are_limited_and_case_insensitive() -> None:
+    """A limit above the maximum is reduced to it, and option names are case-insensitive."""
+    options = read_options({"TruncationMaxRecords": 10**12, "Query_Take_Max_Records": "7", "request_readonly": True})
+    assert options.max_records == DEFAULT_MAX_RECORDS
+    assert options.take_records == 7
+
+
+@pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], "\u0663"])
+def test_a_count_must_be_a_whole_number(value: Any) -> None:
+    """Other values than whole numbers of at least 0 are rejected with the name of the option."""
+    with pytest.raises(QueryError, match="truncationmaxrecords"):
+        read_options({"truncationmaxrecords": value})

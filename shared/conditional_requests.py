@@ -49,11 +49,11 @@ class Condition:
 
     @property
     def is_empty(self) -> bool:
-        """True if every existing item satisfies the condition."""
+        """True if every existing item satisfies the conditions: there are none, or only ``If-Match: *``."""
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
-        """Reject the request if If-Match does not contain this ETag.
+        """Reject the request if its header If-Match does not contain this ETag.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.

@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """Class of an error; each interface (REST, GraphQL, MCP) converts the class to its own status."""
+    """Kind of an error; each interface (REST, GraphQL, MCP) converts the kind to its own status."""
 
     INVALID = "invalid"
     UNAUTHENTICATED = "unauthenticated"
@@ -139,5 +139,5 @@ def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
 
 
 def _get_first_name(field: str) -> str:
-    """Return the first name in the path of a field: ``parameters`` for ``parameters[0].name``."""
+    """Extract the first name in the path of a field: ``parameters`` from ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

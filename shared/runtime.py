@@ -57,7 +57,7 @@ class Runtime:
         return self.new_uuid().hex
 
     def new_uuid(self) -> UUID:
-        """Return a new random UUID."""
+        """Return a new random UUID as an object."""
         return UUID(bytes=self.random_bytes(16), version=4)
 
     def new_token(self, size: int) -> str:

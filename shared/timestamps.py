@@ -83,7 +83,7 @@ def parse_iso8601(text: str) -> datetime:
 
 
 def check_offset(hours: str | None, minutes: str | None) -> None:
-    """Check the two digits of the hours and of the minutes of an offset from UTC; None for a time without an offset.
+    """Check the hours and minutes of a timestamp's offset from UTC; None for a timestamp without an offset.
 
     Raises:
         ValueError: RFC 3339 does not allow the offset. ``fromisoformat`` adds minutes above 59 to the hours.
@@ -93,7 +93,7 @@ def check_offset(hours: str | None, minutes: str | None) -> None:
 
 
 def is_canonical(text: str) -> bool:
-    """Return whether a text has the form that :func:`rfc3339` writes, apart from its digits.
+    """Return whether a text has the form of a timestamp that :func:`rfc3339` writes; the digits are not checked.
 
     The regular expression takes longer than the conversion, and this service wrote most of the texts that it reads.
     """

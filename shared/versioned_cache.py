@@ -52,7 +52,7 @@ class VersionedCache[T]:
             return await self._refresh_value()
 
     def invalidate(self) -> None:
-        """Make the next :meth:`current` read the version from the store. Call this method after changing the value."""
+        """Make the next call of :meth:`current` check the store; call this method after changing the value."""
         self._generation += 1
         self._checked_at = float("-inf")
 

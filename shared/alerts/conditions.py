@@ -48,7 +48,7 @@ class AlertGroup:
 
     @property
     def key(self) -> GroupKey:
-        """Labels of the group in a form that can be a dictionary key."""
+        """Labels of the group as a tuple, which can be a dictionary key."""
         return to_group_key(self.labels)
 
 
@@ -125,7 +125,7 @@ def _build_labels(columns: Iterable[str], row: Mapping[str, Any]) -> dict[str, s
 
 
 def _to_label(value: Any) -> str | None:
-    """Convert a result cell to the text of a label; numbers and dynamic values become JSON."""
+    """Convert a cell of a query result to the text of an alert's label; numbers and dynamic values become JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -135,7 +135,7 @@ def _to_number(value: Any) -> Number | None:
 
 
 def _decimal_to_number(value: Any) -> Number | None:
-    """Convert a result cell of the KQL type decimal, which the engine writes as text, to a number."""
+    """Convert a cell of the KQL type decimal, which the query engine writes as text, to a number."""
     try:
         return _to_number(value if isinstance(value, int | float) else float(Decimal(str(value))))
     except (InvalidOperation, OverflowError):

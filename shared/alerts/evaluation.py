@@ -53,7 +53,7 @@ class RuleEvaluation:
         self._runtime = runtime
 
     async def read(self, rule: AlertRule, catalog: Catalog) -> RuleData:
-        """Read the data of a rule: query rows or connection states.
+        """Read the data that an alert rule evaluates: rows of its query, or states of connections.
 
         Rules that have the same query, parameters and time range can share the data. Only an approved query is
         executed.
@@ -69,7 +69,7 @@ class RuleEvaluation:
             raise EvaluationError(_describe_error(rule, error)) from error
 
     async def find_groups(self, entry: CatalogEntry[AlertRule], data: RuleData) -> list[AlertGroup]:
-        """Evaluate a rule's condition for each group of its data.
+        """Evaluate the condition of an alert rule for each group of its data.
 
         Args:
             entry: alert rule with its creation time.

@@ -15,7 +15,7 @@ type Number = int | float
 
 
 class AlertState(StrEnum):
-    """State of an alert."""
+    """State of an alert: pending, firing or resolved."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -83,11 +83,11 @@ class Alert(BaseModel):
         return self.state is not AlertState.RESOLVED
 
     def change(self, **changes: object) -> Self:
-        """Return the alert with changed attributes."""
+        """Return a copy of the alert with changed attributes."""
         return self.model_copy(update=changes)
 
     def without_marks(self, *marks: Mark) -> Self:
-        """Return the alert without the given marks, because their work is done."""
+        """Return a copy of the alert without the given marks, because their work is done."""
         return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
 
 

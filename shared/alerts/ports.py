@@ -50,17 +50,17 @@ class AlertStore(Protocol):
     """
 
     async def list_states(self) -> Sequence[RuleState]:
-        """Return the states of all rules, in any order."""
+        """Return the stored states of all alert rules, in any order."""
         ...
 
     async def load(self, rule: str) -> RuleRecord:
-        """Return the state and the open alerts of a rule."""
+        """Return the stored state and the open alerts of an alert rule."""
         ...
 
     async def save(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
-        """Store the state of a rule, create or replace its alerts, and delete alerts.
+        """Store the state of an alert rule together with its new, changed and deleted alerts.
 
         Return the new token of the record, or None if the record has changed and nothing is stored.
 

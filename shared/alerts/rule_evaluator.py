@@ -108,7 +108,7 @@ class RuleEvaluator:
     async def _store_evaluation(
         self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
     ) -> RuleState | None:
-        """Store the result of an evaluation; return the new rule state, or that of a newer concurrent evaluation."""
+        """Store the result of a rule's evaluation; return the rule's new state, or the stored one if it is newer."""
         groups = await self._find_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
@@ -133,7 +133,7 @@ class RuleEvaluator:
         return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
 
     async def _end(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
-        """End the alerts of a disabled or deleted rule; then remove the state of a deleted rule."""
+        """End all alerts of a disabled or deleted alert rule; then remove the state of a deleted rule."""
         if record.state is None:
             return None
         size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()

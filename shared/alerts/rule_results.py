@@ -167,7 +167,7 @@ def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
 
 @dataclass(frozen=True, slots=True)
 class RuleStatusReport:
-    """Result of a rule's newest evaluation.
+    """Report for callers about the newest evaluation of an alert rule.
 
     Attributes:
         status: state of the rule.

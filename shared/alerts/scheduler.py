@@ -90,7 +90,7 @@ class AlertScheduler:
         await self._clean_up()
 
     async def _find_due(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
-        """Return the lookups (ids in URLs) of rules that must be evaluated or ended, by the key of the data source."""
+        """Return the lookups (ids in URLs) of alert rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS

@@ -37,13 +37,13 @@ class BundleFile:
         self.digests: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        """Return the file."""
+        """Return this zip file."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the file."""
+        """Close the zip file."""
         self._zip.close()
 
     async def write(self, name: str, content: bytes) -> None:

@@ -77,7 +77,7 @@ class ChainReceipts:
         return True
 
     async def _pause(self, number: int) -> None:
-        """Let other tasks run, and check whether the job was cancelled, after a fixed number of receipts."""
+        """After each part of the receipts, let other tasks run, and check whether the job was cancelled."""
         if number % RECEIPTS_PER_PART == 0:
             await self._check()
             await self._runtime.sleep(0)

@@ -124,7 +124,7 @@ class ChainSection:
         }
 
     async def _sign_chain(self) -> _SignedState:
-        """Sign the chain as it is now, so that a checkpoint covers all records of the bundle.
+        """Sign a checkpoint of the chain as it is now, so that it covers all records of the bundle.
 
         A broken chain is not signed. Its bundle contains all records and its last checkpoint.
         """
@@ -172,7 +172,7 @@ class ChainSection:
         return await verifier.finish(run)
 
     async def _is_valid(self, verdict: ChainVerdict | None) -> bool:
-        """Return whether the chain is valid, as far as its records were read and verified."""
+        """Return whether all records of the chain that were read so far are valid."""
         if verdict is not None:
             return verdict.chain_valid
         if self._is_damaged:
@@ -217,7 +217,7 @@ class ChainSection:
 
 
 def get_chain(each: BundledChain) -> ChainKey:
-    """Return the key of a chain that a bundle request lists."""
+    """Convert a chain that a bundle request lists to its chain key."""
     return ChainKey(Target(each.target), each.scope_key)
 
 

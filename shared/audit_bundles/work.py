@@ -194,7 +194,7 @@ class _JobWatch:
             raise JobEndedError
 
     async def report(self, chains_done: int, records: int) -> None:
-        """Store the progress of the job.
+        """Store the progress of the bundle's job.
 
         Raises:
             JobEndedError: the job has ended or was deleted.

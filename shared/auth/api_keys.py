@@ -49,7 +49,7 @@ def parse_key(text: str) -> tuple[str, str] | None:
 
 
 def hash_secret(salt: bytes, secret: str) -> bytes:
-    """Compute the stored digest of a key's secret. A fast hash is sufficient for a secret of 256 random bits."""
+    """Compute the salted digest of a key's secret, which is stored. A fast hash suffices for 256 random bits."""
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 

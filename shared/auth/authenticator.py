@@ -87,7 +87,7 @@ class Authenticator:
         await self._key_usage.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Check again a caller who authenticated earlier with a token, for instance when opening a live stream.
+        """Check again that a caller who authenticated earlier with a token, such as a listener, still has access.
 
         Return the caller with the member's current rights.
 

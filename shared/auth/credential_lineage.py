@@ -1,4 +1,4 @@
-"""People behind a credential: those who created the API key for which a token was issued.
+"""Search for the people behind a credential: those who created the API key for which a token was issued.
 
 A token may also be issued for another token. It then descends, through these tokens, from one API key.
 """

@@ -123,5 +123,5 @@ def get_credential_id(claims: Mapping[str, Any]) -> str:
 
 
 def get_expiry(claims: Mapping[str, Any]) -> datetime:
-    """Return the expiry of a verified token."""
+    """Return the time at which a verified Entra ID token expires."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)

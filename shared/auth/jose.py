@@ -45,7 +45,7 @@ def parse_header(token: str) -> Mapping[str, Any]:
 
 
 def encode_base64url(data: bytes) -> str:
-    """Encode bytes as base64url without padding."""
+    """Encode bytes as base64url text without padding, as JOSE requires."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 

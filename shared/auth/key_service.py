@@ -180,7 +180,7 @@ class ApiKeys:
         )
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
-        """Return the rights of an API key that its principal still has, sorted."""
+        """Return the rights that an API key currently grants: those that its principal still has, sorted."""
         member = (await self._directory.get_team()).members.get(key.principal)
         member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
@@ -239,7 +239,7 @@ def _select_rights(
 
 
 def _describe_lack(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
-    """Return who of the caller and the key's principal lacks a right; empty if both have it."""
+    """Describe who lacks a right, the caller or the key's principal; empty if both have it."""
     lacks = right not in caller.rights, right not in owner.access_rights
     match lacks:
         case True, True:

@@ -23,7 +23,7 @@ class TeamMember(Protocol):
 
     @property
     def name(self) -> str:
-        """Display name."""
+        """Name of the member for display."""
         ...
 
     @property
@@ -43,7 +43,7 @@ class TeamMember(Protocol):
 
     @property
     def oid(self) -> str | None:
-        """Object id in Entra ID."""
+        """Object id of the member in Entra ID."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Authenticated callers."""
+"""Authenticated callers (principals) and checks of their rights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ class CredentialKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Authenticated caller.
+    """Authenticated caller of the service, with the rights of the credential.
 
     Attributes:
         member_id: id of the team member that owns the credential; used in logs and metrics.

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class AccessRight(StrEnum):
-    """Right that an operation can require."""
+    """Access right that an operation of the API can require."""
 
     CATALOG_READ = "Workspace.Catalog.Read"
     WARM_QUERY_EXECUTE = "Workspace.WarmQuery.Execute"

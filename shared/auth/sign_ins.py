@@ -47,7 +47,7 @@ class SignIn:
         return read_issue_time(self.sign_in_id) or self.at
 
     def to_claims(self) -> dict[str, Any]:
-        """Return the sign-in as claims of a token."""
+        """Convert the sign-in to claims of a token."""
         time = {} if self.at is None else {AUTH_TIME: to_seconds(self.at)}
         return {**time, AMR: list(self.methods), **({SID: self.sign_in_id} if self.sign_in_id else {})}
 
@@ -96,14 +96,14 @@ def sign_in_from_entra(claims: Mapping[str, Any]) -> SignIn:
 
 
 def parse_seconds(value: Any) -> datetime | None:
-    """Return the time of a number of seconds since 1970, without its fraction; None if the value is not such a time."""
+    """Parse a number of seconds since 1970, without its fraction; None if the value is not a valid time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
         return None
     return _START + timedelta(seconds=int(value))
 
 
 def to_seconds(at: datetime) -> int:
-    """Return a time in whole seconds since 1970."""
+    """Convert a time to whole seconds since 1970."""
     return (at - _START) // timedelta(seconds=1)
 
 

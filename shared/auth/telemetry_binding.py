@@ -66,12 +66,12 @@ class TelemetryBinding:
                 raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=place or "body")
 
     def to_claims(self) -> dict[str, list[str]]:
-        """Return the binding as claims of a token."""
+        """Convert the binding to claims of a token; :func:`binding_from_claims` parses them."""
         devices = {} if self.devices is None else {DEVICES: list(self.devices)}
         return {CONNECTIONS: list(self.connections), **devices}
 
     def to_json(self) -> dict[str, list[str] | None]:
-        """Return the binding as JSON properties for stored keys, replies and audit events."""
+        """Convert the binding to JSON properties for stored keys, replies and audit events."""
         return {"connections": list(self.connections), "devices": None if self.devices is None else list(self.devices)}
 
 
@@ -102,7 +102,7 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
 
 
 def _name_message(place: str) -> str:
-    """Return the beginning of an error message about the message at a place, such as ``[3]`` or ``line 4``."""
+    """Name a telemetry message at the start of an error, by its place in the request, as ``[3]`` or ``line 4``."""
     if not place:
         return ""
     return f"message {place}: " if place.startswith("[") else f"{place}: "

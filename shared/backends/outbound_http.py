@@ -30,7 +30,7 @@ type Lookup = Callable[[str], Sequence[str]]
 
 
 def look_up(host: str) -> Sequence[str]:
-    """Return the IP addresses of a host name; blocks the thread.
+    """Look up the IP addresses of a host name; the call blocks the thread.
 
     Raises:
         OSError: the name does not resolve.
@@ -145,7 +145,7 @@ class _NameLookups:
             raise OutboundFailedError(f"The host name `{host}` does not resolve.") from error
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads that look up host names."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 

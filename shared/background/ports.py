@@ -9,7 +9,7 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 
 def limit_stored_time(stored: datetime, expected: datetime) -> datetime:
-    """Return a stored time, or the expected one if the stored one is far later.
+    """Return a stored time, or the latest expected time if the stored one is far later (the clock was set back).
 
     Such a time was stored before the clocks were set back. Without this limit, no job would run until the clocks reach
     the stored time again.

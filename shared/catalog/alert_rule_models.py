@@ -103,7 +103,7 @@ class RuleKind(StrEnum):
 
 
 class Operator(StrEnum):
-    """Comparison of a column's value with a limit."""
+    """Comparison operator with which an alert rule compares a column's value with a limit."""
 
     GT = "gt"
     GE = "ge"
@@ -114,7 +114,7 @@ class Operator(StrEnum):
 
 
 class Rows(StrEnum):
-    """Condition on the number of rows of a query."""
+    """Condition of an alert rule on the number of rows that its query returns."""
 
     ANY = "any"
     NONE = "none"
@@ -169,12 +169,12 @@ class AlertRule(AlertRuleFields):
 
     @property
     def interval(self) -> timedelta:
-        """Time between two evaluations."""
+        """Time between two evaluations of the alert rule."""
         return _parse_rule_duration(self.every)
 
     @property
     def hold_duration(self) -> timedelta:
-        """Time for which the condition must hold before the alert fires."""
+        """Time for which the rule's condition must hold before its alert fires."""
         return _parse_rule_duration(self.hold_time)
 
     @model_serializer(mode="wrap")

@@ -74,19 +74,19 @@ class _Step:
 
     @cached_property
     def before(self) -> Mapping[ItemId, Definition]:
-        """Definitions before the changes, by kind and key of the item."""
+        """Definitions of catalog items before the changes, by kind and key of the item."""
         return {(item.kind, item.key): item.definition for item in self.stored.items}
 
     @cached_property
     def after(self) -> Mapping[ItemId, Definition]:
-        """Definitions after the changes, by kind and key of the item."""
+        """Definitions of catalog items after the changes, by kind and key of the item."""
         changed = {(change.kind, change.key): change.after for change in self.changes}
         definitions = {**self.before, **changed}
         return {item: definition for item, definition in definitions.items() if definition is not None}
 
     @cached_property
     def changed(self) -> frozenset[ItemId]:
-        """Kinds and keys of the items that the changes add or replace."""
+        """Kinds and keys of the catalog items that the changes add or replace."""
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
     def list_after(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
@@ -145,7 +145,7 @@ def _restrict_to_current_rights(caller: Caller, step: _Step) -> Caller:
 
 
 def _check_kind_rights(step: _Step, caller: Caller) -> None:
-    """Check that the caller may change each kind of item."""
+    """Check that the caller has the right to change each kind of catalog item that the changes contain."""
     needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if step.list_changes(kind))
     missing = sorted(right for right in needed if right not in caller.rights)
     if missing:

@@ -72,7 +72,7 @@ class CatalogPlan:
 
     @property
     def is_empty(self) -> bool:
-        """True if the plan has no changes."""
+        """True if applying the workspace document would change nothing."""
         return not self.changes
 
 
@@ -125,7 +125,7 @@ class ApiItemConstraints:
         return None
 
     def find_dependant(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return the reason why an undeclared item must stay in the catalog; None if the item can be removed."""
+        """Return why an item that the document does not declare must stay in the catalog; None if it can be removed."""
         if kind == ItemKind.CONNECTION and key in self._connections:
             return f"it is used by surface {self._connections[key]}, which was created through the API"
         if kind == ItemKind.CONNECTION and key in self._watched:
@@ -278,7 +278,7 @@ def _plan_declared(
 
 
 def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
-    """Build the constraints that items unchanged by the document impose on the changes.
+    """Build the rules that items which stay in the catalog, such as API-created ones, impose on the document's changes.
 
     A retained query can prevent the change of another query, so the search repeats until it finds no further query to
     retain.

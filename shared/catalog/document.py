@@ -56,7 +56,7 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
 
 
 def _limit_unknown_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return all known fields and at most ``MAX_PROBLEMS`` unknown fields."""
+    """Copy a document's top-level fields, but at most ``MAX_PROBLEMS`` unknown ones, to limit the number of errors."""
     known = {field.alias or name for name, field in WorkspaceDocument.model_fields.items()}
     unknown = islice((name for name in fields if name not in known), MAX_PROBLEMS)
     kept = known | set(unknown)

@@ -182,7 +182,7 @@ class LineIndex:
             self._blocks.append((line, max(newline, text.rfind("\n", end - _BLOCK, end))))
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return line and column of a character, from 1."""
+        """Return the line and the column, both counted from 1, of the character at an offset of the text."""
         line, newline = self._blocks[min(offset // _BLOCK, len(self._blocks) - 1)]
         start = min(offset // _BLOCK, len(self._blocks) - 1) * _BLOCK
         newline = max(newline, self._text.rfind("\n", start, offset))

@@ -48,7 +48,7 @@ class ItemKind(StrEnum):
 
 
 class MemberState(Model):
-    """State of a member that outlives its definition; documents cannot declare it.
+    """State of a team member that remains after the member's removal; workspace documents cannot declare it.
 
     Attributes:
         tokens_valid_from: time at which the member was last disabled or enabled; earlier tokens stay invalid.
@@ -60,7 +60,7 @@ class MemberState(Model):
 
 
 class WorkspaceSettings(Model):
-    """Tier, limits and policies of the workspace."""
+    """Settings of the whole workspace as a catalog item: tier, limits and policies."""
 
     tier: Tier = Tier.FREE
     limits: TierLimits | None = None

@@ -96,7 +96,7 @@ class _Parser:
         return Node("null" if constant == "null" else "bool", 0, at, constant)
 
     def _parse_string(self, at: int) -> tuple[Node, int]:
-        """Parse a string that may contain escapes."""
+        """Parse a JSON string that may contain escape sequences."""
         if not self._text.startswith('"', at):
             raise self.build_error(at, "not JSON: a value is expected")
         try:
@@ -154,7 +154,7 @@ class _Parser:
         return key, self._build_scalar(start, string, number, constant)
 
     def _parse_separator(self, at: int, closing: str) -> tuple[int, bool]:
-        """Return the position after a comma or a closing bracket, and whether the character was a closing bracket."""
+        """Read a comma or a closing bracket; return the position after it, and True if it was a closing bracket."""
         found = _AFTER_ITEM.match(self._text, at)
         if found is None or found[1] not in (",", closing):
             raise self.build_error(self._skip_space(at), f"not JSON: a comma or {closing} is expected")

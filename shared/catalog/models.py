@@ -101,7 +101,7 @@ DEFAULT_REASON_CATEGORIES = (
 
 
 class WorkspaceInfo(Model):
-    """Identity of the workspace that the deployment serves."""
+    """Id, name and description of the workspace that this deployment serves."""
 
     id: Lookup
     name: Name
@@ -173,7 +173,7 @@ class TelemetryPolicy(Model):
 
 
 class Policies(Model):
-    """Workspace-wide policies."""
+    """Policies that apply to the whole workspace, such as those for audit chains and telemetry."""
 
     provenance: ProvenancePolicy | None = None
     quotas: Quotas = Quotas()
@@ -199,7 +199,7 @@ class Member(Model):
 
 
 class ConnectionType(StrEnum):
-    """Type of a connection's telemetry source."""
+    """Type of the source from which a connection receives telemetry."""
 
     CLOUD_IOT_HUB = "CLOUD_IOT_HUB"
     CLOUD_EVENT_HUB = "CLOUD_EVENT_HUB"
@@ -207,7 +207,7 @@ class ConnectionType(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """Format of the timestamp that ``timestampPointer`` selects."""
+    """Format of the timestamps in a connection's messages, which ``timestampPointer`` selects."""
 
     RFC3339 = "rfc3339"
     EPOCH_SECONDS = "epochSeconds"
@@ -218,7 +218,7 @@ DEFAULT_CONSUMER_GROUP: Final = "$Default"
 
 
 class Source(Model):
-    """Selection of a connection's events, and JSON Pointers to their fields."""
+    """Settings of a connection: which Event Hub events belong to it, and JSON Pointers to their fields."""
 
     devices: tuple[Text, ...] = Field((), description="Patterns of the IoT Hub device id or the message's deviceId.")
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
@@ -286,7 +286,7 @@ class QueryParameter(Model):
 
 
 class Approval(SignedDecision):
-    """Approval of a query: the person and the time."""
+    """Approval of a saved query: who approved it, and when."""
 
     approved_by: Name = Field(alias="approvedBy")
     approved_at: Instant = Field(alias="approvedAt")
@@ -312,7 +312,7 @@ class WarmQuery(Model):
 
 
 class Rejection(SignedDecision):
-    """Person, time and reason of the rejection of a query."""
+    """Rejection of a saved query: who rejected it, when and why."""
 
     rejected_by: Name = Field(alias="rejectedBy")
     rejected_at: Instant = Field(alias="rejectedAt")
@@ -334,7 +334,7 @@ class StoredWarmQuery(WarmQuery):
 
 
 class DataClass(StrEnum):
-    """Class of the data in a container."""
+    """Class of the data in a Cosmos DB container."""
 
     OPERATIONAL = "operational"
     REFERENCE = "reference"
@@ -342,7 +342,7 @@ class DataClass(StrEnum):
 
 
 class Verb(StrEnum):
-    """Operation that a container can expose."""
+    """Operation on documents that a container can expose through the API."""
 
     LIST = "list"
     READ = "read"
@@ -368,14 +368,14 @@ class Container(Model):
 
 
 class DatabaseAccess(StrEnum):
-    """Access of the service to the documents of an account."""
+    """Access that this service has to the documents of a Cosmos DB account."""
 
     GRANTED = "granted"
     REFUSED = "refused"
 
 
 class Database(Model):
-    """Database of a data store."""
+    """Database in a data store (Cosmos DB account), with its containers."""
 
     lookup: Lookup
     access: DatabaseAccess = DatabaseAccess.GRANTED

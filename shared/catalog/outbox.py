@@ -47,7 +47,7 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
 
 
 def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
-    """Yield events in batches that are appended together; a batch has at most one event of each catalog item.
+    """Yield pending audit events in batches that are appended together; a batch has one event per catalog item at most.
 
     The events of an item therefore keep their order, also if an append fails.
     """
@@ -65,7 +65,7 @@ def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[Pen
 async def _append_events(
     events: Sequence[PendingEvent], audit_log: AuditLog
 ) -> tuple[list[str], WorkspaceError | None]:
-    """Append events together; return the ids of the events that were appended, and the last error, if any.
+    """Append a batch of audit events; return the ids of the events that were appended, and the last error, if any.
 
     After an event for which the audit log was unavailable, the ids of later events are omitted, so that they are
     appended again. Events that their chains reject are skipped, and the last error is returned.

@@ -36,7 +36,7 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 
 
 def to_literal(kind: ParameterType, value: Any) -> str:
-    """Convert the value of a query parameter to the text that is sent to the query engine for it.
+    """Convert the value of a query parameter to the Kusto literal (KQL text) that is sent to the query engine.
 
     The text is a Kusto literal, but a string is sent unchanged, without quotes. Null is valid for all types but string.
 

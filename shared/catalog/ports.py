@@ -61,7 +61,7 @@ class PendingEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredCatalog:
-    """All items of the catalog, and the version in which they were read."""
+    """All items of the catalog, with the version of the catalog that contains them."""
 
     version: int
     items: tuple[CatalogItem, ...]

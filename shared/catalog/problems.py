@@ -14,7 +14,7 @@ MAX_PROBLEMS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Violation of one rule at a position of a workspace document.
+    """One error in a workspace document, with its line and column.
 
     Attributes:
         source: name of the file with the document.

@@ -21,7 +21,7 @@ _ALWAYS_ALLOWED: Final = (APPROVAL, REJECTION)
 
 
 def _count_declared(meanings: tuple[str, ...]) -> int:
-    """Return the number of meanings, without `approval` and `rejection` at the end of the list.
+    """Count the signature meanings that a policy declares, without the default `approval` and `rejection` at the end.
 
     :func:`_complete` adds these two. A client may send back a list that the service returned, so they do not count.
     """
@@ -38,7 +38,7 @@ def _complete(meanings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class SignatureRequirement(StrEnum):
-    """Whether the decisions of a kind need a signature."""
+    """Rule of the signature policy for one kind of decision: signatures are off or required."""
 
     OFF = "off"
     REQUIRED = "required"
@@ -72,7 +72,7 @@ class SignaturePolicy(Model):
 
     @property
     def required_kinds(self) -> Iterator[str]:
-        """Names of the properties whose kind of decision needs a signature."""
+        """Names of the policy's properties (kinds of decision) that require a signature."""
         for name, requirement in (("amendments", self.amendments), ("queries", self.queries)):
             if requirement is SignatureRequirement.REQUIRED:
                 yield name

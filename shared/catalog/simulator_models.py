@@ -11,7 +11,7 @@ from shared.catalog.fields import Model, Name
 
 
 class VariableBase(Model):
-    """Base of all simulated variables."""
+    """Base class of the models of simulated variables."""
 
     name: Name
 

@@ -19,7 +19,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 
 
 class CoreSchema:
-    """Scalars of YAML 1.2: ``no`` and dates are text, and ``<<`` is an ordinary key."""
+    """Resolver of YAML 1.2 scalars, which reads ``no`` and dates as text, and ``<<`` as an ordinary key."""
 
     yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 

@@ -50,7 +50,7 @@ _LOGGER = get_logger("cold_data.compaction")
 
 
 class Compaction:
-    """Merges the blobs of a telemetry archive.
+    """Merges the small blobs of a telemetry archive into one blob per hour.
 
     Args:
         store: container of the archive's blobs.

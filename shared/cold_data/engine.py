@@ -46,7 +46,7 @@ ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
 def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Build the SQL query for columns of all rows; if the blobs overlap, repeated rows are returned once."""
+    """Build the SQL query that reads columns of archived rows; if blobs overlap, a repeated row is returned once."""
     named = ", ".join(f'"{name}"' for name in columns)
     query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
@@ -74,7 +74,7 @@ def build_exclusion_query(query: str, table: str) -> str:
 
 
 def quote_text(value: str) -> str:
-    """Quote a text as an SQL string literal."""
+    """Write a text as an SQL string literal, in quotes."""
     return "'" + value.replace("'", "''") + "'"
 
 

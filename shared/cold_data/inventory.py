@@ -54,17 +54,17 @@ class ArchiveHour:
 
     @property
     def size(self) -> int:
-        """Total size of the live blobs in bytes."""
+        """Total size in bytes of the hour's live blobs, which compaction has not replaced."""
         return sum(each.blob.size for each in self.live)
 
     @property
     def unpacked(self) -> int:
-        """Approximate size of the rows in memory, in bytes."""
+        """Approximate size in bytes of the hour's rows in memory."""
         return sum(each.summary.unpacked for each in self.live)
 
     @property
     def longest(self) -> int | None:
-        """Maximum size in bytes of a row's texts in the columns ``LONG``; None if a blob lacks its maximum."""
+        """Size in bytes of the longest row in the columns ``LONG``; None if a blob does not state its longest row."""
         found = [each.summary.longest for each in self.live]
         return None if None in found else max(filter(None, found), default=0)
 

@@ -98,7 +98,7 @@ class LongTextSpill:
         self._path.unlink(missing_ok=True)
 
     def add_blob(self, file: Path, length: int | None) -> None:
-        """Add the rows of an archive blob.
+        """Store the rows of an archive blob: long texts in the file, other columns in the table.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
@@ -184,7 +184,7 @@ class LongTextSpill:
         return pa.RecordBatch.from_pydict(columns)
 
     def _read_texts(self, places: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        """Read the texts at the given positions of the spill file; adjacent texts are read together."""
+        """Read the long texts at the given positions of the spill file; adjacent texts are read together."""
         found: list[bytes] = []
         first = 0
         for number in range(1, len(places) + 1):

@@ -78,7 +78,7 @@ def build_merged_name(sources: list[str]) -> str:
 
 
 def is_merged(name: str) -> bool:
-    """Return whether a blob with this name was merged from others."""
+    """Return whether an archive blob with this name was merged from other blobs."""
     return _MERGED.fullmatch(name) is not None
 
 

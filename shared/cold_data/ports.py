@@ -105,7 +105,7 @@ class BlobStore(Protocol):
         ...
 
     async def check(self) -> None:
-        """Check that the store answers.
+        """Check that the blob store responds.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -113,7 +113,7 @@ class BlobStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release connections and files."""
+        """Close the connections and files of the blob store."""
         ...
 
 

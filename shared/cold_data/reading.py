@@ -202,7 +202,7 @@ class ColdReader:
 
 @dataclass(frozen=True, slots=True)
 class _FetchedHour:
-    """Hour whose blobs were copied to the scratch folder."""
+    """Archive hour whose blobs were copied to the scratch folder."""
 
     hour: ArchiveHour
     files: tuple[Path, ...]
@@ -321,7 +321,7 @@ class _RangeReader:
     def _build_query(
         self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
-        """Build the SQL query for the columns that downloads contain, within the time range and without duplicates."""
+        """Build the SQL query that reads the rows of an hour in the time range, without duplicate messages."""
         rows = build_rows_query(source, columns, overlapping=local.hour.overlapping)
         if copies:
             rows = build_exclusion_query(rows, TABLE)

@@ -151,7 +151,7 @@ def read_footer_size(end: bytes) -> int:
 
 
 def build_archive_schema() -> Any:
-    """Return the Arrow schema of the archive's columns."""
+    """Build the Arrow schema of the columns in archive files."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     types = {"timestamp": _build_instant_type(), "enqueued_at": _build_instant_type(), "sequence": pa.int64()}
@@ -169,7 +169,7 @@ def _build_sort_key(received: ReceivedImpulse) -> tuple[int, int]:
 
 
 def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
-    """Yield the columns as Arrow buffers; conversion from Python lists is slower."""
+    """Yield the archive's columns as Arrow arrays, built from buffers, because Python lists are slower to convert."""
     impulses = [impulse for impulse, _ in received]
     events = [event for _, event in received]
     yield _to_instant_array([each.microseconds for each in impulses])

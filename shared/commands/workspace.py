@@ -174,7 +174,7 @@ async def _export_document(options: argparse.Namespace, services: Callable[[], A
 
 
 def _run_remote(options: argparse.Namespace) -> int:
-    """Run the command (``diff``, ``apply`` or ``export``) on a running service over HTTPS."""
+    """Run the subcommand ``diff``, ``apply`` or ``export`` against a running service over HTTPS."""
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
     from shared.commands import remote_workspace  # noqa: PLC0415  as above
 
@@ -237,7 +237,7 @@ def _format_change(change: "ItemChange") -> Iterator[str]:
 
 
 def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the dotted name, the old and the new value of each field that differs, at any depth."""
+    """Compare two definitions; yield the dotted name, old value and new value of each field that differs."""
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             yield at, before, after

@@ -90,13 +90,13 @@ def serialise_draft(document: dict[str, Any], partition: PartitionValue) -> Docu
 
 
 def build_document_too_large_error() -> WorkspaceError:
-    """Build the error for a document over the size limit."""
+    """Build the error for a document that exceeds the size limit."""
     detail = f"The document is larger than {MAX_DOCUMENT_BYTES} bytes."
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
 def _find_large_numbers(document: dict[str, Any]) -> Sequence[FieldError]:
-    """Return errors for whole numbers beyond the precision of a double, which Cosmos DB would change silently."""
+    """Find whole numbers that Cosmos DB would change silently, beyond the precision of a double; return errors."""
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
     return [FieldError(name, rule) for name, value in document.items() if _has_large_number(value)]
 

@@ -140,7 +140,7 @@ class Documents:
         *,
         size: int = 0,
     ) -> StoredDocument:
-        """Replace a document.
+        """Replace a stored JSON document.
 
         The partition key is taken from the caller's parameter, or else from the body; if both contain a key, the keys
         must be equal. ``size`` is the size of the request body in bytes.
@@ -162,7 +162,7 @@ class Documents:
     async def delete(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
     ) -> None:
-        """Delete a document.
+        """Delete a stored JSON document.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.

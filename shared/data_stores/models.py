@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Missing(Enum):
-    """Marker for the partition key of a document without the partition key property; null is another value."""
+    """Marker that a document lacks the partition key property; the partition key null is a different value."""
 
     MISSING = "missing"
 
@@ -56,7 +56,7 @@ class DocumentKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """Document as stored, with its entity tag.
+    """JSON document as it is stored, with its entity tag.
 
     Attributes:
         text: JSON text of the document, without the store's own properties.

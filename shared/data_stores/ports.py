@@ -30,7 +30,7 @@ class ContainerStore(Protocol):
         ...
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
-        """Create a container.
+        """Create a Cosmos DB container.
 
         Raises:
             WorkspaceError: CONFLICT ``CONTAINER_EXISTS``.
@@ -52,7 +52,7 @@ class DocumentStore(Protocol):
         ...
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        """Store a new document; return its ETag.
+        """Store a new JSON document; return its ETag.
 
         Args:
             table: table of the document.

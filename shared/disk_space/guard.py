@@ -21,7 +21,7 @@ _LOG = logs.get_logger("disk_space")
 
 
 class DiskState(StrEnum):
-    """State of the disk; values other than `OK` appear as warnings in the readiness check."""
+    """State of the disk's free space; values other than `OK` appear as warnings in the readiness check."""
 
     OK = "OK"
     NEARLY_FULL = "DISK_NEARLY_FULL"

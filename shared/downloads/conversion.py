@@ -126,7 +126,7 @@ class EncodedRows:
     rows: int
 
     def append_to(self, files: RollingFiles) -> None:
-        """Append the rows to the current file of a download."""
+        """Append these rows to the current file of a download."""
         file = files.select_file(len(self.data))
         file.write(self.data)
         file.rows += self.rows
@@ -213,13 +213,13 @@ def name_columns(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
 
 
 def format_header(names: Sequence[str]) -> bytes:
-    """Return the CSV header: the fixed columns and the given payload columns."""
+    """Return the header line of a CSV file: the fixed columns, then the given payload columns."""
     cells = _format_cells(pa.array([*FIXED_COLUMNS, *names], pa.string()))
     return (",".join(cells.to_pylist()) + LINE_END).encode()
 
 
 def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> memoryview:
-    """Return the CSV lines of some rows.
+    """Format a batch of telemetry rows as CSV lines.
 
     Args:
         connection: lookup (id in URLs) of the connection.
@@ -240,7 +240,7 @@ def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | N
 
 
 def concatenate_texts(texts: pa.Array) -> memoryview:
-    """Return the concatenated bytes of all texts without copying them."""
+    """Return the bytes of all texts of an Arrow array, one text after the other, without copying them."""
     bounds = texts.offset, texts.offset + len(texts)
     first, last = (memoryview(texts.buffers()[1]).cast("i")[bound] for bound in bounds)
     return memoryview(texts.buffers()[2])[first:last]
@@ -266,7 +266,7 @@ def _escape_formulas(texts: pa.Array) -> pa.Array:
 
 
 def _may_need_quotes(texts: pa.Array) -> bool:
-    """Return whether any cell is empty or contains a special character; checking all bytes together is fast."""
+    """Return whether any CSV cell may need quotes, because it is empty or contains a special character."""
     data = bytes(concatenate_texts(texts))
     return any(mark in data for mark in _SPECIAL_CHARACTERS) or pc.min(pc.binary_length(texts)).as_py() == 0
 
@@ -275,7 +275,7 @@ _ESCAPED_CHARACTERS: Final = bytes(range(0x20)) + b'"\\'
 
 
 def format_json_lines(connection: str, rows: pa.RecordBatch) -> memoryview:
-    """Return the JSON lines of a connection's rows: ``timestamp``, ``deviceId``, ``messageId``, ``payload``."""
+    """Format a connection's rows as JSON lines: ``timestamp``, ``deviceId``, ``messageId``, ``payload``."""
     lines = pc.binary_join_element_wise(
         '{"timestamp":"',
         format_timestamps(rows.column("timestamp")),

@@ -55,12 +55,12 @@ class DownloadExpiry:
 
 
 def build_job_prefix(job_id: str) -> str:
-    """Return the prefix of the blob names of a job's files."""
+    """Build the prefix with which the blob names of a download job's files begin."""
     return f"{job_id}/"
 
 
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
-    """Delete all files of a job."""
+    """Delete all files of a download job."""
     await _remove_blobs(blobs, build_job_prefix(job_id))
 
 

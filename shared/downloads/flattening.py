@@ -39,7 +39,7 @@ def check_column_count(paths: Collection[KeyPath]) -> None:
 
 
 def find_parent_objects(paths: Iterable[KeyPath]) -> set[KeyPath]:
-    """Return the paths of all objects on the way to the given leaves, including the root."""
+    """Return the paths of all JSON objects that contain the given leaves, including the root."""
     return {ROOT} | {path[:length] for path in paths for length in range(1, len(path))}
 
 

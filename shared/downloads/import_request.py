@@ -94,7 +94,7 @@ class ImportRequest(BaseModel):
 
 
 class ImportStep(BaseModel):
-    """Result of one step of an import; a step reads a range of the file.
+    """Result of one step of an import, which reads a range of the uploaded file.
 
     Attributes:
         position: start of the next step.

@@ -45,7 +45,7 @@ class JobQuota:
         self._runtime = runtime
 
     async def reserve_job(self, owner: str, job_id: str, *, makes_files: bool = True) -> None:
-        """Reserve a quota place for a job that is about to be created.
+        """Count a job that is about to be created towards its owner's quota; reject it if the quota is used up.
 
         Args:
             owner: member id of the requester.

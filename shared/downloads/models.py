@@ -20,7 +20,7 @@ class JobKind(StrEnum):
 
 
 class DownloadFormat(StrEnum):
-    """Format of a download's files."""
+    """File format of a download: CSV, JSON lines or Parquet."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -87,7 +87,7 @@ class Part(_JobRecord):
 
     @property
     def rows(self) -> int:
-        """Number of rows converted so far."""
+        """Number of telemetry rows converted so far."""
         return sum(file.rows for file in self.files or ())
 
 
@@ -176,12 +176,12 @@ class Job(_JobRecord):
 
     @property
     def rows(self) -> int:
-        """Number of rows converted so far."""
+        """Number of telemetry rows converted so far."""
         return sum(part.rows for part in self.parts or ())
 
     @property
     def stored_bytes(self) -> int:
-        """Total size of the job's files so far, in bytes."""
+        """Total size in bytes of the files that the job has stored so far."""
         return sum(file.size for part in self.parts or () for file in part.files or ())
 
     @property

@@ -101,7 +101,7 @@ class RollingFiles:
         return tuple(self._finished)
 
     def abandon(self) -> None:
-        """Close open files after a failure."""
+        """Close the open output files after a failure."""
         if self._current is not None:
             self._current.close()
 
@@ -146,7 +146,7 @@ class ParquetFiles:
         self._pending: list[pa.RecordBatch] = []
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Append rows; they are written when a row group is complete."""
+        """Add rows to the Parquet file; they are written to disk when a row group is complete."""
         self._pending.append(rows)
         if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._count_bytes() >= ROW_GROUP_BYTES:
             self._write_row_group()
@@ -157,7 +157,7 @@ class ParquetFiles:
         return self._files.close()
 
     def abandon(self) -> None:
-        """Close open files after a failure."""
+        """Close the open output files after a failure."""
         self._files.abandon()
 
     def _count_bytes(self) -> int:

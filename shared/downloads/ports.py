@@ -18,11 +18,11 @@ class JobStore(Protocol):
     """
 
     async def create(self, job: Job) -> None:
-        """Store a new job."""
+        """Store a new background job."""
         ...
 
     async def get(self, job_id: str) -> Job | None:
-        """Return a job; None if it does not exist."""
+        """Return the background job with this id; None if it does not exist."""
         ...
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
@@ -34,7 +34,7 @@ class JobStore(Protocol):
         ...
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
-        """Return the jobs of an owner, newest first."""
+        """Return the background jobs of an owner, newest first."""
         ...
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
@@ -42,7 +42,7 @@ class JobStore(Protocol):
         ...
 
     async def delete(self, job_id: str) -> None:
-        """Delete a job; a missing job is ignored."""
+        """Delete a background job; a missing job is ignored."""
         ...
 
 
@@ -50,7 +50,7 @@ class JobRunner(Protocol):
     """Runner that executes jobs in the background."""
 
     async def start(self, job_id: str) -> None:
-        """Start a job's work.
+        """Start the background work of a job.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
@@ -58,7 +58,7 @@ class JobRunner(Protocol):
         ...
 
     async def stop(self, job_id: str) -> None:
-        """Stop a job's work; do nothing if no work is running."""
+        """Stop the background work of a job; do nothing if no work is running."""
         ...
 
 

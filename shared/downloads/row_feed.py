@@ -21,7 +21,7 @@ FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 
 
 def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of limited size; small batches are joined. A batch of one row may be larger."""
+    """Yield the rows of Arrow batches in batches of similar, limited size: large ones are split, small ones joined."""
     for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
             yield from _halve_large_batch(batch.slice(first, SLICE_ROWS))
@@ -86,7 +86,7 @@ class RowFeed:
         self._stop = stop
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches; call this in a thread other than that of the event loop.
+        """Yield all record batches; call this in a thread other than that of the event loop.
 
         Raises:
             FeedStopped: the rows are no longer required.

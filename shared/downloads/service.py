@@ -118,7 +118,7 @@ class DownloadService:
         *,
         job_id: str = "",
     ) -> Job:
-        """Start a download and return its job.
+        """Start a download of archived telemetry and return its job.
 
         Args:
             owner: the caller.
@@ -226,7 +226,7 @@ class DownloadService:
     async def cancel(
         self, caller: Principal, job_id: str, runner: JobRunner, *, kind: JobKind = JobKind.DOWNLOAD
     ) -> None:
-        """Cancel a job and delete its files.
+        """Cancel a background job and delete its files.
 
         Raises:
             WorkspaceError: as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Purpose(StrEnum):
-    """Kind of quota: resources of one kind are counted together."""
+    """Kind of resource that a quota limits; resources of one kind are counted together."""
 
     STREAMS = "streams"
     JOBS = "jobs"

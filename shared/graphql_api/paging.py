@@ -15,7 +15,7 @@ MAX_SIZE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Page of a root list, such as ``queries``.
+    """Page of a list at the root of a GraphQL query, such as ``queries``.
 
     Attributes:
         nodes: items of the page.
@@ -29,13 +29,13 @@ class ListPage:
 
     @property
     def end_cursor(self) -> str | None:
-        """Cursor of the last item; None for an empty page."""
+        """Cursor of the last item on the page; None for an empty page."""
         return to_cursor(self.nodes[-1]) if self.nodes else None
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Paging arguments of a root list; a missing argument is None."""
+    """Paging arguments of a list at the root of a GraphQL query; a missing argument is None."""
 
     limit: int | None = None
     offset: int | None = None

@@ -70,7 +70,7 @@ class GraphQLRequest:
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
     def derive_connection_status(self, connection: Connection) -> str:
-        """Return the status of a connection, for instance CONNECTED."""
+        """Derive the status of a data connection, for instance CONNECTED."""
         return self.statuses.derive(connection, self.states.get(connection.lookup)).status
 
     @cached_property

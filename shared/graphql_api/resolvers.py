@@ -58,7 +58,7 @@ def write_date_time(value: datetime) -> str:
 
 @DATE_TIME.value_parser
 def read_date_time(value: Any) -> datetime:
-    """Parse a value of the scalar DateTime.
+    """Parse the value of a GraphQL variable of the scalar type DateTime.
 
     Raises:
         GraphQLError: if the value is not an RFC 3339 date-time with a time zone.

@@ -158,7 +158,7 @@ class GraphQLService:
 
 
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
-    """Return whether a resolver's result must be awaited; all asynchronous resolvers are coroutine functions."""
+    """Return whether the result of a GraphQL resolver is a coroutine, which must be awaited."""
     return type(value) is CoroutineType
 
 

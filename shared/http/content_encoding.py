@@ -24,7 +24,7 @@ _GZIP_WINDOW: Final = 31
 
 
 class _Decoder(Protocol):
-    """Decoder of one gzip member or zstd frame."""
+    """Decoder of compressed data: one gzip member or one zstd frame."""
 
     @property
     def eof(self) -> bool:

@@ -163,7 +163,7 @@ class LoadShedder:
             self._release_place(request)
 
     def _release_place(self, request: _QueuedRequest) -> None:
-        """Release the place of a request that has ended or was cancelled."""
+        """Free the place of a request that has ended or was cancelled, so that a waiting request can use it."""
         if not request.admission.cancel() and not request.admission.cancelled() and request.admission.result():
             self._admitted_by_path[request.path] -= 1
             if not self._admitted_by_path[request.path]:

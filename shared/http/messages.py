@@ -24,7 +24,7 @@ _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 @dataclass(frozen=True)
 class Request:
-    """HTTP request, before validation.
+    """HTTP request as received, before its validation.
 
     Attributes:
         method: upper case.
@@ -45,7 +45,7 @@ class Request:
     deprecations: "list[Deprecation]" = field(default_factory=list, compare=False)
 
     def has_many_parameters(self) -> bool:
-        """Return whether the query has more parameters than the service accepts."""
+        """Return whether the query string has more parameters than the service accepts."""
         return self.query.count("&") >= MAX_PARAMETERS
 
     @property

@@ -16,7 +16,7 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
 
 
 def _find_weight(accept: str, media_type: str) -> float:
-    """Return the weight of the most specific range in an Accept header that matches a media type; 1 without ranges."""
+    """Return the weight (q) that an Accept header gives to a media type; 1 if the header is empty."""
     main = media_type.partition("/")[0]
     ranges = dict(_parse_range(part) for part in accept.split(",") if part.strip())
     if not ranges:

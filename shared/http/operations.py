@@ -190,7 +190,7 @@ class Operation:
 
     @property
     def rights(self) -> tuple[AccessRight, ...]:
-        """All access rights that the caller needs; empty if any valid credential suffices."""
+        """All access rights that a caller of this operation needs; empty if any valid credential suffices."""
         return (*((self.right,) if self.right else ()), *self.further_rights)
 
     @property
@@ -205,11 +205,11 @@ class Operation:
 
     @property
     def is_loaded(self) -> bool:
-        """True, because an operation needs no import."""
+        """Always True, because the module of an operation object is imported."""
         return True
 
     def load_operation(self) -> Self:
-        """Return the operation itself."""
+        """Return this operation; it is already imported."""
         return self
 
 

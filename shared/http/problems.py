@@ -32,7 +32,7 @@ DEFAULT_RETRY_AFTER = 5
 
 
 def build_problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | None = None) -> Reply:
-    """Build the problem document of an error.
+    """Build the HTTP reply with the problem document of an error.
 
     Args:
         error: error of the service.

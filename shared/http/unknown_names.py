@@ -38,7 +38,7 @@ MAX_REPORTED: Final = 2_048
 
 
 class UnknownNames(Enum):
-    """Treatment of unknown query parameters and body properties."""
+    """Setting: what happens to unknown query parameters and body properties, such as rejecting or ignoring them."""
 
     REJECT = "reject"
     """Reply 400 and list each unknown name with the most similar known name."""
@@ -146,7 +146,7 @@ def _build_unknown_names_error(kind: str, names: Sequence[str], known: Mapping[s
 
 
 def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
-    """Build the message about an unknown name.
+    """Build the error message about an unknown parameter or property.
 
     Args:
         kind: kind of the name for the message, for example ``parameter``.

@@ -113,7 +113,7 @@ async def _parse_body(operation: Operation, request: Request, faults: Validation
 
 
 def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
-    """Return the known query parameters by name, and the names of the unknown parameters."""
+    """Split the query parameters of a request into known ones, by name, and the names of unknown ones."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
             rule = f"more than {MAX_PARAMETERS} parameters are not allowed"
@@ -152,7 +152,7 @@ def _split_parameters(
 
 
 def _find_unknown_members(model: Any, sent: Any) -> list[str]:
-    """Return the names of unknown properties at the top level of a body."""
+    """Find the names of unknown properties at the top level of a request body."""
     known = list_accepted_names(model)
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 

@@ -57,7 +57,7 @@ class IdempotencyKeys:
         self._runtime = runtime
 
     async def get_append_id(self, caller: str, operation: str, key: str, request: bytes) -> str:
-        """Return the append id of a request; a repeated request within 24 hours gets the same id.
+        """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:
             caller: id of the caller; each caller has separate keys.

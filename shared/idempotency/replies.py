@@ -59,7 +59,7 @@ class IdempotentReplyStore(Protocol):
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
     ) -> BeginResult:
-        """Store a claim for a name, unless an unexpired claim exists; then try to take the lease of the name.
+        """Store a request's claim of an idempotency key, unless an unexpired claim exists; then try to lease the key.
 
         Only one of several concurrent calls gets the lease. The next call can take an expired lease. A name with a
         stored reply has no lease.
@@ -67,7 +67,7 @@ class IdempotentReplyStore(Protocol):
         ...
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
-        """Extend the lease of a name if the caller still holds the lease."""
+        """Extend the lease of an idempotency key if the caller still holds the lease."""
         ...
 
     async def finish(self, name: str, lease: str, answer: bytes) -> bool:
@@ -75,7 +75,7 @@ class IdempotentReplyStore(Protocol):
         ...
 
     async def release(self, name: str, lease: str, *, forget: bool) -> None:
-        """Release the lease of a name if the caller still holds it; with ``forget``, also delete the claim."""
+        """Release the caller's lease of an idempotency key, if still held; with ``forget``, also delete the claim."""
         ...
 
 

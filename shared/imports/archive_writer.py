@@ -1,4 +1,4 @@
-"""Storage of imported messages in the telemetry archive without those that it already has, and their query table."""
+"""Storage of imported messages in the telemetry archive and the query table, without those already stored."""
 
 import asyncio
 import io
@@ -39,7 +39,7 @@ _MAX_ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """Origin of imported rows in the archive.
+    """Import and file from which rows in the telemetry archive come.
 
     Attributes:
         job_id: id of the import; it is part of the name of the rows' partition.
@@ -146,7 +146,7 @@ class HistoryArchive:
 
 
 def _select_hours(hours: Sequence[ArchiveHour], messages: pa.Table) -> list[ArchiveHour]:
-    """Return the archive hours in which at least one of the messages lies."""
+    """Select the archive hours that contain the time of at least one of the imported messages."""
     wanted = set(_list_hour_numbers(messages).unique().to_pylist())
     return [each for each in hours if to_microseconds(each.hour) // _HOUR_MICROSECONDS in wanted]
 
@@ -192,13 +192,13 @@ def _split_hours(messages: pa.Table) -> list[tuple[datetime, pa.Table]]:
 
 
 def _is_sorted(messages: pa.Table) -> bool:
-    """Return whether messages are sorted by time and number, as in most files; sorting would copy them."""
+    """Return whether imported messages are already sorted by time and number, so that no sorting is necessary."""
     pairs = [(column.slice(0, len(column) - 1), column.slice(1)) for column in messages.select(["timestamp", "number"])]
     return all(pc.all(pc.less_equal(earlier, later)).as_py() for earlier, later in pairs)
 
 
 def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> tuple[str, bytes]:
-    """Build the archive blob of an hour's messages; return its name and its content."""
+    """Build the archive blob with the imported messages of one hour; return its name and its content."""
     rows = pa.RecordBatch.from_arrays(_build_columns(source, messages.combine_chunks()), schema=build_archive_schema())
     enqueued = to_microseconds(source.ingested_at)
     numbers = pc.min_max(messages.column("number")).as_py()

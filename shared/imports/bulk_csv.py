@@ -273,7 +273,7 @@ class BulkConverter:
 
 
 def _build_time_condition(cell: str, ends: Sequence[tuple[str, int]]) -> str:
-    """Return an SQL condition that is true if a cell is a date-time with one of the given ends (zone suffixes)."""
+    """Build the SQL condition that a CSV cell is a date-time with one of the given endings, such as ``Z``."""
     # DuckDB adds minutes above 59 to the hours of an offset.
     is_offset = f"(right({cell}, 1) = 'Z' OR (left(right({cell}, 5), 2) < '24' AND right({cell}, 2) < '60'))"
     patterns = (

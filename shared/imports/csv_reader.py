@@ -79,7 +79,7 @@ def _split_line(line: bytes, delimiter: str) -> CsvRecord:
 
 
 def _count_lines_of_record(lines: list[bytes], start: int, delimiter: str) -> int:
-    """Return the number of lines of the record that starts at a line; 0 if a quote is not closed."""
+    """Count the lines of the CSV record that starts at a line; 0 if a quote is not closed."""
     if _is_complete_record(lines[start], delimiter):
         return 1
     quotes = size = 0

@@ -68,7 +68,7 @@ class ParquetReader:
         return StepRows(position + len(rows), len(rows), collector.build_table(), collector.rejected)
 
     def _read_batch(self, position: int, size: int) -> pa.RecordBatch | None:
-        """Return the batch of rows that starts at a row number; a batch does not cross row groups."""
+        """Read the batch of rows that starts at a row number, within one row group of the Parquet file."""
         if self._next is None or self._next[0] != position:
             self._next = (position, self._iterate_batches(position, size))
         batch = next(self._next[1], None)
@@ -99,11 +99,11 @@ class _SeekableSource(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as the file interface of pyarrow requires."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True, as the file interface of pyarrow requires."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -113,7 +113,7 @@ class _SeekableSource(io.RawIOBase):
         return self._position
 
     def tell(self) -> int:
-        """Return the read position."""
+        """Return the read position in the file, like ``io.IOBase.tell``."""
         return self._position
 
     def read(self, size: int = -1) -> bytes:

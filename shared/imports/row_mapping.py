@@ -26,7 +26,7 @@ _EXPECTED: Final = "a date-time such as 2026-01-01T00:00:00Z is expected"
 
 
 class TimeParser:
-    """Parser of the times in the rows of an import.
+    """Parser of the times in the rows of an imported file.
 
     Args:
         mapping: format of the times and their zone.
@@ -38,7 +38,7 @@ class TimeParser:
         self._zone = ZoneInfo(mapping.time_zone) if mapping.time_zone else None
 
     def parse(self, value: Any) -> datetime:
-        """Convert the time in a cell to UTC.
+        """Parse the time in a cell of an imported file, and convert it to UTC.
 
         Args:
             value: cell with a text, a number or a datetime.
@@ -211,7 +211,7 @@ class RowMapper:
         return {name: value for name, value in converted if value is not _MISSING}
 
     def _parse_cell(self, cell: str) -> Any:
-        """Return the JSON value of a cell of a CSV file: a number, or the text unchanged."""
+        """Convert a cell of a CSV file to a JSON value: a number, or the text unchanged."""
         text = cell.strip()
         if self.mapping.decimal == ",":
             if "." in text:

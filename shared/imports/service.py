@@ -192,7 +192,7 @@ class ImportService:
 
 
 def get_import_request(job: Job) -> ImportRequest:
-    """Return the request of an import.
+    """Return the import request that a background job contains.
 
     Raises:
         TypeError: the job is not an import.

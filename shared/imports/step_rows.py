@@ -59,7 +59,7 @@ class StepRows:
 
 @dataclass(slots=True)
 class RowCollector:
-    """Collects the converted rows of a step.
+    """Collects the converted and the rejected rows of one import step.
 
     Attributes:
         number: number of the current row in the file.
@@ -74,12 +74,12 @@ class RowCollector:
     rejected: list[RejectedRow] = field(default_factory=list)
 
     def add(self, message: ImportedMessage) -> None:
-        """Add the message of the current row."""
+        """Add the telemetry message to which the current row was converted."""
         self.numbers.append(self.number)
         self.messages.append(message)
 
     def reject(self, reason: str, record: str) -> None:
-        """Add the current row as rejected."""
+        """Add the current row to the rejected rows, with the reason."""
         self.rejected.append(RejectedRow(self.number, reason, record))
 
     def build_table(self) -> pa.Table:

@@ -51,7 +51,7 @@ def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Seq
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Team member and token of an open stream, encoded in the stream's user id in Web PubSub.
+    """Listener of a live stream: team member and token, encoded in the stream's user id in Web PubSub.
 
     Nothing else is stored about a stream, so every instance can check whether the stream is still authorised.
 

@@ -28,7 +28,7 @@ class SignedEvents:
         self._key = access_key.encode()
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Verify that a signature in a call is valid; Web PubSub sends one for each of its access keys."""
+        """Verify that one of a call's signatures is valid; Web PubSub sends one for each of its access keys."""
         connection = headers.get(CONNECTION_ID, "")
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]
@@ -64,7 +64,7 @@ class IdentifiedEvents:
             raise unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_allowed_origin(self) -> str:
-        """Return the host name of Web PubSub."""
+        """Return the host name of Web PubSub, the only host from which events are accepted."""
         return urlsplit(self._endpoint).hostname or ""
 
 

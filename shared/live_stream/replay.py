@@ -63,11 +63,11 @@ class Stream(Protocol):
         ...
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer has overflowed since ``hold``, so that live messages were lost."""
+        """Return whether the buffer of live messages has overflowed since ``hold``, so that messages were lost."""
         ...
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Send messages as fast as the listener reads them; return whether the stream is still open."""
+        """Send telemetry messages as fast as the listener reads them; return whether the stream is still open."""
         ...
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
@@ -253,7 +253,7 @@ class CatchUp:
                     yield impulse.text
 
     async def _send_messages(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
-        """Send messages to a stream one after another; return False if the stream was closed meanwhile."""
+        """Send telemetry messages to a stream one after another; return False if the stream was closed meanwhile."""
         count = 0
         async for text in texts:
             if count % MESSAGES_PER_CHECK == 0 and not await self._service.is_open(connection_id):

@@ -78,7 +78,7 @@ class StreamQuota:
             raise _build_rejection_error(limit)
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
-        """Release the quota place of a stream that has ended.
+        """Stop counting a stream that has ended towards its member's quota.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison releases the place.

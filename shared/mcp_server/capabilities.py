@@ -14,7 +14,7 @@ type Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Result of a tool call.
+    """Result of an assistant's call of an MCP tool.
 
     Attributes:
         content: JSON object: the structured content, or the problem document of an error.
@@ -53,7 +53,7 @@ class Tool:
     hidden_arguments: tuple[str, ...] = ()
 
     def find_unknown_arguments(self, names: Iterable[str]) -> list[str]:
-        """Return the given names that are not arguments of the tool."""
+        """Return those of the given names that are not arguments of this tool."""
         known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
         return [name for name in names if name not in known]
 
@@ -103,7 +103,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Tools, resources and prompts of one caller in a stable order; calls are logged with the caller's name.
+    """MCP tools, resources and prompts that one caller may use, in a stable order.
 
     A tool or resource is built when a request reads it, because a workspace can have thousands of queries.
 
@@ -121,5 +121,5 @@ class Capabilities:
 
 
 def to_error_result(error: WorkspaceError) -> ToolResult:
-    """Convert an error to a tool result that the model can read."""
+    """Convert an error of the service to a tool result that the AI model can read."""
     return ToolResult(json.loads(build_problem_reply(error, request_id.get()).body), is_error=True)

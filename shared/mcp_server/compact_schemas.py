@@ -62,7 +62,7 @@ def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> 
 
 
 def _merge_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write alternatives of which only one has rules, such as text or null, as one schema with a list of types."""
+    """Merge alternative schemas, such as text or null, into one schema with a list of types, if only one has rules."""
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or not all(isinstance(each.get("type"), str) for each in choices):
         return schema

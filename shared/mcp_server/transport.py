@@ -167,7 +167,7 @@ class ProtocolSession:
         self._runtime = runtime
 
     def build_server(self) -> Server[Any]:
-        """Build the SDK's server with the handlers of this session."""
+        """Build the MCP SDK's server with the handlers of this session."""
         return Server(
             NAME,
             version=VERSION,
@@ -272,13 +272,13 @@ class ProtocolSession:
         )
 
     async def _describe_nearest(self, name: str, known: Collection[str]) -> str:
-        """Return a sentence with the names that are most similar to an unknown name; empty without any."""
+        """Write a sentence that suggests the known names most similar to an unknown name; empty if none is similar."""
         nearest = await self._runtime.run_in_thread(find_nearest_names, name, list(known))
         return f" The nearest are {', '.join(nearest)}." if nearest else ""
 
 
 async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
-    """Run a tool and return its result; reject unknown arguments.
+    """Run an MCP tool and return its result; reject unknown arguments.
 
     Unexpected errors are logged, and the reply hides their messages.
     """

@@ -30,7 +30,7 @@ PARAMETERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """Valid authorization request.
+    """Validated OAuth authorization request.
 
     Attributes:
         client: OAuth client that asks for access.

@@ -43,7 +43,7 @@ _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    """Cached result of a fetch, valid until a time on the monotonic clock."""
+    """Cached metadata document or error of an OAuth client, valid until a time on the monotonic clock."""
 
     result: Client | WorkspaceError
     until: float
@@ -114,7 +114,7 @@ class FetchedClientDocuments:
         return _Cached(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
     def _count_fetch(self, host: str) -> None:
-        """Count a fetch from a host, and reject it if a limit is exceeded.
+        """Count a request for a metadata document, and reject it if its host or the service exceeds a limit.
 
         Raises:
             WorkspaceError: THROTTLED ``RATE_LIMITED``.

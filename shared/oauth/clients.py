@@ -47,7 +47,7 @@ class Client:
 
 
 class ClientDocuments(Protocol):
-    """Source of the clients that metadata documents describe."""
+    """Source of the OAuth clients that metadata documents describe."""
 
     async def load(self, client_id: str) -> Client:
         """Return the client that the metadata document at an address describes.
@@ -59,7 +59,7 @@ class ClientDocuments(Protocol):
 
 
 class ClientDirectory:
-    """Finder of OAuth clients by their ids.
+    """Directory that finds OAuth clients by their ids.
 
     Args:
         catalog: reader of the catalog, which contains the declared clients.

@@ -36,7 +36,7 @@ class OAuthError(WorkspaceError):
 
 
 def invalid_request_error(description: str) -> OAuthError:
-    """Build the error for a malformed request."""
+    """Build the OAuth error for a malformed request."""
     return OAuthError(OAuthErrorCode.INVALID_REQUEST, description)
 
 
@@ -72,6 +72,6 @@ def find_error_code(error: WorkspaceError) -> OAuthErrorCode:
 
 
 def to_description(detail: str) -> str:
-    r"""Return a text with only the characters that ``error_description`` may contain: ASCII without ``"`` and ``\``."""
+    r"""Remove all characters that ``error_description`` must not contain: those beyond ASCII, ``"`` and ``\``."""
     allowed = (_REPLACED.get(char, char if " " <= char <= "~" else "?") for char in detail)
     return "".join(allowed)

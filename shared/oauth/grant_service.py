@@ -219,7 +219,7 @@ class GrantService:
 
 
 def _select_rights(grant: Grant, caller: Principal, scope: str) -> frozenset[AccessRight]:
-    """Return the rights of an access token with the requested scope, without rights that the member has lost."""
+    """Select the rights of an access token: the requested scope, without rights that the member has lost."""
     rights = parse_scope(scope)
     if not rights <= grant.rights:
         raise invalid_scope_error(f"The grant lacks the access rights {', '.join(sorted(rights - grant.rights))}.")

@@ -57,7 +57,7 @@ class RefreshState:
 
 
 class EndReason(StrEnum):
-    """Reason for which a grant ended."""
+    """Reason why an OAuth grant ended."""
 
     MEMBER = "endedByMember"
     CLIENT = "endedByClient"
@@ -152,7 +152,7 @@ class GrantStore(Protocol):
         ...
 
     async def find(self, grant_id: str) -> StoredGrant | None:
-        """Return a grant; None if it does not exist."""
+        """Return the OAuth grant with this id; None if it does not exist."""
         ...
 
     async def replace(self, before: StoredGrant, after: Grant) -> bool:
@@ -177,7 +177,7 @@ class GrantStore(Protocol):
 
 
 def grant_to_json(grant: Grant) -> dict[str, Any]:
-    """Convert a grant to its stored JSON form."""
+    """Convert an OAuth grant to its stored JSON form."""
     code, refresh = grant.code, grant.refresh
     return {
         "grantId": grant.grant_id,

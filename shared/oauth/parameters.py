@@ -20,7 +20,7 @@ _BASIC: Final = "basic"
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters of a request to an OAuth endpoint.
+    """Parameters of an HTTP request to an OAuth endpoint, by name.
 
     Parameters without a value count as missing (RFC 6749 section 3.1), except ``scope``.
 
@@ -87,7 +87,7 @@ def parse_form(media_type: str, body: bytes) -> Parameters:
 
 
 def collect_parameters(pairs: Sequence[tuple[str, str]]) -> Parameters:
-    """Collect pairs of name and value from a query or a form."""
+    """Collect the name-value pairs of a query string or a form into OAuth parameters."""
     values: dict[str, str] = {}
     repeated: list[str] = []
     for name, value in pairs:

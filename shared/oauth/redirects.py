@@ -16,7 +16,7 @@ class Redirect:
 
 
 def denied_error(description: str) -> OAuthError:
-    """Build the error for a request that the member or the service denies."""
+    """Build the OAuth error for an authorization request that the member or the service denies."""
     return OAuthError(OAuthErrorCode.ACCESS_DENIED, description)
 
 

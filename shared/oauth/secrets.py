@@ -20,7 +20,7 @@ CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """Parts of an authorization code."""
+    """Parts of which the text of an authorization code consists."""
 
     grant_id: str
     secret: str
@@ -32,7 +32,7 @@ class CodeText:
 
 @dataclass(frozen=True, slots=True)
 class RefreshText:
-    """Parts of a refresh token."""
+    """Parts of which the text of a refresh token consists."""
 
     grant_id: str
     family: str

@@ -103,7 +103,7 @@ class RequestTimes:
         return rfc3339(at)
 
     def find(self, parameters: Parameters) -> datetime | None:
-        """Return the time of a request: the later of the recorded time and the time that the consent page sent.
+        """Return when a request arrived: the later of the recorded time and the time that the consent page sent.
 
         The page may send the time of another instance. A time of over an hour ago does not count, because a forged one
         would make every sign-in new.
@@ -127,7 +127,7 @@ class RequestTimes:
 
 
 def _is_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
-    """Return whether a sign-in is at most this old, and not in the future."""
+    """Return whether a sign-in is not older than ``age``, and not in the future."""
     return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
 
 
@@ -141,6 +141,6 @@ def _is_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
 
 
 def _identify(parameters: Parameters) -> bytes:
-    """Return a digest of the parameters that identify a request, because their values can be long."""
+    """Compute a digest that identifies an authorization request, from its parameters, which can be long."""
     values = json.dumps([parameters.get(name) for name in _IDENTIFYING])
     return hashlib.sha256(values.encode()).digest()

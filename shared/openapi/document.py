@@ -152,7 +152,7 @@ def build_document(
 
 
 def _build_components(schemas: SchemaRegistry) -> dict[str, Any]:
-    """Build what the operations refer to; the error replies register their schemas first."""
+    """Build the document's section ``components``: security schemes, headers, schemas, error replies and examples."""
     responses, examples = build_error_components(schemas)
     return {
         "securitySchemes": {
@@ -322,7 +322,7 @@ def _build_table_operation(
 
 
 def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
-    """Mark the parameter ``partitionKey`` as required if the service cannot derive its value; return the parameter."""
+    """Return a parameter; ``partitionKey`` is marked as required if the service cannot derive its value."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter

@@ -206,7 +206,7 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def list_error_codes(operation: Operation, status: int) -> list[str]:
-    """Return the sorted error codes that an operation returns with an HTTP status."""
+    """Return the error codes, sorted, that an operation can return with the given HTTP status."""
     codes = {*_list_pipeline_codes(operation), *OWN_CODES.get(operation.name, ())}
     return sorted(code for code in codes if status in ERROR_CODES[code].statuses)
 

@@ -21,7 +21,7 @@ BEARER: Final = "bearer"
 
 
 def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
-    """Build the Operation Object of an operation, and register the schemas that it needs."""
+    """Build the OpenAPI Operation Object of a declared operation, and register the schemas that it needs."""
     operation_object: Schema = {
         "operationId": to_camel_case(operation.name),
         "tags": [operation.group],

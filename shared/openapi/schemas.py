@@ -29,7 +29,7 @@ class ClosedBody:
     server_set: Collection[str] = ()
 
     def close_schema(self, schema: Schema) -> Schema:
-        """Return the body's schema with unknown properties forbidden at each level."""
+        """Return the JSON schema of a request body with unknown properties forbidden at each level."""
         schema_copy: Schema = _forbid_unknown_members(schema)
         if self.server_set:
             member_schema = {
@@ -123,7 +123,7 @@ class SchemaRegistry:
         return {"$ref": _TEMPLATE.format(model=name), **rest}
 
     def _add_definition(self, name: str, schema: Schema) -> None:
-        """Register a named type, and the enumerations of its properties."""
+        """Register the schema of a named type, and the enumerations of its properties."""
         if "properties" in schema:
             schema = {**schema, "properties": self._name_member_enums(name, schema["properties"])}
         self._add_schema(name, schema)

@@ -53,7 +53,7 @@ def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
 
 
 def _declare(schema: Schema, connection: Connection) -> Schema:
-    """Return the schema of a message, or of an array of messages, with the signals of the connection."""
+    """Add the connection's signals (payload fields) to the JSON schema of a message or of an array of messages."""
     if "items" in schema:
         return {**schema, "items": _declare(schema["items"], connection)}
     declared = copy.deepcopy(schema)
@@ -68,7 +68,7 @@ def _declare(schema: Schema, connection: Connection) -> Schema:
 
 
 def _list_members(connection: Connection) -> list[SignalDefinition]:
-    """Return the signals that are properties of objects; single elements of arrays have no schema."""
+    """List the connection's signals, except those that are elements of arrays, which a schema cannot describe."""
     return [
         signal
         for signal in connection.signals

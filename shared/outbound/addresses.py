@@ -104,12 +104,12 @@ class OutboundUrl:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the URL, in hexadecimal digits."""
+        """SHA-256 of the URL's text, in hexadecimal digits."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
     def literal(self) -> Address | None:
-        """IP address of the host; None for a host name."""
+        """IP address if the URL's host is one; None for a host name."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -157,7 +157,7 @@ def parse_outbound_url(text: str) -> OutboundUrl:
 
 
 def _parse_host(parts: SplitResult) -> str:
-    """Check and return the host of a URL.
+    """Check the host of a URL by the rules, and return it.
 
     IPv4 addresses are accepted in their usual form only, because resolvers read ``2130706433``, ``0x7f.1`` and
     ``0177.0.0.1`` as 127.0.0.1.

@@ -49,7 +49,7 @@ _TRUNCATED = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Content of an amendment report.
+    """Content of a printable report of amendments.
 
     Attributes:
         chain: key of the chain that contains the amendments.
@@ -70,7 +70,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _ReceiptLinks:
-    """Receipts of an HTML page, as links that contain the receipt itself, so that a saved page needs no other file."""
+    """Links to receipts for an HTML page; each link contains its receipt, so that a saved page needs no other file."""
 
     chain: ChainKey
     receipts: Mapping[str, bytes]
@@ -189,7 +189,7 @@ def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[s
 
 
 def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """List printed name, time with zone and meaning of a signature; only the meaning of a decision without one."""
+    """List what the report prints about a signature: name, time and meaning; only the meaning without a signature."""
     signature = decision.get("Signature")
     if signature is None:
         yield "Meaning of the signature", decision["Meaning"]

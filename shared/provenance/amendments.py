@@ -75,7 +75,7 @@ class Amendments:
         append_id: str = "",
         size: int = 0,
     ) -> AppendResult:
-        """Append an amendment.
+        """Create an amendment: append its record to the audit chain.
 
         Args:
             chain: key of the audit chain with the amendments of one scope, such as a production line.
@@ -111,7 +111,7 @@ class Amendments:
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
-        """Append the approval of a pending amendment.
+        """Approve a pending amendment: append the approval to the audit chain.
 
         Args:
             chain: key of the audit chain with the amendments of one scope, such as a production line.
@@ -263,11 +263,11 @@ class _Decision:
 
     @property
     def identities(self) -> set[str]:
-        """Ids of the members who decide, in one letter case."""
+        """Ids of the members who decide about the amendment, in one letter case."""
         return {each.casefold() for each in (self.actor, *self.creators)}
 
     def build_transition(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """Build the decision's record, without the properties that are known at the append."""
+        """Build the audit record of the decision, without the properties that are known only when it is appended."""
         by, _, meaning = _DECISIONS[self.status]
         return {
             "ScopeKey": self.chain.scope_key,
@@ -323,7 +323,7 @@ def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
 
 
 def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
-    """Validate an amendment's reason by the workspace's policy, and add each error to ``faults``."""
+    """Check the reason of an amendment by the workspace's policy, and add each error to ``faults``."""
     if faults.has_valid("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")

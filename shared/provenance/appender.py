@@ -52,7 +52,7 @@ class AppendResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """Append of one record that waits for its batch or is being stored.
+    """Requested append of one audit record, which waits for its batch or is being stored.
 
     Attributes:
         draft: content of the record.
@@ -96,7 +96,7 @@ class PendingAppend:
 
 
 class Appender:
-    """Appends the entries of the queue ``waiting`` to one chain; see :class:`ChainLog` for the arguments."""
+    """Appends the records of the queue ``waiting`` to one audit chain; see :class:`ChainLog` for the arguments."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Appender:
         self._tips.move_to_end(self.chain)
 
     def _take_batch(self) -> list[PendingAppend]:
-        """Remove the entries of the next batch from the queue, in order; abandoned entries are dropped."""
+        """Take the next batch of waiting appends from the queue, in order; abandoned appends are dropped."""
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
         used_keys: set[tuple[str, str]] = set()
@@ -187,7 +187,7 @@ class Appender:
         return batch
 
     async def _store_all(self, batch: list[PendingAppend]) -> None:
-        """Store a batch, with retries, and give each entry its result or its error."""
+        """Store a batch of appends, with retries, and give each append its result or its error."""
         deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
@@ -223,7 +223,7 @@ class Appender:
             return False
 
     async def _try_to_store(self, batch: list[PendingAppend]) -> bool:
-        """Try to store a batch once; return False if another process appended records or the outcome is unknown.
+        """Try to store a batch of appends once; return False if another process appended or the outcome is unknown.
 
         Entries that are already stored, rejected or abandoned are removed from the batch.
         """
@@ -255,7 +255,7 @@ class Appender:
         return True
 
     async def _complete_stored(self, batch: list[PendingAppend]) -> None:
-        """Complete the entries whose append id is already in the chain, and remove them from the batch."""
+        """Complete the appends whose append id is already in the chain, and remove them from the batch."""
         wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
@@ -266,7 +266,7 @@ class Appender:
                 batch.remove(entry)
 
     async def _run_checks(self, batch: list[PendingAppend]) -> None:
-        """Run the check of each entry; if it raises an error, reject the entry and remove it from the batch."""
+        """Run the check of each append in a batch; if it raises an error, reject the append and remove it."""
         for entry in list(batch):
             if entry.check is None or entry.is_abandoned():
                 continue
@@ -279,7 +279,7 @@ class Appender:
                 batch.remove(entry)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Seal as many of the first entries as fit into one append of the store; return their records."""
+        """Seal as many of the first appends of a batch as the store accepts in one write; return their records."""
         instant = self._runtime.now()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
@@ -299,7 +299,7 @@ class Appender:
         return records
 
     def _put_back(self, batch: list[PendingAppend], count: int) -> None:
-        """Move all entries of a batch except the first ``count`` back to the front of the queue."""
+        """Move all appends of a batch except the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 

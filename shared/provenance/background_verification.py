@@ -56,7 +56,7 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
 
     async def run(self) -> bool:
-        """Verify the chains that are due until the time limit; return whether all of them are verified.
+        """Verify the audit chains that are due until the time limit; return whether all of them are verified.
 
         If the result is False, call the method again soon: the next run verifies the remaining chains.
         """

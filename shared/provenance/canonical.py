@@ -137,7 +137,7 @@ def _is_orjson_canonical(value: Any, text: bytes) -> bool:
 
 
 def is_plain(values: Iterable[Any], depth: int) -> bool:
-    """Return whether values are JSON without floats that orjson and RFC 8785 write differently.
+    """Return whether JSON values contain no floats that orjson and RFC 8785 would write differently.
 
     These floats are whole numbers, numbers below 1e-5, and numbers above 1e15. Verification calls this function for
     millions of records.
@@ -164,7 +164,7 @@ def is_plain(values: Iterable[Any], depth: int) -> bool:
 
 
 def _has_ascii_keys(values: Iterable[Any]) -> bool:
-    """Return whether all keys are ASCII. The caller has checked the depth of the values."""
+    """Return whether all keys of nested JSON objects are ASCII. The caller has checked the depth of nesting."""
     for value in values:
         if type(value) is dict:
             if not all(map(str.isascii, value)) or not _has_ascii_keys(value.values()):

@@ -22,7 +22,7 @@ _FIRST_NUMBER: Final = 10**11
 
 
 class ChainLog:
-    """Appends records to chains.
+    """Appends records to all audit chains.
 
     Appends that arrive while a batch of the same chain is being stored form the next batch. If a caller is cancelled
     before its append is sent to the store, the append is dropped. If the caller is cancelled later, the append
@@ -107,7 +107,7 @@ class ChainLog:
         await self._store.close()
 
     def _new_id(self) -> str:
-        """Return a new append id. The ids of one process sort together, which avoids random index writes."""
+        """Create a new append id. The ids of one process sort together, which avoids random writes to the index."""
         return self._run_id + str(next(self._numbers))
 
     def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:

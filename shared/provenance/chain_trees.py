@@ -80,7 +80,7 @@ class SignedTree:
     last_hash: str = ""
 
     def build_full_tree(self) -> CompactRange:
-        """Build the whole tree, including the last leaf."""
+        """Build the Merkle tree that the checkpoint signs, including the last leaf."""
         tree = CompactRange(self.before.size, [*self.before.nodes])
         tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
         return tree
@@ -238,7 +238,7 @@ async def extend_signed_tree(
 
 
 async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Return the time of the last record that the checkpoint covers; reject the chain if that record was changed."""
+    """Read the time of the last record that the checkpoint covers; reject the chain if that record was changed."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
@@ -269,7 +269,7 @@ async def _verify_up_to(
 
 
 def parse_leaf(hashed: str) -> bytes:
-    """Return the data of a leaf from the stored ``Hash`` of its record.
+    """Convert the stored ``Hash`` of a record to the data of its leaf in the Merkle tree.
 
     Raises:
         WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the text is not hexadecimal.

@@ -176,7 +176,7 @@ class ChainVerification:
         self.last_hash = self.genesis
 
     def verify_rows(self, rows: Iterable[Row]) -> None:
-        """Verify the next rows of the chain, up to the first fault."""
+        """Verify the next rows (records) of the chain, up to the first fault."""
         with pause_garbage_collection(LARGE_VALUES):
             self._verify_rows(iter(rows))
 
@@ -223,7 +223,7 @@ class ChainVerification:
         return True
 
     def add_signed(self, first: int, last: int) -> None:
-        """Extend the range of records with a signature; zeros mean that there is none."""
+        """Extend the range of sequence numbers of signed decisions; zeros mean that there is no signed decision."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
@@ -331,7 +331,7 @@ def describe_fork(sequence: int) -> str:
 
 
 def _record_from_row(row: Row) -> ChainRecord:
-    """Convert a row to a record. Content of another type than bytes is converted, so that a digest can be computed."""
+    """Convert a row to a record; content that is not bytes is converted to bytes, so that it can be hashed."""
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
     return ChainRecord(row[0], canonical, row[2], "", _parse_fields(row[3]))
 

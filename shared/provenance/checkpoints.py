@@ -147,7 +147,7 @@ class Checkpoints:
         return await self._notes.get(build_checkpoint_name(chain, size))
 
     async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
-        """Verify a stored checkpoint and return its content.
+        """Verify the signature of a stored checkpoint and return its content.
 
         Raises:
             NoteError: no current or retired key of the workspace signed the checkpoint, the checkpoint belongs to

@@ -113,7 +113,7 @@ async def find_decisions(
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Read records after ``start``; return their decisions, the last sequence number, and whether the chain ends."""
+    """Read the records after ``start``; return the decisions, the last sequence number, and whether the chain ends."""
     found: list[ChainRecord] = []
     after = start
     while after < start + READ_AT_MOST:
@@ -136,7 +136,7 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
 
 
 def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Return the first decision about each amendment; the content of a record counts more than its copies."""
+    """Select the first decision about each amendment; a record's content counts more than its filter fields."""
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]

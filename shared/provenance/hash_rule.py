@@ -51,7 +51,7 @@ def sequence_from_record_id(text: object) -> int | None:
 
 
 def get_record_time(record: Mapping[str, Any]) -> str:
-    """Return the time of an event, amendment or decision; an empty string if the record has no time."""
+    """Return the time in an audit record (event, amendment or decision); an empty string if it has none."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
@@ -74,7 +74,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Describe the fault that properties by which queries filter are not text; empty if all of them are text."""
+    """Describe a record's fault that a property by which queries filter is not text; empty if all of them are text."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 

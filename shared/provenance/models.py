@@ -56,7 +56,7 @@ class EventBody(Body):
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
     def to_event(self) -> dict[str, Any]:
-        """Return this content as the JSON properties of an audit event; ``ScopeKey``, which is internal, is omitted."""
+        """Convert this request body to the properties of an audit event; the internal ``ScopeKey`` is omitted."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
@@ -86,7 +86,7 @@ MAX_STATEMENT: Final = 1_000
 
 
 class SignatureBody(BaseModel):
-    """Signature of a decision. A rejection has the meaning `rejection`, an approval any other meaning of the policy."""
+    """Signature of a decision with a meaning: `rejection` for a rejection, any other allowed one for an approval."""
 
     model_config = ConfigDict(extra="forbid", title="SignatureBody")
 

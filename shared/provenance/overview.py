@@ -157,7 +157,7 @@ class AuditOverview:
             self._checked_at = self._runtime.monotonic()
 
     async def _select_undecided(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
-        """Return the entries whose amendment has no decision; remove decided amendments from the index."""
+        """Return the index entries of amendments without a decision; remove decided amendments from the index."""
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
             by_chain.setdefault(entry.place.chain, []).append(format_record_id(entry.place.sequence))
@@ -206,7 +206,7 @@ class AuditOverview:
 
 
 def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
-    """Convert a chain's summary to its JSON object in the reply with the list of chains."""
+    """Convert the summary of an audit chain to its JSON object in replies."""
     verdict = summary.verdict
     return {
         "scopeKey": summary.chain.scope_key or None,
@@ -223,7 +223,7 @@ def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
 
 
 def _select_fitting(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
-    """Return as many of the first pending amendments as fit in one reply, at least one."""
+    """Select as many of the first pending amendments as fit into one HTTP reply, at least one."""
     size = 0
     for position, entry in enumerate(entries):
         size += len(entry.record.canonical) if entry.record else 0

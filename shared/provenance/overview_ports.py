@@ -158,7 +158,7 @@ class ChainOverview(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish running operations and close connections."""
+        """Finish running operations and close the connections of the store."""
         ...
 
 

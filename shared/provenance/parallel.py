@@ -281,7 +281,7 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Request the verification of windows, until this process reaches them or the verifier becomes unavailable."""
+        """Request the verification of windows (ranges of records) ahead of this process, until the verifier ends."""
         for _ in range(self._options.ahead):
             self._reserve_window()
         try:
@@ -296,7 +296,7 @@ class WindowScheduler:
                     answer.set_result(WindowResult())
 
     async def try_extend(self, verification: ChainVerification) -> bool:
-        """Advance the verification to the end of its next window, if a usable result of it arrives in time."""
+        """Advance the verification by the parallel verifier's result for its next window, if it arrives in time."""
         number, within = divmod(verification.sequence, self._options.window)
         self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)
@@ -315,7 +315,7 @@ class WindowScheduler:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve_window(self) -> None:
-        """Queue the next window for the verifier, unless the verification has already reached this window."""
+        """Choose the next window (range of records) for the verifier, unless this process has already reached it."""
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))

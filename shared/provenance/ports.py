@@ -24,7 +24,7 @@ class AuditLog(Protocol):
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append one event and return after it is stored durably.
+        """Append one audit event and return after it is stored durably.
 
         Args:
             target: kind (container) of the chain.
@@ -108,7 +108,7 @@ PROJECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions on the records of a chain. A record must meet all conditions.
+    """Filters of a query: conditions on the records of a chain, all of which a record must meet.
 
     Attributes:
         equal: filter fields (copies of record properties) and their required values, compared exactly; not
@@ -144,7 +144,7 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Fields by which :meth:`ChainStore.find` can find records."""
+    """Fields by which :meth:`ChainStore.find` can find audit records."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
@@ -276,7 +276,7 @@ class ChainStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish running operations and close connections."""
+        """Finish running operations and close the connections of the store."""
         ...
 
 

@@ -78,7 +78,7 @@ async def export_records(
     weigh: Callable[[ChainRecord], int] | None = None,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return the oldest records that match filters, oldest first, as far as they fit in a reply of 64 MiB.
+    """Return the oldest records that match filters, oldest first, as many as fit in a reply of 64 MiB.
 
     Args:
         store: store of the chain.
@@ -110,7 +110,7 @@ async def collect_records(
     weigh: Callable[[ChainRecord], int] = measure_json,
     runtime: Runtime,
 ) -> AuditQueryResult:
-    """Skip ``offset`` matching records; return up to ``limit`` further ones, as far as they fit in a reply."""
+    """Skip ``offset`` matching records; return up to ``limit`` further ones, but only as many as fit in a reply."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
@@ -299,7 +299,7 @@ async def _query_pending(
 
 
 def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
-    """Return as many of the first records as fit in one reply, at least one."""
+    """Select as many of the first records as fit into one HTTP reply, at least one."""
     size = 0
     for position, record in enumerate(records):
         size += measure_json(record)

@@ -185,7 +185,7 @@ class Receipts:
         return await self._checkpoints.find_newest_size(chain) if size is None else size
 
     async def _read_records(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
-        """Return the records with a sequence number: one, or several if the chain was forged."""
+        """Read the records with one sequence number: one record, or several if the chain was forged."""
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return [record for record in page.records if record.sequence == sequence]
 

@@ -230,7 +230,7 @@ def build_placeholder(record: ChainRecord) -> ChainRecord:
 
 
 def _is_unambiguous(text: bytes) -> bool:
-    """Return True if a quick check proves that a text is a record that all JSON parsers read equally."""
+    """Return True if a quick check proves that all JSON parsers read a record's text equally."""
     try:
         value = orjson.loads(text)
         # orjson's output has unique names and no integer beyond ±(2^53-1).
@@ -269,7 +269,7 @@ def _select_event_members(event: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_KNOWN_AUTHORS)
 def _dump_author(user_id: str) -> bytes:
-    """Return the last part of an event's canonical JSON text: the property with the author of the event."""
+    """Serialise the author of an event, which is the last property of the event's canonical JSON text."""
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 
 

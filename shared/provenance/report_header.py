@@ -17,7 +17,7 @@ PAGE_NUMBERS: Final = """
 
 @dataclass(frozen=True, slots=True)
 class ChainEvidence:
-    """State of the chain of a report.
+    """State of the audit chain that a report is about.
 
     Attributes:
         verdict: result of the chain's last complete verification; None if there was none.
@@ -32,7 +32,7 @@ class ChainEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ReportHeader:
-    """Origin of a report.
+    """Facts at the beginning of a report: its workspace, author and time.
 
     Attributes:
         workspace_id: id of the workspace.
@@ -104,5 +104,5 @@ def format_instant(instant: str) -> str:
 
 
 def render_facts(facts: Iterable[tuple[str, Any]]) -> str:
-    """Render names and values as a list of an HTML page."""
+    """Render names and values as an HTML description list."""
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts)

@@ -73,7 +73,7 @@ def is_signed_decision(content: Mapping[str, object]) -> bool:
 
 
 async def _find_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
-    """Return the stored hash of an amendment; empty if the amendment does not exist."""
+    """Find the stored hash of an amendment by its RecordID; empty if the amendment does not exist."""
     if isinstance(amendment, str) and amendment in known:
         return known[amendment]
     sequence = sequence_from_record_id(amendment)

@@ -37,7 +37,7 @@ class DecisionSignature:
     auth_methods: tuple[str, ...]
 
     def to_members(self, record_hash: str) -> dict[str, Any]:
-        """Return the properties of the signature in an audit record, without ``SignedAt``."""
+        """Convert the signature to the properties that the audit record contains, without ``SignedAt``."""
         return {
             "UserID": self.user_id,
             "PrintedName": self.printed_name,
@@ -55,7 +55,7 @@ async def confirm_nothing() -> None:
 
 @dataclass(slots=True)
 class SigningSession:
-    """Permission to append one signed decision.
+    """Session in which one signed decision may be appended.
 
     Attributes:
         signature: signature of the decision.

@@ -59,7 +59,7 @@ class ChainVerdict:
     recomputed_hash: str | None = None
 
     def to_reply(self, chain: ChainKey) -> dict[str, Any]:
-        """Return the JSON object of the reply to the caller."""
+        """Convert the result of a verification to the JSON object of the API's reply."""
         return {
             "Valid": self.valid,
             "ChainValid": self.chain_valid,
@@ -264,7 +264,7 @@ class ChainVerifier:
     async def _check_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
-        """Return the fault of a fork if the faulty record has the PreviousHash of a valid record, else ``fault``."""
+        """Return the fault of a fork if the faulty record continues an earlier record than the last, else ``fault``."""
         if fault is None or not fault.previous_hash:
             return fault
         after = 0
@@ -367,7 +367,7 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 
 
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
-    """Add the check of a requested record to the result of a chain's verification.
+    """Check one record that the caller requested, and add the result to that of its chain's verification.
 
     The record's Hash must be the digest of its canonical form.
 

@@ -177,7 +177,7 @@ class RateLimiter:
         return usage
 
     def _now_seconds(self) -> float:
-        """Return the seconds since 1970."""
+        """Return the current time in seconds since 1970."""
         return self._runtime.now().timestamp()
 
     def _delete_inactive_principals(self) -> None:

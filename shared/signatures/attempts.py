@@ -33,7 +33,7 @@ class SuspiciousEvent:
     since: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lock-out as JSON values, in the form that is stored."""
+        """Convert the lock-out to JSON values, in the form that is stored."""
         times = {"at": rfc3339(self.at), "since": rfc3339(self.since)}
         return {"appendId": self.append_id, "attempts": self.attempts, **times}
 
@@ -62,7 +62,7 @@ class MemberAttempts:
     pending: tuple[SuspiciousEvent, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attempts as JSON values, in the form that is stored."""
+        """Convert the refused attempts to JSON values, in the form that is stored."""
         return {
             "member": self.member,
             "times": [rfc3339(at) for at in self.times],
@@ -134,6 +134,6 @@ def add_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> Membe
 
 
 def remove_reported(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
-    """Remove a reported lock-out from the pending ones; None if it is not pending."""
+    """Remove a lock-out from the list of unreported ones; return None if it is not in the list."""
     pending = tuple(one for one in attempts.pending if one.append_id != append_id)
     return None if pending == attempts.pending else replace(attempts, pending=pending)

@@ -25,7 +25,7 @@ class SignatureStore(Protocol):
     """
 
     async def read_attempts(self, member: str) -> Value | None:
-        """Read the attempts of a member; None if there are none."""
+        """Read the refused attempts of a member to sign; None if there are none."""
         ...
 
     async def change_attempts(self, member: str, change: Change) -> Value | None:
@@ -36,7 +36,7 @@ class SignatureStore(Protocol):
         ...
 
     async def list_pending(self) -> Sequence[Value]:
-        """Return all attempts whose property ``pending`` is not empty."""
+        """Return the attempts of all members with lock-outs that are not reported yet (property ``pending``)."""
         ...
 
     async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
@@ -68,7 +68,7 @@ class IndexedSignature:
 
 @dataclass(frozen=True, slots=True)
 class SignatureFilter:
-    """Conditions on signatures.
+    """Filter of the list of signatures.
 
     Attributes:
         user_id: id of the member who signed; None for all members.
@@ -108,7 +108,7 @@ class SignatureIndex(Protocol):
         ...
 
     async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
-        """Return signatures, newest first.
+        """Return the indexed signatures that match a filter, newest first.
 
         Args:
             wanted: conditions on the signatures.

@@ -37,7 +37,7 @@ class SignInUse:
     is_decided: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the use as JSON values, in the form that is stored."""
+        """Convert the use of a sign-in to JSON values, in the form that is stored."""
         return {
             "appendId": self.append_id,
             "target": str(self.chain.target),
@@ -127,7 +127,7 @@ class SignInRegistry:
         await self._change(name, free)
 
     async def _change(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
-        """Change the stored use of a sign-in; return the use before the change."""
+        """Change the stored record of a sign-in's use; return the record before the change."""
         found: list[SignInUse | None] = []
 
         def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -130,7 +130,7 @@ class Signing:
         self._runtime = runtime
 
     def build_signer(self, request: SigningRequest) -> "RequestSigner":
-        """Build the signer of the decision that a request makes."""
+        """Build the signer with which the caller of a request signs a decision."""
         return RequestSigner(self, request)
 
     @asynccontextmanager
@@ -211,7 +211,7 @@ class RequestSigner:
         self._request = request
 
     def sign(self, append_id: str, chain: ChainKey) -> AbstractAsyncContextManager[SigningSession]:
-        """Open the session of the signed decision."""
+        """Check that the caller may sign, and open the session in which the signed decision is appended."""
         return self._signing.open_session(self._request, append_id, chain)
 
 

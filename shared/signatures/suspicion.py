@@ -66,7 +66,7 @@ class AttemptCounter:
             check_lock(MemberAttempts.from_json(value), self._runtime.now())
 
     async def count_refusal(self, member: str, token_id: str, *, is_challenge: bool) -> None:
-        """Count a refused attempt of a member.
+        """Count a member's refused attempt to sign.
 
         Args:
             member: id of the member.
@@ -115,7 +115,7 @@ class AttemptCounter:
         await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)
 
     async def _change(self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]) -> MemberAttempts:
-        """Change the attempts of a member, and return them after the change."""
+        """Change the stored attempts of a member to sign, and return them after the change."""
         first = MemberAttempts(member)
 
         def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ _ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Defa
 
 @dataclass(frozen=True, slots=True)
 class EventHubSource:
-    """Event hub, and the consumer group with which this app reads the hub."""
+    """Event hub from which this app reads telemetry, and the consumer group with which it reads."""
 
     hub: str
     consumer_group: str

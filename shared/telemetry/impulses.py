@@ -87,7 +87,7 @@ def encode_impulse_of_texts(
 
 
 def is_shallow(payload: bytes) -> bool:
-    """Return whether a payload's JSON text has too few brackets to be nested too deeply."""
+    """Return True if a payload's JSON text has so few brackets that it cannot exceed the limit of nesting."""
     return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
 
 
@@ -144,7 +144,7 @@ def read_impulse_texts(text: bytes) -> ImpulseTexts:
 
 
 def _read_own(text: bytes) -> tuple[str, int, str]:
-    """Return message id, microseconds since 1970 and device id from the first properties of an impulse."""
+    """Read the properties that differ per impulse: message id, timestamp (microseconds since 1970) and device id."""
     members = orjson.loads(text)
     if tuple(members) != _OWN_NAMES:
         raise ValueError(members)
@@ -155,7 +155,7 @@ def _read_own(text: bytes) -> tuple[str, int, str]:
 
 
 def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
-    """Return headers and surfaces as JSON, and the connection, from headers and metadata of an impulse."""
+    """Read the properties that many impulses share: headers and surfaces, both as JSON, and the connection."""
     members = orjson.loads(b'{"Headers":%b]}}' % text)
     metadata = members["Metadata"]
     surfaces = _require_texts(metadata["SurfaceLookups"], "SurfaceLookups")

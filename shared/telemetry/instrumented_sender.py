@@ -32,7 +32,7 @@ class InstrumentedSender:
         self._system = system
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Send the messages with the wrapped sender."""
+        """Send the messages with the wrapped sender, inside a trace span."""
         attributes: dict[str, str | int] = {
             "messaging.system": self._system,
             "messaging.operation.name": "send",

@@ -106,7 +106,7 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
 
 
 def _limit_containers(text: bytes) -> None:
-    """Reject lines that are within the limits of a line, but take seconds together."""
+    """Reject NDJSON text with so many arrays and objects that parsing all of its lines would take seconds."""
     if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
         return
     # Brackets and quotation marks are the same bytes in Latin-1, which can decode every text.
@@ -115,7 +115,7 @@ def _limit_containers(text: bytes) -> None:
 
 
 def _iterate_lines(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the line number, from 1, and the text of each line that is not empty."""
+    """Yield the number (from 1) and the text of each NDJSON line that is not empty."""
     start, number = 0, 1
     while start < len(text):
         end = text.find(b"\n", start)

@@ -11,7 +11,7 @@ UNROUTED = "_unrouted"
 
 
 class HubMessage(NamedTuple):
-    """Message that is sent to an event hub.
+    """Telemetry message that this service sends to an event hub.
 
     It is a tuple, because creating a frozen dataclass takes three times as long.
 

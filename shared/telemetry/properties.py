@@ -22,7 +22,7 @@ _EXTRACTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACC
 def build_properties(
     connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
-    """Build the application properties of a hub message, whose body is only the payload."""
+    """Build the application properties (ids, timestamp) of a hub message, whose body contains only the payload."""
     return {
         CONNECTION_LOOKUP: connection,
         TIMESTAMP: rfc3339(timestamp),
@@ -38,12 +38,12 @@ def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
 
 
 def has_all_metadata(properties: Mapping[str, str]) -> bool:
-    """Return whether properties contain the timestamp and both ids of a message, so that its body is the payload."""
+    """Return whether an event's properties contain timestamp and both ids, so that its body is only the payload."""
     return bool(properties.get(TIMESTAMP) and properties.get(MESSAGE_ID) and properties.get(DEVICE_ID))
 
 
 def are_complete_without_headers(properties: Mapping[str, str]) -> bool:
-    """Return whether this service has written all of the properties, and no other sender has added any."""
+    """Return whether an event has exactly the properties that this service writes, and none of another sender."""
     return properties.keys() == _EXTRACTED and is_accepted_by_service(properties)
 
 

@@ -57,7 +57,7 @@ class ConnectionRouter:
             self._by_hub[source] = self._build_patterns([each for each in enabled if _get_hub_source(each) == source])
 
     def is_enabled(self, connection: str) -> bool:
-        """Return whether the connection exists and is enabled."""
+        """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
         route = self._routes.get(connection)
         return route is not None and route.enabled
 

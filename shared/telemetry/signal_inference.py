@@ -34,7 +34,7 @@ class _Field:
     high: float | None = None
 
     def add(self, value: Any) -> None:
-        """Count a value by its type, and update the lowest and highest number."""
+        """Add a payload value to the statistics: count its type, and update the lowest and highest number."""
         kind = _find_signal_type(value)
         self.types[kind] += 1
         if kind in (SignalType.LONG, SignalType.REAL):
@@ -42,7 +42,7 @@ class _Field:
             self.high = value if self.high is None else max(self.high, value)
 
     def choose_type(self) -> SignalType:
-        """Return the most frequent type; a mixture of whole and other numbers is real, of times and texts string."""
+        """Choose the signal type for the counted values: the most frequent one, or one that fits a mixture of types."""
         types = Counter(self.types)
         for narrow, wide in ((SignalType.LONG, SignalType.REAL), (SignalType.DATETIME, SignalType.STRING)):
             if types[wide]:

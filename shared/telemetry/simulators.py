@@ -50,7 +50,7 @@ class SimulatedConnection:
         ]
 
     def iter_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
-        """Yield the messages for all ticks (times) after ``after_ms`` up to ``until_ms``, milliseconds since 1970."""
+        """Yield the simulated messages due after ``after_ms`` up to ``until_ms``; both are milliseconds since 1970."""
         for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
             yield from self._build_messages(Tick(number, self._interval_ms))
 

@@ -38,7 +38,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def derive_stream_key(*parts: object) -> bytes:
-    """Derive the key of a stream of random numbers; different parts give independent streams."""
+    """Derive the key of a stream of random numbers from its name; different names give independent streams."""
     return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
 
 
@@ -122,17 +122,17 @@ class Tick:
 
     @property
     def milliseconds(self) -> int:
-        """Milliseconds since 1970-01-01T00:00:00Z."""
+        """Time of the tick in milliseconds since 1970-01-01T00:00:00Z."""
         return self.number * self.interval_ms
 
     @property
     def day(self) -> int:
-        """UTC days since 1970-01-01."""
+        """Day of the tick, as the number of UTC days since 1970-01-01."""
         return self.milliseconds // DAY_MS
 
     @property
     def index_in_day(self) -> int:
-        """Number of ticks since the first tick of the UTC day."""
+        """Index of this tick in its UTC day; the first tick of the day has the index 0."""
         return self.number + (-self.day * DAY_MS // self.interval_ms)
 
 

@@ -70,7 +70,7 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
 
 
 def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
-    """Parse several elements of an array in one call.
+    """Parse the next elements of a JSON array in one call.
 
     A cut inside an element leaves a bracket or a string open, so that the elements before the cut are not valid JSON.
 

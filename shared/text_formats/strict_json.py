@@ -71,7 +71,7 @@ def _parse_fast(body: bytes) -> Any:
 
 
 def _is_shallow(value: Any) -> bool:
-    """Return whether a value has at most :data:`MAX_DEPTH` levels."""
+    """Return whether a JSON value has at most :data:`MAX_DEPTH` nested levels."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         if not level:

@@ -141,7 +141,7 @@ class QueryColumns:
         return result if isinstance(result, WorkspaceError) else None
 
     def reserve(self, queries: int) -> None:
-        """Enlarge the cache to twice the number of queries in a list, so that old and changed queries fit into it."""
+        """Enlarge the cache of result columns to twice this number of queries, so that changed queries fit, too."""
         self._capacity = max(self._capacity, 2 * queries)
 
     def _find_cached(self, key: _Key) -> Result | None:
@@ -169,11 +169,11 @@ class QueryColumns:
         return {key: request.result() if request in done else UNAVAILABLE for key, request in requests.items()}
 
     def _start_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
-        """Return the running engine request for a query's columns, or start one."""
+        """Return the running task that requests a query's columns from the engine; start one if none is running."""
         return self._get_or_create_task(self._requests, key, lambda: self._resolve_safely(key, query))
 
     def _queue_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
-        """Return a task that requests a query's columns when fewer than ``LIST_REQUESTS`` requests are running."""
+        """Start a task that requests a query's columns as soon as fewer than ``LIST_REQUESTS`` requests are running."""
         return self._get_or_create_task(self._queued, key, lambda: self._resolve_in_turn(key, query))
 
     @staticmethod

@@ -81,7 +81,7 @@ class QueryDefinitions:
         return _parse_entry(_get_query_item(outcome.catalog, draft.lookup)), change.before is None
 
     async def check(self, faults: ValidationErrors, query: WarmQuery) -> None:
-        """Add the errors of a query's definition to ``faults``.
+        """Check the definition of a saved KQL query, and add its errors to ``faults``.
 
         The engine validates the text only if all other rules for text and parameters are met.
         """
@@ -146,7 +146,7 @@ class QueryDefinitions:
         return await self._decide(lookup, approver, build_changes, signer, append_id)
 
     async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
-        """Return the text of a draft, and the error if the engine rejects it; an engine that is too slow is no error.
+        """Check a draft with the query engine; return its KQL text, and the engine's error if it rejects the text.
 
         The draft can come from a workspace with another engine, so that it was never checked by this one.
         """
@@ -232,7 +232,7 @@ class QueryDefinitions:
         return _parse_entry(_get_query_item(outcome.catalog, lookup))
 
     async def delete(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
-        """Delete a query.
+        """Delete a saved KQL query.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND`` if the query does not exist and the request has no

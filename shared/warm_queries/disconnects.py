@@ -55,7 +55,7 @@ _watch: ContextVar[DisconnectWatch | None] = ContextVar("disconnect_watch", defa
 
 @contextmanager
 def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator[DisconnectWatch]:
-    """Context manager: queries of the block end with the connection of the client.
+    """Context manager: queries that the block runs are cancelled when the client of the request disconnects.
 
     Args:
         wait_for_disconnect: function that returns when the client has disconnected.

@@ -74,7 +74,7 @@ class _Check:
         self._runtime = runtime
 
     async def run(self) -> None:
-        """Validate the queries one by one, until the time limit is reached or the engine is unavailable."""
+        """Validate the KQL queries one by one, until the time limit is reached or the query engine is unavailable."""
         while self.outage is None and self._runtime.monotonic() < self._ends_at:
             found = next(self._queries, None)
             if found is None:

@@ -49,11 +49,11 @@ class FairEngine:
                 return await self._engine.execute(query)
 
     async def ping(self) -> None:
-        """Check that the engine is reachable."""
+        """Check that the wrapped query engine is reachable."""
         await self._engine.ping()
 
     async def close(self) -> None:
-        """Close the connections of the engine."""
+        """Close the connections of the wrapped query engine."""
         await self._engine.close()
 
     @asynccontextmanager

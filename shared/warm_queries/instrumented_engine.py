@@ -16,7 +16,7 @@ class ClosableEngine(QueryEngine, Protocol):
     """Query engine with connections to close."""
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the query engine."""
         ...
 
 
@@ -35,7 +35,7 @@ class InstrumentedEngine:
         self._runtime = runtime
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Execute a query with the wrapped engine."""
+        """Execute a KQL query with the wrapped engine, inside a trace span."""
         started, outcome = self._runtime.monotonic(), "failed"
         try:
             with open_call_span("query", self._attributes):
@@ -50,9 +50,9 @@ class InstrumentedEngine:
             measure("workspace.query.duration", self._runtime.monotonic() - started, outcome=outcome)
 
     async def ping(self) -> None:
-        """Check that the engine is reachable."""
+        """Check that the wrapped query engine is reachable."""
         await self._engine.ping()
 
     async def close(self) -> None:
-        """Close the connections of the engine."""
+        """Close the connections of the wrapped query engine."""
         await self._engine.close()

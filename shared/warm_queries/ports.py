@@ -29,7 +29,7 @@ class EngineQuery:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Result column: its name and its Kusto scalar type."""
+    """Column of a query's result: its name and its Kusto scalar type."""
 
     name: str
     type: str
@@ -60,7 +60,7 @@ class QueryEngine(Protocol):
     """Read-only engine for KQL."""
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Execute a query.
+        """Execute a KQL query and return its result table.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY`` or ``QUERY_TOO_LARGE``; TIMEOUT

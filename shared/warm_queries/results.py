@@ -50,7 +50,7 @@ class QueryResult:
         return len(self.rows) if self.values is None else len(self.values[0])
 
     def with_rows(self) -> "QueryResult":
-        """Return the result with rows instead of values by column."""
+        """Convert a result whose values are grouped by column to a result with rows."""
         if self.values is None:
             return self
         return replace(self, rows=_to_objects(self.columns, self.values), values=None)
@@ -71,7 +71,7 @@ def _to_objects(columns: Sequence[Column], values: Iterable[list[Any]]) -> list[
 
 
 def to_column_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> tuple[list[Any], ...]:
-    """Convert the engine's rows to the cells of each column, which are JSON values of the column's type.
+    """Convert the engine's rows to lists of JSON values, one list for each column.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.

@@ -42,7 +42,7 @@ class ResultCache:
         self._rows = 0
 
     def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the cached result with this key if it is at most ``max_age`` old, else None."""
+        """Return the cached query result with this key if it is at most ``max_age`` old, else None."""
         result = self._results.get(key)
         if result is None:
             return None
@@ -53,7 +53,7 @@ class ResultCache:
         return result
 
     def store(self, key: Hashable, result: QueryResult) -> None:
-        """Cache a result, and evict the least recently used results if a limit is exceeded."""
+        """Cache a query result, and evict the least recently used results if a limit is exceeded."""
         self._remove_result(key)
         if result.row_count > MAX_ROWS:
             return

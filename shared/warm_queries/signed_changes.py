@@ -30,7 +30,7 @@ class BuildChanges(Protocol):
     """Function that checks a decision about a query, and returns its change; no change if nothing is to be decided."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
-        """Build the change for the stored catalog."""
+        """Build the catalog change for a decision about a query, given the stored catalog."""
         ...
 
 

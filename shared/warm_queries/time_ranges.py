@@ -22,7 +22,7 @@ _MAX_MILLISECONDS: Final = 253_402_300_799_999
 
 @dataclass(frozen=True, slots=True)
 class TimeInterval:
-    """Time range with a fixed start and an optional end.
+    """Time range of a query with a fixed start and an optional end.
 
     Attributes:
         start: first time of the range.

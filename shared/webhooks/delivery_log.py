@@ -37,7 +37,7 @@ class DeliveryLog:
     async def list_page(
         self, endpoint_id: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int
     ) -> tuple[Sequence[Delivery], DeliveryPlace | None]:
-        """Return a page of deliveries, newest first, and the position for the next page; None if it is the last page.
+        """Return a page of an endpoint's deliveries, newest first, and the position of the next page, if there is one.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``.

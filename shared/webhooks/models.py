@@ -20,7 +20,7 @@ RETENTION: Final = timedelta(days=30)
 
 
 class MessageFormat(StrEnum):
-    """Format of the body of a delivery."""
+    """Format of the request body that a webhook endpoint expects: standard, Teams or Slack."""
 
     STANDARD = "standard"
     TEAMS = "teams"
@@ -28,7 +28,7 @@ class MessageFormat(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """State of a delivery."""
+    """State of a webhook delivery."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -47,7 +47,7 @@ class EventFilter(_Record):
     severities: tuple[Severity, ...] | None = None
 
     def accepts(self, event: WebhookEvent) -> bool:
-        """Return whether an event passes each restriction of this filter."""
+        """Return whether a webhook event passes each restriction of this filter."""
         severity = None if event.severity is None else frozenset({event.severity})
         pairs = ((self.surfaces, event.surfaces), (self.connections, event.connections), (self.severities, severity))
         return all(wanted is None or not (found or frozenset()).isdisjoint(wanted) for wanted, found in pairs)
@@ -91,7 +91,7 @@ class WebhookEndpoint(_Record):
 
     @property
     def etag(self) -> str:
-        """Strong entity tag of the definition, with its quotes."""
+        """Strong entity tag of the endpoint's definition, with its quotes."""
         return compute_definition_etag(self.to_definition())
 
     def to_definition(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class EndpointList(_Record):
 
 
 class Attempt(_Record):
-    """Result of one attempt to send a delivery.
+    """Result of one attempt to send a webhook delivery.
 
     Attributes:
         at: start of the attempt.
@@ -178,11 +178,11 @@ class Delivery(_Record):
     lease: str = ""
 
     def reschedule(self, at: datetime) -> "Delivery":
-        """Return the delivery with its next attempt at a time; a claimed one keeps its claim."""
+        """Return a copy of the delivery with a new time for its next attempt; a claimed delivery stays claimed."""
         return self.model_copy(update={"next_attempt_at": at, "scheduled_at": at})
 
     def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
-        """Return the delivery with one more attempt and without its lease; ``changes`` replace other attributes."""
+        """Return a copy of the delivery with one more attempt and no lease; ``changes`` replace other attributes."""
         attempts = (*self.attempts, attempt)[-MAX_SHOWN_ATTEMPTS:]
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
 

@@ -56,7 +56,7 @@ class DeliveryOutbox:
                 )
 
     async def add(self, deliveries: Iterable[Delivery]) -> None:
-        """Store deliveries and send them in the background.
+        """Store webhook deliveries and let the worker send them in the background.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
@@ -67,7 +67,7 @@ class DeliveryOutbox:
 
 
 def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runtime) -> Delivery:
-    """Build the delivery of an event to an endpoint; it is due at once."""
+    """Build the webhook delivery of an event to an endpoint; the delivery is due at once."""
     at = runtime.now()
     body = {"type": event.type.value, "timestamp": rfc3339(event.at), "data": event.data}
     return Delivery(

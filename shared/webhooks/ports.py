@@ -35,7 +35,7 @@ class WebhookStore(Protocol):
         ...
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
-        """Store new deliveries; a delivery whose id is stored for its endpoint is left unchanged."""
+        """Store new webhook deliveries; a delivery that is already stored, by its id, does not change."""
         ...
 
     async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
@@ -99,5 +99,5 @@ class WebhookStore(Protocol):
         ...
 
     async def expire(self, at: datetime, limit: int) -> int:
-        """Delete up to ``limit`` deliveries whose retention has ended; return their number."""
+        """Delete up to ``limit`` deliveries whose retention time has ended; return their number."""
         ...

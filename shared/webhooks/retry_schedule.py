@@ -24,7 +24,7 @@ DISABLED_AFTER: Final = timedelta(days=5)
 
 
 def compute_retry_time(retries: int, at: datetime, runtime: Runtime) -> datetime | None:
-    """Return the time of the next attempt to send a delivery; None if all retries are used.
+    """Compute the time of the next attempt to send a webhook delivery; None if all retries are used.
 
     Args:
         retries: number of retries so far.

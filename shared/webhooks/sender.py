@@ -59,7 +59,7 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
 
 
 def build_title(event: Mapping[str, Any]) -> str:
-    """Return the title of an event for a message to a person."""
+    """Build the title of a chat message about a webhook event."""
     data = {name: _to_text(value) for name, value in event["data"].items()}
     try:
         return TITLES[event["type"]].format_map(data)
@@ -73,7 +73,7 @@ def _build_link(event: Mapping[str, Any], base_url: str) -> str:
 
 
 def _list_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the labels and values that a chat message shows of an event; properties without a value are omitted."""
+    """Yield the label and the value of each property that a chat message shows of a webhook event."""
     yield "time", event["timestamp"]
     for name, value in list(event["data"].items())[:MAX_VALUES]:
         if value not in (None, "", [], {}):
@@ -218,6 +218,6 @@ class DeliverySender:
 
 
 def _to_excerpt(body: bytes) -> str:
-    """Convert the start of a reply's body to text without control characters, for the log."""
+    """Convert the start of an endpoint's reply to text without control characters, for the delivery log."""
     text = body.decode("utf-8", "replace")
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)

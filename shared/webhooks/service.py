@@ -295,7 +295,7 @@ class WebhookService:
 
 
 def check_enabled(endpoint: WebhookEndpoint) -> None:
-    """Reject an operation that would send something to a disabled endpoint.
+    """Reject an operation that would send a delivery to a disabled webhook endpoint.
 
     Raises:
         WorkspaceError: CONFLICT ``WEBHOOK_DISABLED``.
@@ -305,7 +305,7 @@ def check_enabled(endpoint: WebhookEndpoint) -> None:
 
 
 def _get_endpoint(listed: EndpointList, endpoint_id: str, condition: Condition = UNCONDITIONAL) -> WebhookEndpoint:
-    """Return an endpoint; if the id is unknown, raise NOT_FOUND, or PRECONDITION_FAILED for a request with If-Match."""
+    """Return a webhook endpoint by its id; an unknown id is an error: 412 for a request with If-Match, else 404."""
     if endpoint_id not in listed.endpoints:
         if condition.match is not None:
             raise item_missing_error()

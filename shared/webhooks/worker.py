@@ -79,7 +79,7 @@ class DeliveryWorker:
 
     @property
     def is_idle(self) -> bool:
-        """True if no delivery is being sent; a retry in a few seconds may still be planned."""
+        """True if the worker is sending no delivery; a retry in a few seconds may still be planned."""
         return not (self._woken.is_set() or self._is_starting or self._tasks)
 
     async def close(self) -> None:
@@ -148,7 +148,7 @@ class DeliveryWorker:
             _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
 
     async def _drop(self, delivery: Delivery, lease: str, reason: str) -> None:
-        """End a claimed delivery whose endpoint no longer receives events."""
+        """Mark a claimed delivery as ended without sending it, because its endpoint no longer receives events."""
         attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
         failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
         await self._store.save(failed, lease)
@@ -189,7 +189,7 @@ class DeliveryWorker:
         self._woken.set()
 
     async def _record_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
-        """Record since when an endpoint has been failing; disable an endpoint that is gone or failed for too long."""
+        """Record since when an endpoint has failed; disable an endpoint that replied 410 or failed for too long."""
         reason = None
         if attempt.http_status == _GONE:
             reason = "The endpoint replied with status 410 (Gone)."

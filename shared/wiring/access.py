@@ -171,7 +171,7 @@ class AccessServices:
 
     @cached_property
     def credentials(self) -> "VersionedCache[Credentials]":
-        """Cache of the stored API keys and revocations."""
+        """Cache of the stored API keys and revocations of tokens."""
         store = self.credential_store
 
         async def load_credentials() -> "tuple[int, Credentials]":

@@ -71,7 +71,7 @@ class BackgroundServices:
             await self.runner.close()
 
     def _list_jobs(self) -> "Iterator[BackgroundJob]":
-        """Yield the jobs of this deployment."""
+        """Yield the recurring background jobs of this deployment."""
         from shared.background.runner import BackgroundJob
         from shared.background.schedules import Schedule
         from shared.oauth.grant_ending import SCHEDULE
@@ -143,7 +143,7 @@ class BackgroundServices:
         await self._downloads.expiry.run()
 
     async def _run_webhooks(self) -> None:
-        """Publish webhook events of stored changes, and start due deliveries, which continue after this run."""
+        """Publish webhook events about stored changes, and start the deliveries that are due."""
         await self._webhook_endpoints.sources.run()
         await self._webhooks.worker.reschedule_after_setback()
 

@@ -136,7 +136,7 @@ class LiveStreamServices:
 
     @cached_property
     def events(self) -> "EventSource":
-        """Verifier that a call of the event handler really comes from Web PubSub."""
+        """Authenticator of the events that Web PubSub sends to this app."""
         from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
         from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 

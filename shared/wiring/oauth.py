@@ -53,7 +53,7 @@ class OAuthServices:
 
     @cached_property
     def grants(self) -> "GrantService":
-        """Service that issues the tokens of members' grants."""
+        """Service that issues the tokens of OAuth grants, to which members consented."""
         from shared.oauth.grant_service import GrantService
 
         return GrantService(

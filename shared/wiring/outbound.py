@@ -18,7 +18,7 @@ class OutboundServices:
 
     @cached_property
     def http(self) -> "OutboundHttp":
-        """HTTP client that rejects forbidden addresses, such as internal ones."""
+        """HTTP client that rejects forbidden addresses, such as those of internal networks."""
         from shared.backends.outbound_http import CheckedHttp
         from shared.outbound.addresses import AddressRules, parse_networks
 

@@ -41,7 +41,7 @@ class RateLimitServices:
 
     @asynccontextmanager
     async def admit(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
-        """Count a caller's request until the reply is complete."""
+        """Count a caller's request against the rate limits until the reply is complete."""
         from shared.rate_limits.models import get_budget
 
         budget = get_budget(await self._catalog.current())

@@ -47,7 +47,7 @@ AccessRight: TypeAlias = Literal[
     "Workspace.Alert.Manage",
     "Workspace.Webhook.Manage",
 ]
-"""Right that an operation can require."""
+"""Access right that an operation of the API can require."""
 
 
 class AcknowledgementBody(TypedDict):
@@ -87,7 +87,7 @@ AlertRuleDefinitionState: TypeAlias = Literal["ok", "pending", "firing", "error"
 
 
 AlertState: TypeAlias = Literal["pending", "firing", "resolved"]
-"""State of an alert."""
+"""State of an alert: pending, firing or resolved."""
 
 
 class Alive(TypedDict):
@@ -113,7 +113,7 @@ ApiVersion: TypeAlias = Literal["2026-12-01"]
 
 
 class Signature(TypedDict):
-    """Signature of a decision. A rejection has the meaning `rejection`, an approval any other meaning of the policy."""
+    """Signature of a decision with a meaning: `rejection` for a rejection, any other allowed one for an approval."""
 
     meaning: str
     """
@@ -259,7 +259,7 @@ class ConnectionStatistics(TypedDict):
 
 
 ConnectionType: TypeAlias = Literal["CLOUD_IOT_HUB", "CLOUD_EVENT_HUB", "SIMULATOR"]
-"""Type of a connection's telemetry source."""
+"""Type of the source from which a connection receives telemetry."""
 
 
 ConsistencyProof = TypedDict(
@@ -298,11 +298,11 @@ class CounterVariable(TypedDict):
 
 
 DataClass: TypeAlias = Literal["operational", "reference", "evidence"]
-"""Class of the data in a container."""
+"""Class of the data in a Cosmos DB container."""
 
 
 DatabaseAccess: TypeAlias = Literal["granted", "refused"]
-"""Access of the service to the documents of an account."""
+"""Access that this service has to the documents of a Cosmos DB account."""
 
 
 DateRange = TypedDict(
@@ -364,7 +364,7 @@ class DeliveryAttempt(TypedDict):
 
 
 DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
-"""State of a delivery."""
+"""State of a webhook delivery."""
 
 
 class DocumentWarning(TypedDict):
@@ -392,7 +392,7 @@ class DownloadFile(TypedDict):
 
 
 DownloadFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
-"""Format of a download's files."""
+"""File format of a download: CSV, JSON lines or Parquet."""
 
 
 ExportFormat: TypeAlias = Literal["json", "csv"]
@@ -549,7 +549,7 @@ MappingBodyDecimal: TypeAlias = Literal[".", ","]
 
 
 MessageFormat: TypeAlias = Literal["standard", "teams", "slack"]
-"""Format of the body of a delivery."""
+"""Format of the request body that a webhook endpoint expects: standard, Teams or Slack."""
 
 
 class MintedToken(TypedDict):
@@ -612,7 +612,7 @@ class OAuthErrorReply(TypedDict):
 
 
 Operator: TypeAlias = Literal["gt", "ge", "lt", "le", "eq", "ne"]
-"""Comparison of a column's value with a limit."""
+"""Comparison operator with which an alert rule compares a column's value with a limit."""
 
 
 ParameterType: TypeAlias = Literal[
@@ -908,7 +908,7 @@ RowFormat: TypeAlias = Literal["json", "csv", "parquet", "arrow"]
 
 
 Rows: TypeAlias = Literal["any", "none"]
-"""Condition on the number of rows of a query."""
+"""Condition of an alert rule on the number of rows that its query returns."""
 
 
 class RpcReply(TypedDict):
@@ -966,7 +966,7 @@ Meaning: TypeAlias = str
 
 
 SignatureRequirement: TypeAlias = Literal["off", "required"]
-"""Whether the decisions of a kind need a signature."""
+"""Rule of the signature policy for one kind of decision: signatures are off or required."""
 
 
 class SineVariable(TypedDict):
@@ -1096,7 +1096,7 @@ Tier: TypeAlias = Literal["free", "pro", "enterprise"]
 
 
 TimestampFormat: TypeAlias = Literal["rfc3339", "epochSeconds", "epochMilliseconds"]
-"""Format of the timestamp that ``timestampPointer`` selects."""
+"""Format of the timestamps in a connection's messages, which ``timestampPointer`` selects."""
 
 
 class TokenReply(TypedDict):
@@ -1143,7 +1143,7 @@ class UniformVariable(TypedDict):
 
 
 Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
-"""Operation that a container can expose."""
+"""Operation on documents that a container can expose through the API."""
 
 
 class Verdict(TypedDict):
@@ -2077,7 +2077,7 @@ class Simulator(TypedDict):
 
 
 class Source(TypedDict):
-    """Selection of a connection's events, and JSON Pointers to their fields."""
+    """Settings of a connection: which Event Hub events belong to it, and JSON Pointers to their fields."""
 
     devices: NotRequired[list[Device]]
     """
@@ -2401,7 +2401,7 @@ class ImportList(TypedDict):
 
 
 class Policies(TypedDict):
-    """Workspace-wide policies."""
+    """Policies that apply to the whole workspace, such as those for audit chains and telemetry."""
 
     provenance: NotRequired[ProvenancePolicy | None]
     quotas: NotRequired[Quotas]

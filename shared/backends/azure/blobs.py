@@ -70,7 +70,7 @@ class BlobAccount:
         self.runtime = runtime
 
     def open_client(self) -> BlobServiceClient:
-        """Return the account's client."""
+        """Return the SDK client of the storage account."""
         if self._client is None:
             options: dict[str, Any] = {
                 "connection_timeout": CONNECT_SECONDS,
@@ -89,7 +89,7 @@ class BlobAccount:
         return self._client
 
     async def create_upload_signature(self, blob: BlobClient, expires_at: datetime) -> str:
-        """Create the query string of a link with which anyone can write a blob until the link expires.
+        """Sign a link with which anyone can write a blob until the link expires; return the link's query string.
 
         The link also grants read access: to resume an upload, a client reads the list of uploaded blocks.
         """
@@ -103,7 +103,7 @@ class BlobAccount:
         )
 
     async def create_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
-        """Create the query string of a link with which anyone can read a blob until the link expires."""
+        """Sign a link with which anyone can read a blob until the link expires; return the link's query string."""
         return generate_blob_sas(
             str(blob.account_name),
             blob.container_name,
@@ -115,7 +115,7 @@ class BlobAccount:
         )
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the storage account."""
         client, self._client = self._client, None
         credential, self._credential = self._credential, None
         if client is not None:

@@ -78,11 +78,11 @@ class BlobCheckpointStore:
         return await _convert_errors(lambda: _run_unless_missing(download_state))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the storage account."""
         await self._account.close()
 
     async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names in a folder that consist of this number of digits, highest first."""
+        """Return the names of a folder's checkpoints, which consist of a fixed number of digits, highest first."""
 
         async def list_names() -> list[str]:
             container = self._account.open_client().get_container_client(self._notes)

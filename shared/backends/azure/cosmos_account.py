@@ -91,7 +91,7 @@ class CosmosAccount:
         return self._containers[name]
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the Cosmos DB account."""
         client, self._client = self._client, None
         credential, self._credential = self._credential, None
         self._containers.clear()

@@ -152,7 +152,7 @@ def _build_token(item: Item) -> str:
 
 
 def _item_from_token(record: RuleRecord) -> Item | None:
-    """Parse the token of a rule's state: the stored item's properties for a replacement; None without a stored item."""
+    """Parse the token of a rule's state into the id and ETag of its stored item; None if no item is stored yet."""
     if not record.token:
         return None
     etag, writes = json.loads(record.token)

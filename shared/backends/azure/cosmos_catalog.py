@@ -144,7 +144,7 @@ class CosmosCatalogStore:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
-        """Delete the items that only the previous version lists, and abandoned items of other writers."""
+        """Delete the catalog items that the current version no longer lists, and abandoned items of other writers."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS
@@ -157,7 +157,7 @@ class CosmosCatalogStore:
             _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
     async def _delete_items(self, ids: Iterable[str]) -> None:
-        """Delete items that the head item does not list. After a failure, a later change deletes these items."""
+        """Delete catalog items that the head item does not list; after a failure, a later change deletes them."""
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
                 await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
@@ -166,7 +166,7 @@ class CosmosCatalogStore:
 
 
 class _Draft:
-    """New items and events of a catalog change; builds the head item that lists them."""
+    """Cosmos DB items of a catalog change that is not stored yet; builds the head item that lists them."""
 
     def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent], change: str) -> None:
         placed = [(f"{change}-{number}", put) for number, put in enumerate(puts)]

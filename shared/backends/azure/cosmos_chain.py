@@ -59,7 +59,7 @@ class CosmosChainStore:
 
     @property
     def usage(self) -> CosmosUsage:
-        """Counters of the requests to the account."""
+        """Counters of the requests to the Cosmos DB account."""
         return self._account.usage
 
     def measure_weight(self, canonical: bytes) -> int:
@@ -172,7 +172,7 @@ class CosmosChainStore:
         return total
 
     async def read_newest_head(self, chain: ChainKey) -> SegmentHead | None:
-        """Return the head of the chain's newest segment; None for an empty chain."""
+        """Read the head item of the chain's newest segment; None for an empty chain."""
         return SegmentHead.from_tip(await self.read_tip(chain))
 
     async def replace_counts(self, chain: ChainKey, head: SegmentHead, counts: HeadCounts) -> None:
@@ -290,7 +290,7 @@ class _PageReader:
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip_offset(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Return the query for the records after the offset; None if the offset skips all matches in the partition."""
+        """Restrict a query to the records after its offset; None if the offset skips all matches of the partition."""
         if not self._offset or query.low > query.high:
             return query
         first = await partition.find_after_skipping(query, self._offset)
@@ -326,7 +326,7 @@ class _PageReader:
 async def list_changed_heads(
     container: ContainerProxy, changed_from: str, usage: CosmosUsage, runtime: Runtime
 ) -> AsyncIterator[Any]:
-    """Yield the head items of all partitions whose last record is not older than a time."""
+    """Yield the head items of all chain segments whose last record is not older than a time."""
     retries = ReadRetries(usage, runtime)
     yielded: set[str] = set()
     while True:

@@ -89,7 +89,7 @@ class SegmentHead:
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Restore a head from the tip that :meth:`to_tip` returned; None if the tip is that of an empty chain."""
+        """Convert the tip that :meth:`to_tip` returned back to a head; None for the tip of an empty chain."""
         if not tip.token:
             return None
         segment, size, sealed, first_at, counted_from, pending, etag = tip.token.split("|", 6)
@@ -98,7 +98,7 @@ class SegmentHead:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> "SegmentHead":
-        """Parse a head from its Cosmos DB item. Invalid properties count as missing; verification reports them."""
+        """Parse a segment's head from its Cosmos DB item; invalid properties count as missing."""
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
         tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))

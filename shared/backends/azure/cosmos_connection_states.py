@@ -67,7 +67,7 @@ class CosmosConnectionStates:
         }
 
     async def close(self) -> None:
-        """Wait for running writes."""
+        """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
 
     async def _join_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:

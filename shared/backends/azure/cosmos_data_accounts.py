@@ -132,7 +132,7 @@ class DataAccounts:
         self._containers.pop(table, None)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to all accounts."""
         self._containers.clear()
         while self._clients:
             await self._clients.popitem()[1].close()

@@ -52,7 +52,7 @@ class CosmosContainerStore:
         self._clients: dict[str, CosmosDBManagementClient] = {}
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to Azure Resource Manager."""
         while self._clients:
             await self._clients.popitem()[1].close()
 

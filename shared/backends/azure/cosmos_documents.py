@@ -53,7 +53,7 @@ class CosmosDocumentStore:
         self._runtime = accounts.runtime
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the Cosmos DB accounts."""
         await self._accounts.close()
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
@@ -169,7 +169,7 @@ class CosmosDocumentStore:
         *,
         read_first: bool = False,
     ) -> str:
-        """Write a document, with retries, and return the result of the write.
+        """Write a document to Cosmos DB, with retries, and return the result of the write.
 
         Each retry uses the ETag of a version that does not contain the write, so that no write is applied twice.
 

@@ -65,7 +65,7 @@ class CosmosItemStore:
         self._retry_seconds = retry_seconds
 
     async def read(self, item_id: str, partition: str) -> Item | None:
-        """Read one item by its id; return None if it does not exist."""
+        """Read one Cosmos DB item by its id; return None if it does not exist."""
         usage = self._account.usage
         async with self._convert_errors():
             container = await self._account.open_container(self._definition.name)

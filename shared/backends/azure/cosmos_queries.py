@@ -71,5 +71,5 @@ async def query_page(
 
 
 def _get_read_timeout(container: ContainerProxy) -> float:
-    """Return the timeout of a reply in seconds, as it was set for the client."""
+    """Return the number of seconds after which the SDK client stops waiting for a reply."""
     return float(container.client_connection.connection_policy.ReadTimeout)

@@ -85,7 +85,7 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Parse the usage from a Cosmos DB item, without leases that no longer count.
+        """Parse the usage of a budget from a Cosmos DB item, without leases that no longer count.
 
         Times in the future were stored before the clock was set back; they are replaced by the latest possible ones.
         """
@@ -107,12 +107,12 @@ class _PrincipalBudget:
         return cls(settled, running, working)
 
     def to_item_properties(self) -> Item:
-        """Return the usage as properties of a Cosmos DB item."""
+        """Convert the usage of the budget to properties of a Cosmos DB item."""
         settled = {str(second): count for second, count in self._settled.items()}
         return {"settled": settled, "running": self._running, "working": self._working}
 
     def lease(self, request: LeaseRequest, at: float, new_id: str) -> Lease:
-        """Record the usage of the instance's previous lease, and return a new lease."""
+        """Record how much of the instance's previous lease was used, and lease a new slice of the budget."""
         if request.previous in self._running:
             self._running.pop(request.previous)
             if request.used:

@@ -64,7 +64,7 @@ class CosmosUsage:
     unknown_outcomes: int = 0
 
     def count_reply(self, headers: Mapping[str, Any], _body: object = None) -> None:
-        """Count a reply; passed to the SDK as ``response_hook``."""
+        """Count a reply of Cosmos DB; the SDK calls this method as its ``response_hook``."""
         self.requests += 1
         self.add_charge(headers)
 
@@ -201,7 +201,7 @@ def read_throttle_delay(error: Exception) -> float | None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether another attempt may succeed."""
+    """Return whether a failure of a request is transient, so that another attempt may succeed."""
     if isinstance(error, ClientAuthenticationError):
         return False
     status: Any = getattr(error, "status_code", None)
@@ -214,7 +214,7 @@ def was_never_sent(error: Exception) -> bool:
 
 
 def unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
-    """Return the error of a request that failed and wrote nothing."""
+    """Build the UNAVAILABLE error of a Cosmos DB request that failed and wrote nothing."""
     return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, detail)
 
 

@@ -57,7 +57,7 @@ class RecordQuery:
 
     @property
     def text(self) -> str:
-        """SQL text of the query. Its range of ids excludes the head item."""
+        """SQL text of this query. Its range of ids excludes the head item."""
         order = "DESC" if self.descending else "ASC"
         return f"SELECT {self.fields} FROM c WHERE {self._build_condition} ORDER BY c.id {order}"  # noqa: S608  our own names
 
@@ -72,7 +72,7 @@ class RecordQuery:
 
     @property
     def sdk_parameters(self) -> list[dict[str, object]]:
-        """Parameters of the query, as the SDK expects them."""
+        """Values of the parameters in the SQL text, in the form that the SDK expects."""
         bounds = (("@low", format_record_id(self.low)), ("@high", format_record_id(self.high)))
         return [{"name": name, "value": value} for name, value in (*bounds, *self.parameters)]
 
@@ -94,7 +94,7 @@ class RecordPartition:
         self._runtime = runtime
 
     async def items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the matching items in order; after a transient failure, continue after the last yielded item."""
+        """Yield the items that match a query, in order; after a transient failure, continue where it stopped."""
         retries = ReadRetries(self._usage, self._runtime)
         while query.low <= query.high:
             try:
@@ -131,7 +131,7 @@ class RecordPartition:
             count += 1
 
     async def count(self, query: RecordQuery) -> int:
-        """Return the number of records that match a query."""
+        """Return the number of records in this partition that match a query."""
         return int((await self._query_values(query.count_text, query))[0])
 
     async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:

@@ -145,7 +145,7 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
 
 
 def _try_add(batch: Any, event: Any) -> bool:
-    """Add an event to a batch if the event fits into the batch; return whether it was added."""
+    """Add an event to an SDK batch if the event fits into it; return whether it was added."""
     try:
         batch.add(event)
     except ValueError:

@@ -88,7 +88,7 @@ class Vault:
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
-        """Return the ES256 signature of a message, r and s as 64 bytes.
+        """Let the vault sign a message; return the ES256 signature, r and s as 64 bytes.
 
         Raises:
             AzureError: the vault does not respond, or denies the signature.
@@ -111,7 +111,7 @@ class Vault:
             await self._open_client().get_key(name)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the key vault."""
         client, self._client = self._client, None
         credential, self._credential = self._credential, None
         self._signers.clear()

@@ -173,7 +173,7 @@ class KustoEngine:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the query engine."""
         if self._client is not None:
             await self._client.close()
             self._client = None

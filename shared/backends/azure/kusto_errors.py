@@ -25,7 +25,7 @@ _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_
 
 
 def raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
-    """Raise the error of the service for a failure of the engine.
+    """Convert a failure that the query engine reported to an error of this service, and raise the error.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY`` or ``QUERY_TOO_LARGE`` if the query caused
@@ -97,14 +97,14 @@ def _contains_any(marks: tuple[str, ...], *texts: str) -> bool:
 
 
 def build_timeout_error(query: EngineQuery) -> WorkspaceError:
-    """Build the error of a query that did not finish in time."""
+    """Build the error of a KQL query that did not finish in time."""
     return WorkspaceError(
         Kind.TIMEOUT, "QUERY_TIMEOUT", f"The query did not finish within {query.timeout_seconds} seconds."
     )
 
 
 def build_unavailable_error() -> WorkspaceError:
-    """Build the error of an engine that does not respond."""
+    """Build the error of a query engine that does not respond."""
     return WorkspaceError(
         Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not respond; retry later.", retryAfter=5
     )

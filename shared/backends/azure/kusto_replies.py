@@ -69,7 +69,7 @@ def _find_operator_with_results(text: str) -> str:
 
 
 def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
-    """Return the time at which the engine computed a result of its cache; None for a new result."""
+    """Parse the time at which the engine computed a result that it returned from its cache; None for a new result."""
     # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
     for cells in _read_cells(reply, "@ExtendedProperties"):
         if cells.get("Key") == "ServerCache":
@@ -78,7 +78,7 @@ def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
 
 
 def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
-    """Return the properties of the query's operator ``render`` with the names of the API; None without ``render``."""
+    """Parse the properties of a query's operator ``render``, named as in the API; None without ``render``."""
     for cells in _read_cells(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Visualization":
             value = cells["Value"]
@@ -90,7 +90,7 @@ def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
 
 
 def parse_approximations(reply: KustoResponseDataSet) -> tuple[str, ...]:
-    """Return name and mark of each function whose results differ from Data Explorer's; only the emulator has any."""
+    """Parse the list of the query's functions whose results in the emulator differ from those of Data Explorer."""
     for cells in _read_cells(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Approximations":
             return tuple(map(str, json.loads(cells["Value"])))
@@ -111,7 +111,7 @@ def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[s
 
 
 def parse_engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
-    """Return the milliseconds that the engine reports for a query; ``elapsed_ms`` if it reports none."""
+    """Parse the duration in milliseconds that the engine reports for a query; ``elapsed_ms`` if it reports none."""
     for cells in _read_cells(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
             return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000

@@ -53,7 +53,7 @@ class KustoTelemetryTable:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5) from error
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the query engine."""
         client, self._client = self._client, None
         credential, self._credential = self._credential, None
         if client is not None:
@@ -69,7 +69,7 @@ class KustoTelemetryTable:
 
 
 def build_command(address: str, tag: str) -> str:
-    """Return the command that ingests a Parquet file unless a file with the same tag was ingested before.
+    """Build the Kusto command that ingests a Parquet file, unless a file with the same tag was ingested before.
 
     Args:
         address: signed URL of the file, or its path for the emulator.

@@ -106,14 +106,14 @@ class WebPubSub:
             )
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Send one text message to a connection."""
+        """Send one text message to a WebSocket connection."""
         with _convert_errors():
             await self._await_with_timeout(
                 (await self._get_or_open_client()).send_to_connection(connection_id, text, content_type="text/plain")
             )
 
     async def is_open(self, connection_id: str) -> bool:
-        """Return whether a connection exists."""
+        """Return whether a WebSocket connection with this id is open."""
         with _convert_errors():
             return await self._await_with_timeout((await self._get_or_open_client()).connection_exists(connection_id))
 
@@ -208,7 +208,7 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
             self._tokens: dict[str, tuple[float, str]] = {}
 
         def on_request(self, request: PipelineRequest[Any]) -> None:
-            """Add the header to a request."""
+            """Add the header ``Authorization`` to a request of the SDK."""
             url, moment = request.http_request.url, runtime.monotonic()
             until, header = self._tokens.get(url, (0.0, ""))
             if moment >= until:

@@ -133,7 +133,7 @@ class FolderBlobStore:
 
 
 def build_blob_path(folder: Path, name: str) -> Path:
-    """Return the file of a blob, which is always below the folder.
+    """Return the path of the file that stores a blob; the path is always below the store's folder.
 
     Raises:
         ValueError: the name is empty or absolute, has a segment that is empty, too long or begins with a full stop, or
@@ -193,7 +193,7 @@ def _place_in_folder[T](folder: Path, place: Callable[[], T]) -> T:
 
 
 def _remove_files(paths: Collection[Path], top: Path) -> None:
-    """Delete files, and then the folders below ``top`` that have become empty."""
+    """Delete the files of blobs, and then the folders below ``top`` that have become empty."""
     for path in paths:
         path.unlink(missing_ok=True)
     for folder in {path.parent for path in paths}:
@@ -208,7 +208,7 @@ def _remove_empty_folders(folder: Path, top: Path) -> None:
 
 
 def _remove_drafts(drafts: Path, at: datetime) -> None:
-    """Delete unfinished files that are so old that their process has ended. Newer files may be in use."""
+    """Delete unfinished files of earlier processes; new files stay, because another process may be writing them."""
     before = at.timestamp() - _DRAFT_SECONDS
     for draft in drafts.glob("*"):
         with contextlib.suppress(FileNotFoundError):

@@ -70,7 +70,7 @@ class SqliteConnectionStates:
             return await self._database.read(self._read_states)
 
     async def close(self) -> None:
-        """Close the file."""
+        """Close the SQLite file."""
         await self._database.close()
 
     def _read_states(self, database: sqlite3.Connection) -> Mapping[str, ConnectionState]:

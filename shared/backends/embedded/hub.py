@@ -36,7 +36,7 @@ _BUSY_TIMEOUT_MS = 5_000
 
 @dataclass(slots=True)
 class _Send:
-    """Messages of one call of ``send`` that waits for its commit, as rows grouped by hub and partition."""
+    """Pending call of ``send``: its messages, as rows grouped by hub and partition, wait for their commit."""
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
     done: "asyncio.Future[None]"
@@ -188,7 +188,7 @@ class HubReader:
         return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
-        """Return the events that :meth:`read` returns, as rows of the file."""
+        """Return the same events as :meth:`read`, but as rows of the file."""
         partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return []
@@ -238,7 +238,7 @@ class HubReader:
         return has_changed
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the event hub."""
         self._connection.close()
 
     def _find_partition_id(self, hub: str, partition: str) -> int | None:
@@ -254,7 +254,7 @@ class HubReader:
 
 
 def _group_by_place(hub: str, messages: Sequence[HubMessage]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
-    """Return the rows of messages by hub and partition; those of a partition keep their order."""
+    """Group the rows of messages by hub and partition; the rows of a partition stay in order."""
     rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
     by_key: dict[str, list[tuple[str, str, bytes]]] = {}
     for body, key, properties in messages:

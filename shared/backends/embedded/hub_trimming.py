@@ -60,7 +60,7 @@ class HubTrimmer:
         return deleted
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the event hub."""
         self._offsets.close()
         self._connection.close()
 

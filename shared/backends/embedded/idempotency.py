@@ -90,7 +90,7 @@ class SqliteReplyStore:
             )
 
     async def _execute_update(self, sql: str, *values: str | bytes) -> bool:
-        """Execute an SQL statement; return whether it changed a row."""
+        """Execute an SQL statement in the file; return whether the statement changed a row."""
         with _store_errors():
             return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)
 

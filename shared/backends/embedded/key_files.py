@@ -40,7 +40,7 @@ class FileSecret:
         self._secret = b""
 
     async def __call__(self) -> bytes:
-        """Return the secret."""
+        """Return the random bytes of the secret, which are read from the file."""
         if not self._secret:
             self._secret = await self._runtime.run_in_thread(load_or_create_secret, self._path, self._runtime)
         return self._secret
@@ -148,7 +148,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
 
 
 def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Load the private key of a PEM file.
+    """Load the private key in a PEM file.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.

@@ -69,7 +69,7 @@ def select_matching(
 def count_matching(
     connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
 ) -> int:
-    """Return the number of rows that match filters; counting stops at ``most``."""
+    """Count the rows of an audit chain that match filters; counting stops at ``most``."""
     where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])

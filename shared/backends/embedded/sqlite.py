@@ -64,7 +64,7 @@ def connect(path: Path, runtime: Runtime = SYSTEM_RUNTIME, *, incremental_vacuum
 
 
 def _use_wal(connection: sqlite3.Connection, runtime: Runtime) -> None:
-    """Switch to WAL mode, with retries.
+    """Switch a SQLite file to WAL mode (write-ahead log), with retries.
 
     SQLite's busy timeout does not apply when several processes open a new file at the same time.
     """
@@ -145,7 +145,7 @@ class SqliteDatabase:
             return await self._writing.run(run_transaction)
 
     async def close(self) -> None:
-        """Wait for running transactions, and close the file."""
+        """Wait for running transactions, and close the SQLite file."""
         await self._writing.close()
         await self._reading.close()
 
@@ -201,7 +201,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, work: Callab
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Call of a function that waits until its batch runs."""
+    """Requested call of a function, which waits until its batch runs."""
 
     work: Work
     future: asyncio.Future[Any]

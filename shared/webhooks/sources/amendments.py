@@ -75,7 +75,7 @@ class AmendmentEvents:
             await self._store.change_document(DOCUMENT, lambda _: rfc3339(started))
 
     async def _publish_chain(self, chain: ChainKey, tip: Tip, since: str) -> None:
-        """Publish events about the new records of an audit chain."""
+        """Publish webhook events about the new records of one audit chain."""
         known = self._tips.get(chain)
         if known is not None and known.sequence >= tip.sequence:
             return

@@ -4,13 +4,16 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from oi import AsyncWorkspace
+from oi import AsyncWorkspace, SignInError, UnreachableError
 from oi._async import stream as module
-from websockets.exceptions import ConnectionClosedError
+from oi._async.transport import AsyncTransport
+from oi.credentials import Token
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidStatus
+from websockets.http11 import Response
 
 
 def build_message(number: int, moment: datetime, connection: str = "rig") -> str:
@@ -20,18 +23,23 @@ def build_message(number: int, moment: datetime, connection: str = "rig") -> str
 
 
 class FakeService:
-    """Service whose connections end after their messages."""
+    """Service whose connections end after their messages; an exception stands for a failed handshake."""
 
-    def __init__(self, *connections: list[str]) -> None:
+    def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
         self.starts: list[datetime | None] = []
+        self.credentials: list[str] = []
 
     @asynccontextmanager
-    async def connect(self, url: str, **_options: Any) -> AsyncIterator[AsyncIterator[str]]:
+    async def connect(self, url: str, additional_headers: dict[str, str]) -> AsyncIterator[AsyncIterator[str]]:
         """Open the next connection."""
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
-        yield self._send(self.connections.pop(0))
+        self.credentials.append(additional_headers["Authorization"])
+        texts = self.connections.pop(0)
+        if isinstance(texts, Exception):
+            raise texts
+        yield self._send(texts)
 
     async def _send(self, texts: list[str]) -> AsyncIterator[str]:
         for text in texts:
@@ -39,16 +47,26 @@ class FakeService:
         raise ConnectionClosedError(None, None)
 
 
-async def read(service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+async def read(
+    service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, **credential: str
+) -> list[tuple[str, str]]:
     """Return connection and id of a number of messages."""
+    tokens = iter(range(1, 100))
 
     async def skip(_seconds: float) -> None:
         pass
 
     monkeypatch.setattr(module, "connect", service.connect)
     monkeypatch.setattr(module, "sleep", skip)
+
+    async def issue(transport: AsyncTransport, *, renew: bool = False) -> str:
+        if transport._token is None or (renew and transport.can_renew):
+            transport._token = Token(f"token-{next(tokens)}")
+        return transport._token.text
+
+    monkeypatch.setattr(AsyncTransport, "get_token", issue)
     found = []
-    async with AsyncWorkspace("https://plant.example", token="t") as workspace:
+    async with AsyncWorkspace("https://plant.example", **(credential or {"token": "t"})) as workspace:
         stream = workspace.stream()
         async for message in stream:
             found.append((message["Metadata"]["ConnectionLookup"], message["ID"]))
@@ -86,3 +104,36 @@ async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPat
     start = service.starts[1]
     assert start is not None
     assert start <= datetime.now(UTC) - timedelta(seconds=50)
+
+
+def refuse(status: int) -> InvalidStatus:
+    """Build the error of a handshake that the service refuses."""
+    return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
+
+
+async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that restarts may close a connection before its reply, or be overloaded; the stream continues."""
+    message = build_message(1, datetime.now(UTC))
+    service = FakeService(InvalidMessage("no HTTP response"), refuse(503), refuse(429), OSError("refused"), [message])
+    assert await read(service, 1, monkeypatch) == [("rig", "m-1")]
+
+
+async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After repeated failures, the stream ends with the error that the service is not reachable."""
+    service = FakeService(*(InvalidMessage("no HTTP response") for _ in range(20)))
+    with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):
+        await read(service, 1, monkeypatch)
+    assert len(service.connections) > 10
+
+
+async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an API key, a stream whose token is rejected requests a new token; a second rejection ends the stream."""
+    message = build_message(1, datetime.now(UTC))
+    service = FakeService(refuse(401), [message])
+    assert await read(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]
+    assert service.credentials == ["Bearer token-1", "Bearer token-2"]
+    for attempts, credential in ((2, {"key": "oik_1"}), (1, {"token": "t"})):
+        service = FakeService(refuse(401), refuse(401), [message])
+        with pytest.raises(SignInError, match="Reason"):
+            await read(service, 1, monkeypatch, **credential)
+        assert len(service.credentials) == attempts

@@ -7,17 +7,23 @@ from typing import Any
 from urllib.parse import urlencode
 
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
-from oi.errors import UnreachableError, build_api_error
+from oi.errors import (
+    ApiError,
+    OverloadedError,
+    ServerError,
+    SignInError,
+    TooManyRequestsError,
+    UnreachableError,
+    build_api_error,
+)
 from oi.instants import format_instant
 from oi.stream_position import StreamPosition
 
 _MAX_PAUSE = 30.0
-_SERVER_ERROR = 500
-_TOO_MANY = 429
 
 
 async def stream_messages(
@@ -39,34 +45,45 @@ async def stream_messages(
         since: start time; stored messages since this time are yielded first. None for new messages only.
 
     Raises:
-        ApiError: the service rejects the request for the stream.
+        ApiError: the service rejects the request for the stream, or cannot be reached for half a minute or more.
     """
     position = StreamPosition(format_instant(since))
-    pause = 1.0
+    pause, must_renew = 1.0, False
     while True:
         parameters = {"connection": connection, "surface": surface, "since": position.find_start()}
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         url = f"{transport.url.replace('http', 'ws', 1)}/oi-api/live-stream?{query}"
-        headers = {"Authorization": f"Bearer {await transport.get_token()}"}
         try:
-            async with connect(url, additional_headers=headers, proxy=None) as socket:
-                pause = 1.0
+            # A rejected token may have been revoked, or the service has new signing keys.
+            headers = {"Authorization": f"Bearer {await transport.get_token(renew=must_renew)}"}
+            async with connect(url, additional_headers=headers) as socket:
+                pause, must_renew = 1.0, False
                 position.mark_opened()
                 async for text in socket:
                     message = json.loads(text)
                     if position.accept(message):
                         yield message
         except InvalidStatus as refused:
-            status = refused.response.status_code
-            if status < _SERVER_ERROR and status != _TOO_MANY:
-                raise build_api_error(status, _read_problem(refused.response.body)) from None
-        except ConnectionClosed:
-            pass  # the service restarts, or the token has expired
-        except OSError as error:
+            error = _read_error(refused)
+            must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
+            if not must_renew and not isinstance(error, (ServerError, TooManyRequestsError)):
+                raise error from None
+        except (ConnectionClosed, OverloadedError, TooManyRequestsError):
+            pass  # the service restarts or is overloaded, or the token has expired
+        except (OSError, InvalidHandshake, UnreachableError) as failure:
             if pause >= _MAX_PAUSE:
-                raise UnreachableError(f"{transport.url} does not respond: {error}") from error
+                raise _build_unreachable(transport.url, failure) from None
         await sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
+
+
+def _read_error(refused: InvalidStatus) -> ApiError:
+    response = refused.response
+    return build_api_error(response.status_code, _read_problem(response.body))
+
+
+def _build_unreachable(url: str, failure: Exception) -> UnreachableError:
+    return failure if isinstance(failure, UnreachableError) else UnreachableError(f"{url} does not respond: {failure}")
 
 
 def _read_problem(body: bytes | bytearray) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Service:
         self.principals = {"oik_typed": "ann@plant", "oik_stored": "ann@plant", "oik_other": "bob@plant"}
         self.requests: list[tuple[str, str, Any]] = []
         self.scopes: list[str | None] = []
+        self.paths: list[str] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request; the fake tokens are the API keys for which they were issued."""
@@ -43,6 +44,7 @@ class Service:
             number = int(request.url.params.get("cursor", "1"))
             signature = {"SignedAt": f"2026-05-0{number}", "PrintedName": "Ann", "Meaning": "review", "UserID": "ann@p"}
             return httpx.Response(200, json={"signatures": [signature], "cursor": "2" if number == 1 else None})
+        self.paths.append(request.url.raw_path.decode())
         body = json.loads(request.content or "null")
         self.requests.append((credential, path, body))
         if credential != self.fresh:
@@ -170,3 +172,10 @@ def test_all_signatures_are_listed(service: Service, capsys: pytest.CaptureFixtu
     assert service.scopes == [None, "ann@p", "ann@p"]
     assert execute(["audit", "signatures", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["signatures"]) == 2
+
+
+def test_an_id_is_one_part_of_the_path(service: Service) -> None:
+    """An id with characters of other meaning in a URL stays one part of the path."""
+    service.fresh = "oik_stored"
+    assert execute(["amendments", "approve", "../7?a=1#b", "--scope", "line-1"]) == 0
+    assert service.paths[-1] == "/oi-api/provenance/amendments/..%2F7%3Fa%3D1%23b/approve?scopeKey=line-1"

@@ -45,7 +45,20 @@ def test_a_missing_login_names_the_command() -> None:
         find_login()
 
 
-@pytest.mark.parametrize("url", ["notaurl", "ftp://plant.example", "https://", "http://[", "http://plant.example"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "notaurl",
+        "ftp://plant.example",
+        "https://",
+        "http://[",
+        "http://plant.example",
+        "https://plant.example:99999",
+        "https://plant.example:port",
+        "https://pla nt.example",
+        "https://plant.example\n",
+    ],
+)
 def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address must begin with https, or be that of this computer."""
     monkeypatch.setenv("OI_KEY", "oik_1")
@@ -55,3 +68,14 @@ def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: py
     for own in ("http://127.0.0.1:7071", "http://localhost:7071", "http://[::1]:7071"):
         monkeypatch.setenv("OI_URL", own)
         assert find_login() == Login(own, key="oik_1")
+
+
+@pytest.mark.parametrize("name", ["OI_KEY", "OI_TOKEN"])
+@pytest.mark.parametrize("value", ["oik_secret\r", "oik_secret 2", "oik_s\u00e9cret"])
+def test_a_malformed_credential_is_wrong_usage(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable with characters that no credential has is named, and its value is not printed."""
+    monkeypatch.setenv("OI_URL", "https://plant.example")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(click.UsageError, match=name) as refused:
+        find_login()
+    assert "cret" not in refused.value.message

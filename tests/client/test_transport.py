@@ -134,3 +134,47 @@ def test_a_client_needs_exactly_one_credential() -> None:
     for key, token in ((None, None), ("k", "t")):
         with pytest.raises(ValueError, match="either key or token"):
             Transport("http://service.example", key=key, token=token)
+
+
+@pytest.mark.parametrize("credential", ["oik_secret\n", "oik_secr\u00e9t", "oik_secret x", "oik_secret\0"])
+def test_a_malformed_credential_is_not_printed(credential: str) -> None:
+    """A credential that no HTTP header can contain is refused before a request, and the error does not contain it."""
+    for options in ({"key": credential}, {"token": credential}):
+        with pytest.raises(ValueError, match="line break") as refused:
+            Transport("https://service.example", **options)
+        assert "secr" not in str(refused.value)
+
+
+def test_an_invalid_address_is_named() -> None:
+    """An address that is no URL is an error that names it."""
+    with pytest.raises(ValueError, match="is not an address"):
+        Transport("https://service.example:port", key="oik_1")
+
+
+def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
+    """A redirect is an error that names its target, because the credential must not be sent there."""
+    wire = Wire(httpx.Response(301, headers={"Location": "https://other.example/a"}))
+    with connect(wire) as transport, pytest.raises(ApiError, match="redirects to https://other") as refused:
+        transport.get_json("/a")
+    assert refused.value.status == 301
+    assert len(wire.requests) == 1
+    assert pauses == []
+
+
+def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
+    """A successful reply that is not JSON is an error that names the address."""
+    wire = Wire(httpx.Response(200, text="<html>"))
+    with (
+        connect(wire) as transport,
+        pytest.raises(ApiError, match=r"http://service\.example/a did not reply with JSON"),
+    ):
+        transport.get_json("/a", {"secret": "1"})
+    assert pauses == []
+
+
+def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
+    """A reply whose compression is damaged counts as a lost reply."""
+    wire = Wire(*(httpx.DecodingError("damaged") for _ in range(5)))
+    with connect(wire) as transport, pytest.raises(UnreachableError):
+        transport.request("GET", "/a")
+    assert len(pauses) == 4

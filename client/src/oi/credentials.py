@@ -24,6 +24,16 @@ class Token:
         return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
 
 
+def check_credential(text: str) -> None:
+    """Check that an API key or a token consists of characters that an HTTP header can contain.
+
+    Raises:
+        ValueError: it contains other characters; the message does not contain the secret.
+    """
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise ValueError("the API key or token contains a space, a line break or another character that no key has")
+
+
 def parse_token(reply: dict[str, str]) -> Token:
     """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``."""
     return Token(reply["Token"], datetime.fromisoformat(reply["ExpiresAt"]).timestamp())

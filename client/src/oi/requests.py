@@ -14,7 +14,7 @@ MAX_ATTEMPTS = 5
 MAX_WAIT_SECONDS = 60.0
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _REPEATED = frozenset({429, 503})
-_ERRORS = 400
+_REDIRECTS, _ERRORS = 300, 400
 
 
 def build_headers(token: str, headers: Mapping[str, str] | None, *, appends: bool) -> dict[str, str]:
@@ -58,8 +58,14 @@ def is_safe_to_repeat(method: str, headers: Mapping[str, str]) -> bool:
 
 def find_error(response: httpx.Response) -> ApiError | None:
     """Return the exception for an HTTP error reply; None if the reply reports success."""
-    if response.status_code < _ERRORS:
+    if response.status_code < _REDIRECTS:
         return None
+    if response.status_code < _ERRORS:
+        # A redirect is not followed: the credential must not be sent to another address.
+        target = response.headers.get("location", "another address")
+        return build_api_error(
+            response.status_code, {}, fallback=f"{response.url} redirects to {target}; use the address of the service."
+        )
     problem: Any = {}
     if "json" in response.headers.get("content-type", ""):
         try:
@@ -70,9 +76,22 @@ def find_error(response: httpx.Response) -> ApiError | None:
     return build_api_error(
         response.status_code,
         problem if isinstance(problem, dict) else {},
-        retry_after=float(retry_after) if retry_after.isdigit() else None,
+        retry_after=float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None,
         fallback=f"The service replied {response.status_code} {response.reason_phrase}.",
     )
+
+
+def parse_json_reply(response: httpx.Response) -> Any:
+    """Return the JSON value of a reply.
+
+    Raises:
+        ApiError: the reply is not JSON, most often because the address is that of another server.
+    """
+    try:
+        return response.json()
+    except ValueError:
+        detail = f"{response.url.copy_with(query=None)} did not reply with JSON. Is it the address of a workspace?"
+        raise ApiError(response.status_code, "", detail) from None
 
 
 def find_pause(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:

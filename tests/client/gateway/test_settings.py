@@ -130,3 +130,13 @@ def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkey
     for settings in (ServiceSettings("https://x", each) for each in (None, tmp_path / "key", tmp_path / "none")):
         with pytest.raises(SettingsError, match="API key"):
             settings.read_key()
+
+
+@pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
+def test_a_file_without_a_key_is_named(tmp_path: Path, key: str) -> None:
+    """A key file with something else is named, and its content is not part of the error, which the log shows."""
+    (tmp_path / "key").write_text(key, encoding="utf-8")
+    with pytest.raises(SettingsError, match="does not contain an API key") as refused:
+        ServiceSettings("https://x", tmp_path / "key").read_key()
+    assert str(tmp_path / "key") in str(refused.value)
+    assert "secr" not in str(refused.value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from oi._async.audit import AuditPage
 from oi._async.transport import AsyncTransport
@@ -153,7 +154,11 @@ class AsyncAmendments:
 
     async def _decide(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
         response = await self._transport.request(
-            "POST", f"{_ROUTE}/{record_id}/{decision}", params={"scopeKey": scope}, json=body, appends=True
+            "POST",
+            f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",
+            params={"scopeKey": scope},
+            json=body,
+            appends=True,
         )
         record: Transition = response.json()
         return record

@@ -14,6 +14,7 @@ from oi._async.queries import AsyncQueries
 from oi._async.stream import stream_messages
 from oi._async.telemetry import AsyncTelemetry
 from oi._async.transport import AsyncTransport
+from oi.requests import parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class AsyncWorkspace:
         timeout: seconds to wait for a connection or for the next part of a reply.
 
     Raises:
-        ValueError: both ``key`` and ``token`` are given, or neither.
+        ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class AsyncWorkspace:
             ApiError: the service rejects the request or cannot be reached.
         """
         response = await self._transport.request(method, path, **options)
-        return response.json() if response.content else None
+        return parse_json_reply(response) if response.content else None
 
     async def kql(
         self,

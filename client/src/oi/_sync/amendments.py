@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from oi._sync.audit import AuditPage
 from oi._sync.transport import Transport
@@ -151,7 +152,11 @@ class Amendments:
 
     def _decide(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
         response = self._transport.request(
-            "POST", f"{_ROUTE}/{record_id}/{decision}", params={"scopeKey": scope}, json=body, appends=True
+            "POST",
+            f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",
+            params={"scopeKey": scope},
+            json=body,
+            appends=True,
         )
         record: Transition = response.json()
         return record

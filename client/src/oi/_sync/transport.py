@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 
 from oi._sync.waiting import Lock, sleep
-from oi.credentials import Token, parse_token
+from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, SignInError, UnreachableError
-from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_pause, is_safe_to_repeat
+from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_pause, is_safe_to_repeat, parse_json_reply
 
 _TOKENS = "/workspace/api/keys/jwt"
 _TOKEN_MINUTES = 60
@@ -28,7 +28,7 @@ class Transport:
         max_attempts: maximum number of attempts of one request; 1 for a caller that repeats requests itself.
 
     Raises:
-        ValueError: both ``key`` and ``token`` are given, or neither.
+        ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
     """
 
     def __init__(
@@ -43,8 +43,15 @@ class Transport:
     ) -> None:
         if (key is None) == (token is None):
             raise ValueError("give either key or token")
+        for credential in (key, token):
+            if isinstance(credential, str):
+                # An error of the HTTP library would print it.
+                check_credential(credential)
         self.url = url.rstrip("/")
-        self.client = httpx.Client(base_url=self.url, timeout=timeout)
+        try:
+            self.client = httpx.Client(base_url=self.url, timeout=timeout)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"{url!r} is not an address such as https://plant.example: {error}") from None
         self._key = key
         self._source = token if callable(token) else None
         self._token = Token(token) if isinstance(token, str) else None
@@ -55,6 +62,11 @@ class Transport:
     def close(self) -> None:
         """Close all network connections to the service."""
         self.client.close()
+
+    @property
+    def can_renew(self) -> bool:
+        """True if a token that the service rejects can be replaced by a new one."""
+        return self._key is not None
 
     def get_token(self, *, renew: bool = False) -> str:
         """Return a token that is valid for at least another minute.
@@ -73,7 +85,7 @@ class Transport:
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
                 reply = self._send_repeatedly("GET", _TOKENS, self._key or "", params=parameters)
-                self._token = parse_token(reply.json())
+                self._token = parse_token(parse_json_reply(reply))
             return self._token.text
 
     def request(
@@ -116,14 +128,14 @@ class Transport:
             return self._send_repeatedly(method, path, token, **options)
         except SignInError as error:
             # A signature needs a person who signs in again, not a program that has stored the key.
-            if self._key is None or error.code == REAUTHENTICATION_REQUIRED:
+            if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
                 raise
         # The token may have been revoked, or the service has new signing keys.
         return self._send_repeatedly(method, path, self.get_token(renew=True), **options)
 
     def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """Send a GET request and return the JSON reply; parameters and errors as :meth:`request`."""
-        return self.request("GET", path, params=params).json()
+        return parse_json_reply(self.request("GET", path, params=params))
 
     @contextmanager
     def open_link(self, url: str) -> Iterator[httpx.Response]:
@@ -134,12 +146,12 @@ class Transport:
         """
         try:
             with self.client.stream("GET", url) as response:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
                 if error := find_error(response):
                     raise error
                 yield response
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
     def _send_repeatedly(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
@@ -149,7 +161,7 @@ class Transport:
             attempt += 1
             try:
                 response = self.client.request(method, path, **options)
-            except httpx.TransportError as cause:
+            except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
                 # A connection that was refused performed nothing; other failures may have.
                 may_repeat = isinstance(cause, httpx.ConnectError) or is_safe_to_repeat(method, options["headers"])

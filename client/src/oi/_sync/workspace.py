@@ -14,6 +14,7 @@ from oi._sync.queries import Queries
 from oi._sync.stream import stream_messages
 from oi._sync.telemetry import Telemetry
 from oi._sync.transport import Transport
+from oi.requests import parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Workspace:
         timeout: seconds to wait for a connection or for the next part of a reply.
 
     Raises:
-        ValueError: both ``key`` and ``token`` are given, or neither.
+        ValueError: both ``key`` and ``token`` are given, or neither; or one of the arguments has invalid characters.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Workspace:
             ApiError: the service rejects the request or cannot be reached.
         """
         response = self._transport.request(method, path, **options)
-        return response.json() if response.content else None
+        return parse_json_reply(response) if response.content else None
 
     def kql(
         self,

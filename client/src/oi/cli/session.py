@@ -13,7 +13,8 @@ from oi.cli.output import json_option, open_workspace, print_json, print_rows
 @click.option("--browser", is_flag=True, help="Sign in as a person on a page of the service.")
 @click.option("rights", "--right", multiple=True, metavar="RIGHT", help="Request only this right; with --browser.")
 @click.option("--client-id", default="oi", show_default=True, help="OAuth client of the workspace; with --browser.")
-def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str) -> None:
+@json_option
+def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
     """Store the address and the credential of a workspace.
 
     The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
@@ -27,6 +28,7 @@ def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str) -> N
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import check_address  # noqa: PLC0415  as above
+    from oi.credentials import check_credential  # noqa: PLC0415  as above
 
     url = url.rstrip("/")
     check_address(url)
@@ -41,17 +43,21 @@ def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str) -> N
     else:
         from oi.cli.stored_login import store_login  # noqa: PLC0415  as above
 
+        try:
+            check_credential(key)
+        except ValueError as error:
+            raise click.UsageError(f"{error}.") from None
         with Workspace(url, key=key) as workspace:
             identity, place = workspace.whoami(), store_login(url, key)
     who = identity["name"] or identity["principal"]
-    click.echo(f"signed in to {identity['workspace']} as {who}; the credential is in {place}")
+    text = f"signed in to {identity['workspace']} as {who}; the credential is in {place}"
+    print_json(identity) if as_json else click.echo(text)
 
 
 def _read_key() -> str:
     if sys.stdin.isatty():
-        return str(
-            click.prompt("API key (empty: sign in by the browser)", default="", hide_input=True, show_default=False)
-        )
+        prompt = "API key (empty: sign in by the browser)"
+        return str(click.prompt(prompt, default="", hide_input=True, show_default=False)).strip()
     key = sys.stdin.readline().strip()
     if not key:
         raise click.UsageError("Standard input has no API key; use --browser to sign in as a person.")

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from click import UsageError
 
+from oi.credentials import check_credential
+
 _SERVICE = "oi"
 _PRIVATE = 0o600
 _THIS_COMPUTER: Final = ("localhost", "127.0.0.1", "::1")
@@ -40,9 +42,10 @@ def check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
         host = parts.hostname
+        _ = parts.port
     except ValueError:
         parts, host = urlsplit(""), None
-    if not host or parts.scheme not in {"https", "http"}:
+    if not host or not url.isprintable() or " " in url or parts.scheme not in {"https", "http"}:
         raise UsageError(f"{url!r} is not an address such as https://plant.example.")
     if parts.scheme == "http" and host not in _THIS_COMPUTER:
         raise UsageError(f"{url} must begin with https://; http:// would send the credential unprotected.")
@@ -62,9 +65,9 @@ def find_login(url: str | None = None) -> Login:
     if not url:
         raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
     check_address(url)
-    if token := os.environ.get("OI_TOKEN"):
+    if token := _read_variable("OI_TOKEN"):
         return Login(url, token=token)
-    key = os.environ.get("OI_KEY")
+    key = _read_variable("OI_KEY")
     if not key and url == stored.get("url"):
         if "clientId" in stored:
             from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
@@ -74,6 +77,20 @@ def find_login(url: str | None = None) -> Login:
     if not key:
         raise UsageError(f"No key is known for {url}. Run `oi login {url}`, or set OI_KEY.")
     return Login(url, key=key)
+
+
+def _read_variable(name: str) -> str | None:
+    """Return the credential in an environment variable; None if the variable is missing or empty.
+
+    Raises:
+        UsageError: the credential has characters that no API key or token has.
+    """
+    value = os.environ.get(name)
+    try:
+        check_credential(value or "")
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}.") from None
+    return value
 
 
 def store_login(url: str, key: str) -> str:

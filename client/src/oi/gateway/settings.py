@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from oi.credentials import check_credential
 from oi.gateway.routes import Route, Routes, parse_route
 from oi.gateway.sections import Section, SettingsError
 
@@ -33,8 +34,17 @@ class ServiceSettings:
         """Read the API key; call this again after the service has rejected the key, because it may have been replaced.
 
         Raises:
-            SettingsError: the file or environment variable with the key is missing or empty.
+            SettingsError: the file or environment variable with the key is missing, empty or contains something else.
         """
+        place = "The variable OI_KEY" if self.key_file is None else f"The file {self.key_file}"
+        key = self._read_text()
+        try:
+            check_credential(key)
+        except ValueError as error:
+            raise SettingsError(f"{place} does not contain an API key: {error}.") from None
+        return key
+
+    def _read_text(self) -> str:
         if self.key_file is None:
             key = os.environ.get("OI_KEY", "")
             if not key:

@@ -2,6 +2,7 @@
 
 import click
 
+from oi.cli.main import UNREACHABLE, WRONG_USAGE
 from oi.verification.command import main
 from oi.verification.fetch import FetchError
 
@@ -28,12 +29,16 @@ def _sign_in(url: str | None) -> tuple[str, str]:
     Raises:
         FetchError: no address or credential is known, or the service rejects the credential.
     """
-    from oi import ApiError, Workspace  # noqa: PLC0415  loads httpx
+    from oi import ApiError, UnreachableError, Workspace  # noqa: PLC0415  loads httpx
     from oi.cli.stored_login import find_login  # noqa: PLC0415  verify-file needs no login
 
     try:
         login = find_login(url)
         with Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"]) as workspace:
             return login.url, workspace.get_token()
-    except (click.UsageError, ApiError) as error:
-        raise FetchError(str(error)) from None
+    except click.UsageError as error:
+        raise FetchError(str(error), exit_status=WRONG_USAGE) from None
+    except UnreachableError as error:
+        raise FetchError(str(error), exit_status=UNREACHABLE) from None
+    except ApiError as error:
+        raise FetchError(str(error), error.status) from None

@@ -227,7 +227,9 @@ def _fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
             return _report_undecided(f"the environment variable {options.token_variable} contains no token")
         fetched = fetch_chain(url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
-        return _report_undecided(str(error))
+        undecided = _report_undecided(str(error))
+        # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
+        return undecided if sign_in is None else getattr(error, "exit_status", 1)
     _print_line(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
     return SOUND
 

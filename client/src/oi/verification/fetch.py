@@ -21,6 +21,8 @@ from oi.verification.hash_rule import LAST_SEQUENCE, parse_json_integer
 
 PAGE: Final = 1_000
 TIMEOUT_SECONDS: Final = 120
+_MAX_PROBLEM_BYTES: Final = 65_536
+_UNREACHABLE: Final = 3
 
 
 _NO_NOTE: Final = {
@@ -36,11 +38,13 @@ class FetchError(Exception):
     Args:
         reason: cause of the failure, for the user.
         status: HTTP status of the service; 0 if the service did not reply.
+        exit_status: exit status of ``oi audit fetch``: 1 refused, 2 wrong usage, 3 not reachable.
     """
 
-    def __init__(self, reason: str, status: int = 0) -> None:
+    def __init__(self, reason: str, status: int = 0, *, exit_status: int = 1) -> None:
         super().__init__(reason)
         self.status = status
+        self.exit_status = exit_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,18 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
             body = json.loads(reply.read(), parse_int=parse_json_integer)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        raise FetchError(f"the service returned status {error.code}", error.code) from None
-    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        raise FetchError(f"the service returned status {error.code}{_read_detail(error)}", error.code) from None
+    except OSError as error:
+        raise FetchError(f"the service cannot be read: {error}", exit_status=_UNREACHABLE) from None
+    except (ValueError, RecursionError, http.client.HTTPException) as error:
         raise FetchError(f"the service cannot be read: {error}") from None
+
+
+def _read_detail(error: urllib.error.HTTPError) -> str:
+    """Return the service's description of an error, after a colon; empty if the reply has none."""
+    try:
+        problem = json.loads(error.read(_MAX_PROBLEM_BYTES))
+    except (OSError, ValueError, RecursionError, http.client.HTTPException):
+        return ""
+    detail = problem.get("detail") if isinstance(problem, dict) else None
+    return f": {detail}" if isinstance(detail, str) and detail.isprintable() else ""

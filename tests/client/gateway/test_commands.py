@@ -66,7 +66,7 @@ def test_check_names_connections_of_other_keys(
     identity["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
-    display = _Display(parse_settings(Section(settings)), ["lathe"], 1, shown.append)
+    display = _Display(parse_settings(Section(settings)), identity, 1, shown.append)
     display.put(Delivery("x/press/d-1", encode(value=1)))
     assert "rejected: The key is not bound to the connection press." in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
@@ -79,11 +79,32 @@ def test_check_names_connections_of_other_keys(
     )
 
 
+def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
+    """A message of a device to which the key is not bound is shown as rejected; its default is the connection."""
+    shown: list[str] = []
+    settings = describe_settings(tmp_path, 1883, "x")
+    settings["routes"] = [
+        {"topic": "x/{device}", "connection": "press", "device": "{device}"},
+        {"topic": "y", "connection": "press"},
+    ]
+    bound = {"connections": ["press"], "devices": ["d-*"]}
+    display = _Display(parse_settings(Section(settings)), bound, 5, shown.append)
+    for address, payload in (
+        ("x/d-1", encode(value=1)),
+        ("x/e-1", encode(value=1)),
+        ("y", encode(value=1)),
+        ("y", encode(deviceId="d-2")),
+    ):
+        display.put(Delivery(address, payload))
+    assert ["rejected: The key is not bound to the device" in each for each in shown] == [False, True, True, False]
+    assert display.rejected == 2
+
+
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
     """A message that cannot be sent is shown with the reason; after the last one the check ends."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
-    display = _Display(settings, None, 3, shown.append)
+    display = _Display(settings, {}, 3, shown.append)
     for address, payload in (("x/press/d-1", encode(value=1)), ("x/press/d-1", b"?"), ("y", b"{}"), ("y", b"{}")):
         display.put(Delivery(address, payload))
     assert "→ press" in shown[0]

@@ -1,7 +1,9 @@
 """Test of a gateway's configuration: connects to the service and the broker; shows messages, but sends none."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from oi.gateway.clock import ReceiveClock
@@ -14,6 +16,7 @@ from oi.gateway.uplink import Uplink
 
 _WRITE = "Workspace.Telemetry.Write"
 _LONGEST_SHOWN = 160
+_LONGEST_DEVICE = 64
 
 
 async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float, show: Callable[[str], None]) -> bool:
@@ -37,7 +40,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
     """
     identity = await _identify(settings)
     accepted = _check_key(settings, identity, show)
-    receiver = _Display(settings, identity.get("connections"), count, show)
+    receiver = _Display(settings, identity, count, show)
     context = SourceContext(settings.routes.filters, receiver, _NoMarks(), Metrics(), is_check=True)
     reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
     finished = asyncio.create_task(receiver.finished.wait())
@@ -72,6 +75,8 @@ def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Cal
         show("The key is not bound to connections; create one with `connections`, so that it can do nothing else.")
     else:
         show(f"The key is bound to the connections {', '.join(connections)}.")
+        if devices := identity.get("devices"):
+            show(f"The key is bound to the devices {', '.join(devices)}.")
         if missing := sorted(settings.routes.connections - set(connections)):
             show(f"The key is not bound to {', '.join(missing)}, which `routes` name: their messages cannot be sent.")
             return False
@@ -82,10 +87,11 @@ class _Display:
     """The Receiver port for the test of a configuration: shows messages instead of storing them."""
 
     def __init__(
-        self, settings: GatewaySettings, allowed: Sequence[str] | None, count: int, show: Callable[[str], None]
+        self, settings: GatewaySettings, identity: Mapping[str, Any], count: int, show: Callable[[str], None]
     ) -> None:
         self._settings = settings
-        self._allowed = allowed
+        self._connections: Sequence[str] | None = identity.get("connections")
+        self._devices: Sequence[str] | None = identity.get("devices")
         self._count = count
         self._show = show
         self._clock = ReceiveClock()
@@ -115,13 +121,19 @@ class _Display:
             target = self._settings.routes.find(delivery.address)
             if target is None:
                 raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
-            if self._allowed is not None and target.connection not in self._allowed:
+            if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
             line = build_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
+            self._check_device(json.loads(line).get("deviceId"), target.connection)
         except RejectedError as error:
             self.rejected += 1
             return f"rejected: {error}"
         return f"→ {target.connection}  {line.decode().strip()[:_LONGEST_SHOWN]}"
+
+    def _check_device(self, sent: Any, default: str) -> None:
+        device = str(default if sent is None else sent)
+        if self._devices is not None and not any(fnmatchcase(device, pattern) for pattern in self._devices):
+            raise RejectedError("not_bound", f"The key is not bound to the device {device[:_LONGEST_DEVICE]!r}.")
 
 
 class _NoMarks:

@@ -27,6 +27,15 @@ FILES = (
     "day2.csv",
     "gateway.yaml",
 )
+WITHOUT_JSON = (
+    ("audit", "export"),
+    ("audit", "fetch"),
+    ("completion",),
+    ("gateway", "check"),
+    ("gateway", "run"),
+    ("logout",),
+    ("verify-file",),
+)
 SLOW = ("httpx", "rich", "pydantic", "cryptography", "websockets", "asyncio", "oi.models", "oi._sync", "keyring")
 
 
@@ -77,6 +86,12 @@ def test_each_command_has_examples(
     for arguments in own:
         with command.make_context(words[-1], [*arguments, *answers]) as context:
             assert not context.args
+
+
+@pytest.mark.parametrize("words", sorted(set(COMMANDS) - set(WITHOUT_JSON)), ids=" ".join)
+def test_each_command_prints_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command has the option --json, except those that run a program, print text or write a file."""
+    assert "--json" in read_help(words, capsys)
 
 
 def test_help_loads_no_library() -> None:

@@ -124,8 +124,14 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
     assert "the chain is intact" in capsys.readouterr().out
     assert execute(["audit", "verify", "--scope", "comand"]) == 1
     assert "Is the scope spelled correctly?" in capsys.readouterr().out
-    assert execute(["query", "list", "--json"]) == 0
-    assert "warmQueries" in json.loads(capsys.readouterr().out)
+    for command, member in (
+        (["query", "list"], "warmQueries"),
+        (["amendments", "list"], "amendments"),
+        (["workspace", "export"], "connections"),
+        (["connections", "show", "press"], "lookup"),
+    ):
+        assert execute([*command, "--json"]) == 0
+        assert member in json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.usefixtures("_login")
@@ -138,7 +144,7 @@ def test_a_chain_is_fetched_with_the_login(
     assert execute(fetch) == execute([*fetch, service.url]) == 0
     assert json.loads(out.read_text())
     monkeypatch.setenv("OI_KEY", "oik_abcdefgh_wrong")
-    assert execute(fetch) == 2
+    assert execute(fetch) == 1
     assert "API key" in capsys.readouterr().err
     monkeypatch.delenv("OI_KEY")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

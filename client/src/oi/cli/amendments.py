@@ -1,12 +1,11 @@
 """Commands for amendments (documented corrections of plant data)."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from oi.cli.output import json_option, open_workspace, print_json, print_rows
+from oi.cli.output import JsonObject, json_option, open_workspace, print_json, print_rows
 from oi.cli.signing import decide, signature_options
 
 _RIGHT = "Workspace.Amendment.Approve"
@@ -37,7 +36,7 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
             page = workspace.amendments.list(scope, status=status, **filters)
             records, more = page.records, page.has_more
     if as_json:
-        print_json(records)
+        print_json({"amendments": records} if scope is None else records)
         return
     print_rows(records, _COLUMNS, empty="no amendments")
     if more:
@@ -48,28 +47,16 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
 @click.option("--scope", required=True)
 @click.option("--entity-type", required=True)
 @click.option("--entity-id", required=True)
-@click.option("--original", required=True, metavar="JSON", help="The record before.")
-@click.option("--amended", required=True, metavar="JSON", help="The record after.")
+@click.option("--original", required=True, type=JsonObject(), help="The record before.")
+@click.option("--amended", required=True, type=JsonObject(), help="The record after.")
 @click.option("--reason-category", required=True)
 @click.option("--reason-text", default="", help="The reason in words.")
 @json_option
-def create_amendment(original: str, amended: str, as_json: bool, **members: Any) -> None:
+def create_amendment(as_json: bool, **members: Any) -> None:
     """Create an amendment; the changed fields are those that differ between the old and the new values."""
     with open_workspace() as workspace:
-        record = workspace.amendments.create(
-            original=_parse("--original", original), amended=_parse("--amended", amended), **members
-        )
+        record = workspace.amendments.create(**members)
     print_json(record) if as_json else click.echo(f"amendment {record['RecordID']} is {record['Status']}")
-
-
-def _parse(option: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise click.UsageError(f"{option} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise click.UsageError(f"{option} is not a JSON object.")
-    return value
 
 
 @amendments.command("approve")

@@ -1,6 +1,5 @@
 """Commands for the audit log."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oi.cli.main import DONE, REFUSED
-from oi.cli.output import Command, json_option, open_workspace, print_json, print_rows
+from oi.cli.output import Command, JsonObject, json_option, open_workspace, print_json, print_rows
 from oi.cli.verify import fetch
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 _TARGETS = click.Choice(["PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"])
 _SIGNATURE_COLUMNS = ("SignedAt", "PrintedName", "UserID", "Meaning", "Statement", "target", "scopeKey", "recordID")
+_RECORD_ID_DIGITS = 12
 _COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID")
 
 
@@ -38,20 +38,6 @@ def _filter_options(command: Command) -> Command:
     return chain_options(command)
 
 
-class _JsonObject(click.ParamType[dict[str, Any]]):
-    name = "JSON"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a JSON object."""
-        try:
-            parsed = json.loads(value)
-        except ValueError as error:
-            self.fail(f"the value is not JSON: {error}", param, ctx)
-        if not isinstance(parsed, dict):
-            self.fail("the value is not a JSON object", param, ctx)
-        return parsed
-
-
 @click.group()
 def audit() -> None:
     """Append to, read, export and verify the audit log."""
@@ -63,8 +49,8 @@ def audit() -> None:
 @click.option("--entity-type", required=True, help="Kind of the entity.")
 @click.option("--entity-id", required=True, help="Id of the entity.")
 @click.option("--node-id", help="Node of the plant.")
-@click.option("--before-state", type=_JsonObject(), help="State before, a JSON object.")
-@click.option("--after-state", type=_JsonObject(), help="State after, a JSON object.")
+@click.option("--before-state", type=JsonObject(), help="State before, a JSON object.")
+@click.option("--after-state", type=JsonObject(), help="State after, a JSON object.")
 @click.option("--name", help="Name of the event.")
 @click.option("--description", help="Description of the event.")
 @json_option
@@ -179,7 +165,7 @@ audit.add_command(fetch)
 @json_option
 def prove_record(record_id: str, target: str | None, scope: str | None, as_json: bool) -> None:
     """Show the newest checkpoint of an audit chain, and the proof that the chain contains a record."""
-    if not record_id.isdigit():
+    if not (record_id.isascii() and record_id.isdigit() and len(record_id) <= _RECORD_ID_DIGITS):
         raise click.UsageError(f"{record_id!r} is not a RecordID of 12 digits.")
     with open_workspace() as workspace:
         checkpoint = workspace.audit.checkpoint(target=target, scope=scope)

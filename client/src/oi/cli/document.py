@@ -1,5 +1,6 @@
 """Commands for the workspace document, a YAML file that defines everything in a workspace."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,10 +33,15 @@ def show_workspace(as_json: bool) -> None:
 
 @workspace.command("export")
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
-def export_workspace(output: Path | None) -> None:
+@click.option("as_json", "--json", is_flag=True, help="Export JSON instead of YAML.")
+def export_workspace(output: Path | None, as_json: bool) -> None:
     """Export the whole workspace as a document in YAML."""
     with open_workspace() as opened:
-        document = opened.export_document()
+        if as_json:
+            content = opened.request("GET", "/oi-api/workspace/document")
+            document = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        else:
+            document = opened.export_document()
     if output is None:
         sys.stdout.write(document)
     else:

@@ -5,7 +5,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from oi.cli.output import json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import JSON_FILE, json_option, open_workspace, print_json, print_rows, read_json
 
 if TYPE_CHECKING:
     from oi import Workspace
@@ -25,13 +25,14 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
 
     @group.command("show", help="Show one as JSON.")
     @click.argument("key")
-    def show_item(key: str) -> None:
+    @json_option
+    def show_item(key: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
         with open_workspace() as workspace:
             print_json(get(workspace).get(key)[0])
 
     @group.command("put", help="Create or replace one by a JSON file.")
     @click.argument("key")
-    @click.argument("file", type=click.File("r"))
+    @click.argument("file", type=JSON_FILE)
     @click.option("--if-match", "etag", help="Only if it still has this ETag.")
     @json_option
     def put_item(key: str, file: IO[str], etag: str | None, as_json: bool) -> None:
@@ -43,10 +44,12 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
     @group.command("delete", help="Delete one.")
     @click.argument("key")
     @click.confirmation_option(prompt="Delete it?")
-    def delete_item(key: str) -> None:
+    @json_option
+    def delete_item(key: str, as_json: bool) -> None:
         with open_workspace() as workspace:
             get(workspace).delete(key)
-        click.echo(f"{key} is deleted")
+        if not as_json:
+            click.echo(f"{key} is deleted")
 
     return group
 
@@ -88,8 +91,9 @@ def list_alerts(state: str | None, severity: str | None, surface: str | None, as
 @alerts.command("acknowledge")
 @click.argument("alert_id")
 @click.option("--comment")
-def acknowledge_alert(alert_id: str, comment: str | None) -> None:
+@json_option
+def acknowledge_alert(alert_id: str, comment: str | None, as_json: bool) -> None:
     """Acknowledge an alert."""
     with open_workspace() as workspace:
-        workspace.alerts.acknowledge(alert_id, comment)
-    click.echo(f"{alert_id} is acknowledged")
+        alert = workspace.alerts.acknowledge(alert_id, comment)
+    print_json(alert) if as_json else click.echo(f"{alert_id} is acknowledged")

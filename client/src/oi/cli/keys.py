@@ -50,8 +50,10 @@ def create_key(as_json: bool, **members: Any) -> None:
 
 @keys.command("revoke")
 @click.argument("key_id")
-def revoke_key(key_id: str) -> None:
+@json_option
+def revoke_key(key_id: str, as_json: bool) -> None:
     """Revoke an API key; its tokens become invalid within 15 seconds."""
     with open_workspace() as workspace:
         workspace.request("DELETE", f"{_ROUTE}/{quote(key_id, safe='')}")
-    click.echo(f"key {key_id} is revoked")
+    if not as_json:
+        click.echo(f"key {key_id} is revoked")

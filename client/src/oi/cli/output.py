@@ -7,12 +7,18 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from oi.json_text import JsonTextError, encode_json, parse_json
+
 if TYPE_CHECKING:
     from oi import AsyncWorkspace, Workspace
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """Function of a command, which decorators return with options."""
+
+
+JSON_FILE = click.File("r", encoding="utf-8-sig")
+"""Type of a command-line argument that names a JSON file; editors on Windows begin such a file with a mark."""
 
 
 def json_option(command: Command) -> Command:
@@ -24,12 +30,31 @@ def read_json(file: IO[str]) -> Any:
     """Return the JSON value of a file.
 
     Raises:
-        UsageError: the file is not UTF-8 text or not JSON.
+        UsageError: the file is not UTF-8 text, or not JSON that the service could read.
     """
     try:
-        return json.load(file)
+        value = parse_json(file.read())
+        encode_json(value)
     except ValueError as error:
         raise click.UsageError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
+    return value
+
+
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """Type of a command-line option whose value is a JSON object."""
+
+    name = "JSON"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse a JSON object."""
+        try:
+            parsed = parse_json(value)
+            encode_json(parsed)
+        except JsonTextError as error:
+            self.fail(f"the value is not JSON: {error}", param, ctx)
+        if not isinstance(parsed, dict):
+            self.fail("the value is not a JSON object", param, ctx)
+        return parsed
 
 
 def open_workspace(*scopes: str) -> "Workspace":

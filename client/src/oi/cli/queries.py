@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oi.cli.output import Command, json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import JSON_FILE, Command, json_option, open_workspace, print_json, print_rows, read_json
 from oi.cli.signing import decide, signature_options
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _print_result(result: "QueryResult") -> None:
 
 @query.command("put")
 @click.argument("lookup")
-@click.argument("file", type=click.File("r"))
+@click.argument("file", type=JSON_FILE)
 @json_option
 def put_query(lookup: str, file: Any, as_json: bool) -> None:
     """Create or replace a warm query from a JSON file with name, surface and kql; it is a draft until approved."""

@@ -48,10 +48,12 @@ def send(lookup: str, file: IO[str], as_json: bool) -> None:
             pointer = _find_message_id_pointer(workspace, lookup)
             while chunk := list(islice(messages, _CHUNK)):
                 accepted += _send_chunk(workspace, lookup, chunk, pointer)
-    except (click.UsageError, ApiError) as error:
+    except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
             click.echo(f"{_count(accepted)} accepted before the error", err=True)
+        if isinstance(error, UnicodeDecodeError):
+            raise click.UsageError("the input is not UTF-8 text") from None
         raise
     print_json({"accepted": accepted}) if as_json else click.echo(f"{_count(accepted)} accepted")
 

@@ -5,7 +5,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from oi.cli.listen import listen
-from oi.cli.output import json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import JSON_FILE, json_option, open_workspace, print_json, print_rows, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,8 @@ def _print_secret(webhook: "Mapping[str, Any]", as_json: bool) -> None:
 
 @webhooks.command("show")
 @click.argument("webhook_id")
-def show_webhook(webhook_id: str) -> None:
+@json_option
+def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
     """Show a webhook as JSON, without its secret."""
     with open_workspace() as workspace:
         print_json(workspace.webhooks.get(webhook_id)[0])
@@ -60,7 +61,7 @@ def show_webhook(webhook_id: str) -> None:
 
 @webhooks.command("put")
 @click.argument("webhook_id")
-@click.argument("file", type=click.File("r"))
+@click.argument("file", type=JSON_FILE)
 @click.option("--if-match", "etag", help="Only if the webhook still has this ETag.")
 @json_option
 def put_webhook(webhook_id: str, file: IO[str], etag: str | None, as_json: bool) -> None:
@@ -84,19 +85,25 @@ def rotate_secret(webhook_id: str, as_json: bool) -> None:
 @webhooks.command("delete")
 @click.argument("webhook_id")
 @click.confirmation_option(prompt="Delete it?")
-def delete_webhook(webhook_id: str) -> None:
+@json_option
+def delete_webhook(webhook_id: str, as_json: bool) -> None:
     """Delete a webhook."""
     with open_workspace() as workspace:
         workspace.webhooks.delete(webhook_id)
-    click.echo(f"{webhook_id} is deleted")
+    if not as_json:
+        click.echo(f"{webhook_id} is deleted")
 
 
 @webhooks.command("test")
 @click.argument("webhook_id")
-def test_webhook(webhook_id: str) -> None:
+@json_option
+def test_webhook(webhook_id: str, as_json: bool) -> None:
     """Send a test event to a webhook."""
     with open_workspace() as workspace:
-        workspace.webhooks.test(webhook_id)
+        delivery = workspace.webhooks.test(webhook_id)
+    if as_json:
+        print_json(delivery)
+        return
     click.echo("the test event is on its way; `oi webhooks deliveries` shows the result")
 
 
@@ -118,8 +125,12 @@ def list_deliveries(webhook_id: str, status: str | None, as_json: bool) -> None:
 @webhooks.command("retry")
 @click.argument("webhook_id")
 @click.argument("delivery_id")
-def retry_delivery(webhook_id: str, delivery_id: str) -> None:
+@json_option
+def retry_delivery(webhook_id: str, delivery_id: str, as_json: bool) -> None:
     """Send the event of a delivery again now; `oi webhooks deliveries` shows the ids."""
     with open_workspace() as workspace:
-        workspace.webhooks.retry(webhook_id, delivery_id)
+        delivery = workspace.webhooks.retry(webhook_id, delivery_id)
+    if as_json:
+        print_json(delivery)
+        return
     click.echo(f"{delivery_id} is on its way; `oi webhooks deliveries` shows the result")

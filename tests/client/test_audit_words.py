@@ -43,6 +43,7 @@ def test_a_broken_chain_is_explained() -> None:
     assert "THE CHAIN IS BROKEN at 000000000004" in text
     assert "Two records claim the same predecessor." in text
     assert "Do not rely on this chain." in text
+    assert "`oi audit fetch`" in text
 
 
 def test_an_altered_record_is_explained() -> None:

@@ -145,7 +145,10 @@ def explain_verdict(verdict: "Verdict") -> str:
         lines.append(f"{chain}: THE CHAIN IS BROKEN at {verdict['BrokenAt']}. {verdict['Reason']}")
         if verdict["ForkDetected"]:
             lines.append("Two records claim the same predecessor.")
-        lines.append("Do not rely on this chain. Export a bundle and compare it with a checkpoint that you hold.")
+        lines.append(
+            "Do not rely on this chain. Save it with `oi audit fetch`, and compare it with a checkpoint that you hold "
+            "with `oi verify-file`."
+        )
     if verdict["Record"] is not None:
         content = (
             "its content matches its hash." if verdict["Valid"] else "ITS CONTENT IS ALTERED OR DAMAGED: other hash."

@@ -1,12 +1,18 @@
-"""Tests of the JSON values that commands read."""
+"""Tests of the JSON values that commands read, and of the texts that they print."""
 
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import click
 import pytest
 from oi.cli.main import execute
-from oi.cli.output import read_json
+from oi.cli.output import escape_text, format_json, read_json
+
+from tests.service.local_service import ROOT
 
 INVALID = ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}', "[" * 100_000]
 
@@ -33,3 +39,26 @@ def test_a_file_is_read_as_it_is() -> None:
     """A valid file is read without changes."""
     value = {"a": [1, None, "\u00e9", 0.1], "b": {}}
     assert read_json(io.StringIO(json.dumps(value))) == value
+
+
+def test_printed_texts_do_not_control_the_terminal() -> None:
+    """JSON and multi-line texts are printed with escapes for control characters, and JSON keeps its value."""
+    value = {"a\x9b": "b\u202e\x1b[2J\n\u00e9\ud800"}
+    text = format_json(value)
+    assert text == r'{"a\u009b": "b\u202e\u001b[2J\n' + "\u00e9" + r'\ud800"}'
+    assert json.loads(text) == value
+    assert escape_text("print 1\n\t\x1b[2J\x9b") == "print 1\n\t\\x1b[2J\\x9b"
+
+
+def test_an_output_that_is_not_unicode(tmp_path: Path) -> None:
+    """If standard output cannot encode a character, text has an escape, and JSON stays valid."""
+    program = (
+        "import sys; from oi.cli import main; from oi.cli.output import print_json, print_rows;"
+        "main.execute = lambda _: print_json({'a': '\\u4e2d'}) or print_rows([{'a': '\\u4e2d'}], ['a']) or 0;"
+        "main.run()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src"), "PYTHONIOENCODING": "latin-1"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True, timeout=60
+    )
+    assert run.stdout.decode("latin-1").splitlines() == ["{", r'  "a": "\u4e2d"', "}", "a", r"\u4e2d"]

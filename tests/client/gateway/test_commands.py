@@ -200,3 +200,18 @@ def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["topic"] for each in shown] == ["", "a/b"]
     assert shown[1]["message"] == "\ufffd"
+
+
+def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters of a topic or message are escaped, in JSON as JSON does it."""
+    path = write(tmp_path, 1, "x")
+    spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
+    spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")
+    spool.close()
+    assert execute(["gateway", "rejected", path]) == 0
+    assert r"a\x1b]0;  not_json: No.  \x1b[2J\x9b\n\u202e" in capsys.readouterr().out
+    assert execute(["gateway", "rejected", path, "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert printed[:-1].isascii()
+    assert printed[:-1].isprintable()
+    assert json.loads(printed)["message"] == "\x1b[2J\u009b\n\u202e"

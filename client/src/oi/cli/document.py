@@ -43,7 +43,7 @@ def export_workspace(output: Path | None, as_json: bool) -> None:
         else:
             document = opened.export_document()
     if output is None:
-        sys.stdout.write(document)
+        sys.stdout.buffer.write(document.encode())
     else:
         output.write_text(document, encoding="utf-8")
 

@@ -61,13 +61,18 @@ def check(file: Path, count: int, seconds: int) -> int:
 
     The exit code is 1 if the API key lacks a right, or if the service would not accept a message.
     """
+    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.check import check_gateway  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
     from oi.gateway.sources.mqtt_connection import BrokerError  # noqa: PLC0415
 
     settings = _load(file)
+
+    def show(text: str) -> None:
+        click.echo(escape_controls(text))
+
     try:
-        is_good = asyncio.run(check_gateway(settings, count=count, seconds=seconds, show=click.echo))
+        is_good = asyncio.run(check_gateway(settings, count=count, seconds=seconds, show=show))
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     except BrokerError as error:
@@ -81,10 +86,14 @@ def check(file: Path, count: int, seconds: int) -> int:
 @click.option("as_json", "--json", is_flag=True, help="Print a JSON object a line, with the whole message.")
 def rejected(file: Path, limit: int, as_json: bool) -> None:
     """Show the newest messages that cannot be sent, with the reasons; stop the gateway first."""
+    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra
 
     lines = describe_rejected(_load(file).spool, limit, as_json=as_json)
-    click.echo("\n".join(lines) if lines else "no rejected messages")
+    if not lines and not as_json:
+        click.echo("no rejected messages")
+    for line in lines:
+        click.echo(escape_controls(line))
 
 
 def _load(file: Path) -> "GatewaySettings":

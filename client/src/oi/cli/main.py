@@ -1,5 +1,6 @@
 """Entry point of the command ``oi``; each group of commands is imported when it is used."""
 
+import io
 import sys
 from importlib import import_module
 
@@ -75,6 +76,10 @@ def main() -> None:
 
 def run() -> None:
     """Run the command ``oi`` and end the process with the command's exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal or pipe that is not UTF-8 shows escapes, instead of ending the command.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(execute(sys.argv[1:]))
 
 

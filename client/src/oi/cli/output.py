@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,10 @@ from oi.json_text import JsonTextError, encode_json, parse_json
 if TYPE_CHECKING:
     from oi import AsyncWorkspace, Workspace
 
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_CONTROLS = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
+_CONTROLS_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
+_CONTROLS_IN_JSON = re.compile(f"[{_INVISIBLE}]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """Function of a command, which decorators return with options."""
 
@@ -81,7 +85,17 @@ def open_async_workspace() -> "AsyncWorkspace":
 
 def print_json(value: Any) -> None:
     """Print a value as indented JSON."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(format_json(value, indent=2))
+
+
+def format_json(value: Any, indent: int | None = None) -> str:
+    """Format a value as JSON in which the characters of :func:`escape_controls` are escaped.
+
+    All characters beyond ASCII are escaped if standard output cannot encode them.
+    """
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, indent=indent, ensure_ascii=not is_unicode)
+    return _CONTROLS_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, empty: str = "nothing found") -> None:
@@ -123,4 +137,13 @@ def escape_controls(text: str) -> str:
 
     A device chooses some of the texts that commands print; its characters must not control the user's terminal.
     """
-    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(_escape, text)
+
+
+def escape_text(text: str) -> str:
+    """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
+    return _CONTROLS_IN_TEXT.sub(_escape, text)
+
+
+def _escape(match: "re.Match[str]") -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oi.cli.output import JSON_FILE, Command, json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import (
+    JSON_FILE,
+    Command,
+    escape_text,
+    json_option,
+    open_workspace,
+    print_json,
+    print_rows,
+    read_json,
+)
 from oi.cli.signing import decide, signature_options
 
 if TYPE_CHECKING:
@@ -70,7 +79,7 @@ def show_query(lookup: str, as_json: bool) -> None:
     click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_state(found)}")
     for parameter in found.get("parameters") or ():
         click.echo(f"  parameter {parameter['name']}: {parameter['type']}, default {parameter.get('default')!r}")
-    click.echo(found["kql"])
+    click.echo(escape_text(found["kql"]))
 
 
 @query.command("run")

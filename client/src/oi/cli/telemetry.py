@@ -1,6 +1,5 @@
 """Commands for telemetry: send, tail, download."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import click
 
 from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
-from oi.cli.output import escape_controls, format_cell, json_option, open_workspace, print_json
+from oi.cli.output import escape_controls, format_cell, format_json, json_option, open_workspace, print_json
 from oi.errors import ApiError, ForbiddenError, NotFoundError
 from oi.json_text import JsonTextError, encode_json, parse_json
 
@@ -172,7 +171,7 @@ def tail(
                 _show_live(messages, LiveChart(chart) if chart else LiveTable())
                 return
             for message in messages:
-                click.echo(json.dumps(message, ensure_ascii=False) if as_json else format_message(message))
+                click.echo(format_json(message) if as_json else format_message(message))
                 sys.stdout.flush()
         except KeyboardInterrupt:
             return

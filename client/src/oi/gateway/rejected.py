@@ -34,7 +34,7 @@ def describe_rejected(settings: SpoolSettings, limit: int, *, as_json: bool) -> 
         place = each.address or f"connection {each.lookup}"
         if as_json:
             members = {"time": time, "topic": each.address, "connection": each.lookup, "reason": each.reason}
-            lines.append(json.dumps({**members, "detail": each.detail, "message": text}, ensure_ascii=False))
+            lines.append(json.dumps({**members, "detail": each.detail, "message": text}))
         else:
             lines.append(f"{time}  {place}  {each.reason}: {each.detail}  {text[:_LONGEST_SHOWN]}")
     return lines

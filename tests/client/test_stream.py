@@ -48,7 +48,7 @@ class FakeService:
 
 
 async def read(
-    service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, **credential: str
+    service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
 ) -> list[tuple[str, str]]:
     """Return connection and id of a number of messages."""
     tokens = iter(range(1, 100))
@@ -66,7 +66,8 @@ async def read(
 
     monkeypatch.setattr(AsyncTransport, "get_token", issue)
     found = []
-    async with AsyncWorkspace("https://plant.example", **(credential or {"token": "t"})) as workspace:
+    token = "t" if key is None else None
+    async with AsyncWorkspace("https://plant.example", key=key, token=token) as workspace:
         stream = workspace.stream()
         async for message in stream:
             found.append((message["Metadata"]["ConnectionLookup"], message["ID"]))
@@ -132,8 +133,8 @@ async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch)
     service = FakeService(refuse(401), [message])
     assert await read(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]
     assert service.credentials == ["Bearer token-1", "Bearer token-2"]
-    for attempts, credential in ((2, {"key": "oik_1"}), (1, {"token": "t"})):
+    for attempts, key in ((2, "oik_1"), (1, None)):
         service = FakeService(refuse(401), refuse(401), [message])
         with pytest.raises(SignInError, match="Reason"):
-            await read(service, 1, monkeypatch, **credential)
+            await read(service, 1, monkeypatch, key=key)
         assert len(service.credentials) == attempts

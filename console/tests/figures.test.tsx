@@ -2,7 +2,7 @@ import { render } from "preact";
 import { expect, test, vi } from "vitest";
 import { Chart } from "../src/components/Chart.tsx";
 import { formatMark, listSteps, measureWidth } from "../src/components/chartValues.ts";
-import { formatCount, formatReading } from "../src/format.ts";
+import { formatCount, formatQuantity, formatReading } from "../src/format.ts";
 import { findIsolated } from "../src/live/view.ts";
 import { adviseOnTruncation } from "../src/pages/queries/run/queryCall.ts";
 
@@ -44,6 +44,15 @@ test("figures of any size are short, and nothing is minus nothing", () => {
   expect([1e300, -1e300, 1.25e15, 999_999].map(formatReading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
   expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
   expect(formatCount(-0)).toBe("0");
+});
+
+test("one thing is counted in the singular", () => {
+  expect([0, 1, 2, 1000].map((count) => formatQuantity(count, "amendment"))).toEqual([
+    "0 amendments",
+    "1 amendment",
+    "2 amendments",
+    "1,000 amendments",
+  ]);
 });
 
 test("an axis has marks for values of any size, with room for them", () => {

@@ -55,7 +55,7 @@ test("the result of an import names all three numbers", () => {
     duplicates: 1,
     rejected: 1,
   };
-  expect(describeResult(job as HistoryImport)).toBe("3 stored · 1 stored before · 1 rejected");
-  expect(describeProgress(job as HistoryImport)).toBe("waits for the upload and the start");
+  expect(describeResult(job as HistoryImport)).toBe("3 stored · 1 duplicate · 1 rejected");
+  expect(describeProgress(job as HistoryImport)).toBe("waiting for the upload and the start");
   expect(describeProgress({ ...job, startedAt: "2026" } as HistoryImport)).toContain("5 rows of 2");
 });

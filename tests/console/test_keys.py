@@ -119,11 +119,11 @@ def test_token_is_revoked(console: Console) -> None:
     token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
     console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
     page = console.page
-    page.get_by_label("Token, or its id").fill("nothing")
+    page.get_by_label("Token or its ID").fill("nothing")
     page.get_by_role("button", name="Revoke").click()
     page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_role("alert")).to_contain_text("TOKEN_NOT_FOUND")
-    page.get_by_label("Token, or its id").fill(token)
+    page.get_by_label("Token or its ID").fill(token)
     page.get_by_role("button", name="Revoke", exact=True).click()
     console.check_appearance("keys-revoke")
     page.get_by_role("button", name="Revoke permanently").click()
@@ -172,7 +172,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
     page.get_by_role("button", name="Create the key").click()
     expect(page.get_by_role("alert")).to_have_text("Choose at least one connection.")
     page.get_by_role("checkbox", name=re.compile("pump-rig")).check()
-    page.get_by_label("Device ids").fill("rig-* gauge-0[1-4]")
+    page.get_by_label("Device IDs").fill("rig-* gauge-0[1-4]")
     page.get_by_label("Expires").select_option("30")
     console.check_appearance("keys-bound")
     page.get_by_role("button", name="Create the key").click()
@@ -213,9 +213,9 @@ def test_rejected_device_pattern_is_reported_at_its_field(console: Console) -> N
     page.get_by_label("Name").fill("long")
     page.get_by_label("Purpose").select_option("device")
     page.get_by_role("checkbox", name=re.compile("pump-rig")).check()
-    page.get_by_label("Device ids").fill("x" * 300)
+    page.get_by_label("Device IDs").fill("x" * 300)
     page.get_by_role("button", name="Create the key").click()
-    expect(page.get_by_label("Device ids")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Device IDs")).to_have_attribute("aria-invalid", "true")
 
 
 def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:

@@ -53,7 +53,9 @@ export function ItemPage<Item extends StoredItem>({ path, name, list, toTitle, a
       }
     >
       {isMissing ? (
-        <Empty title={`“${name}” does not exist`}>It may have been removed. The audit log records by whom.</Empty>
+        <Empty title={`“${name}” does not exist`}>
+          If it was removed, the audit log names the person who removed it.
+        </Empty>
       ) : (
         <Loaded resource={{ ...resource, data: shown }} rows={8}>
           {children}

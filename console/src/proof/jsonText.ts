@@ -18,10 +18,10 @@ export function readObject(text: string): Read {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return createProblem(text.trim() === "" ? "Write a JSON object, {} at least." : describeError(error));
+    return createProblem(text.trim() === "" ? "Enter a JSON object, such as {}." : describeError(error));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return createProblem("Write a JSON object: { … }.");
+    return createProblem("Enter a JSON object: { … }.");
   }
   const problem = findProblem(text);
   return problem === null ? { value: value as JsonObject, problem: undefined } : createProblem(problem);

@@ -161,7 +161,7 @@ async function checkKey(sources: Sources, kept: OwnEvidence, proving: ProofSteps
     proving.add("key", "holds", `The service publishes your verifier key, ${key.id} of ${key.name}.`, values);
   } else {
     const compared = { ...values, "Your key": kept.key.trim() };
-    proving.add("key", "fails", "The service publishes another key than yours; yours is used.", compared);
+    proving.add("key", "fails", "The service publishes a different key. The proof uses your key.", compared);
   }
   return own;
 }

@@ -113,7 +113,7 @@ function Current({ entry, route, allowed }: { entry: PageEntry | undefined; rout
   if (entry === undefined) {
     return (
       <Page key="nothing" title="Page not found">
-        <Empty title="Unknown address">Choose a page on the left.</Empty>
+        <Empty title="Unknown address">Choose a page in the navigation.</Empty>
       </Page>
     );
   }

@@ -22,12 +22,12 @@ test("a token fits when it ends no later than what it is made with", () => {
   expect(countMinutesUntil("2026-01-05T07:00:00Z", NOW)).toBe(0);
 });
 
-test("a key is revoked before it is ended, and ended before it is in use", () => {
+test("a revoked key is not shown as expired, and an expired key is not shown as in use", () => {
   const key = { revokedAt: null, expiresAt: null, lastUsedAt: null };
   const past = "2026-01-05T08:00:00Z";
   expect(classifyKey(key, NOW)).toBe("unused");
   expect(classifyKey({ ...key, lastUsedAt: past }, NOW)).toBe("in use");
-  expect(classifyKey({ ...key, lastUsedAt: past, expiresAt: past }, NOW)).toBe("ended");
+  expect(classifyKey({ ...key, lastUsedAt: past, expiresAt: past }, NOW)).toBe("expired");
   expect(classifyKey({ ...key, lastUsedAt: past, ownerDisabled: true }, NOW)).toBe("owner disabled");
   expect(canRevoke("owner disabled")).toBe(true);
   expect(canRevoke("revoked")).toBe(false);

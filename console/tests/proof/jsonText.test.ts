@@ -11,9 +11,9 @@ describe("JSON that people type", () => {
   });
 
   it.each([
-    ["", "Write a JSON object"],
-    ["[1]", "Write a JSON object"],
-    ["null", "Write a JSON object"],
+    ["", "Enter a JSON object"],
+    ["[1]", "Enter a JSON object"],
+    ["null", "Enter a JSON object"],
     ["{", "not JSON"],
     ['{"a": 1,}', "not JSON"],
     ['{"a": 9007199254740993}', "too large for an exact JSON integer"],

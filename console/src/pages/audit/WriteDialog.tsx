@@ -94,8 +94,8 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
       <div ref={element} class={css.fields}>
         <div class={css.formGrid}>
           <Field label="Action" {...field("ActionType")} hint="A name of your choice, such as SetpointChanged" />
-          <Field label="Entity type" {...field("EntityType")} hint="Pump" />
-          <Field label="Entity" {...field("EntityID")} hint="rig-1" />
+          <Field label="Entity type" {...field("EntityType")} hint="Such as Pump" />
+          <Field label="Entity" {...field("EntityID")} hint="Such as rig-1" />
           <Field label="Name (optional)" {...field("Name")} />
           <Field label="Node (optional)" {...field("NodeID")} />
           <Field label="Description (optional)" {...field("Description")} />

@@ -29,7 +29,7 @@ export function SignalFields({ form }: Props) {
       <h3>Signals</h3>
       <p class={css.about}>
         The fields of the messages: position, type, unit and expected range. Charts, API documentation and assistants
-        use them. A message that contradicts a type is stored and counted.
+        use them. A message with a value of another type is stored, and counted as a mismatch.
       </p>
       {shown.length > 0 && (
         <div class={css.heads} aria-hidden="true">

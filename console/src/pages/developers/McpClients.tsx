@@ -17,8 +17,8 @@ export function McpClients({ workspace }: { workspace: string }) {
     <Panel title="AI assistants">
       <p class={css.note}>
         The workspace is a Model Context Protocol server. Give each assistant its own token, created under{" "}
-        <a href={buildHref("keys")}>Keys and tokens</a>, with Workspace.Mcp.Use and the rights for its tasks, which
-        determine its tools. All tools are read-only.
+        <a href={buildHref("keys")}>Keys and tokens</a>, with Workspace.Mcp.Use and the rights for its tasks. The rights
+        of the token determine its tools. All tools are read-only.
       </p>
       {!uses && (
         <Notice kind="warn" title="Your rights do not include Workspace.Mcp.Use">

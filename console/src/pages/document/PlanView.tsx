@@ -104,7 +104,7 @@ function Warnings({ warnings }: { warnings: readonly DocumentWarning[] }) {
 
 function Kept({ kept }: { kept: readonly KeptItem[] }) {
   return (
-    <Panel title={`Kept: ${countWords(kept.length, "item")}`}>
+    <Panel title={`Unchanged: ${countWords(kept.length, "item")}`}>
       <div class={css.scroll}>
         <table class={css.kept} aria-label="Items that stay as they are">
           <thead>

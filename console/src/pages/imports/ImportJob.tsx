@@ -35,7 +35,7 @@ export function ImportJob({ job, onCancel }: Props) {
       }}
       help={
         <>
-          Correct the file or the mapping and import it again: rows that are stored already are not stored twice. Import{" "}
+          Correct the file or the mapping, and import the file again. Rows that are already stored are skipped. Import{" "}
           <code>{importId}</code>
         </>
       }
@@ -56,7 +56,7 @@ export function ImportJob({ job, onCancel }: Props) {
 /** Returns the progress of an import as text. */
 export function describeProgress({ startedAt, progress }: HistoryImport): string {
   if (startedAt === null) {
-    return "waits for the upload and the start";
+    return "waiting for the upload and the start";
   }
   const size = progress.bytesTotal === null ? "" : ` of ${formatBytes(progress.bytesTotal)}`;
   return `${formatQuantity(progress.rows, "row")}${size}`;
@@ -64,6 +64,6 @@ export function describeProgress({ startedAt, progress }: HistoryImport): string
 
 /** Returns the result of an import as text. */
 export function describeResult({ accepted, duplicates, rejected }: HistoryImport): string {
-  const parts = [`${formatCount(accepted)} stored`, `${formatCount(duplicates)} stored before`];
+  const parts = [`${formatCount(accepted)} stored`, formatQuantity(duplicates, "duplicate")];
   return [...parts, `${formatCount(rejected)} rejected`].join(" · ");
 }

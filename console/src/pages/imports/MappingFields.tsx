@@ -61,7 +61,7 @@ export function MappingFields({ format, mapping, columns, error, onChange }: Pro
       )}
       <ColumnField
         label="Column with the device ID"
-        none="None: the connection is the device"
+        none="None: the connection's ID is the device ID"
         value={mapping.device ?? ""}
         columns={columns}
         error={of("device")}

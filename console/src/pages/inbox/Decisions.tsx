@@ -87,7 +87,7 @@ function Lists({ waiting, reader, refresh }: ListsProps) {
       {(hasOthers || !isDecider) && (
         <Panel title="Waits for another person" actions={!isDecider && refresh}>
           {!hasOthers && (
-            <Empty title="Nothing waits">New drafts and amendments appear here until they are decided.</Empty>
+            <Empty title="Nothing is waiting">New drafts and amendments appear here until they are decided.</Empty>
           )}
           {amendments.others.length > 0 && (
             <AmendmentRows label="Amendments that wait for another person" rows={amendments.others} />

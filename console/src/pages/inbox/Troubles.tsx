@@ -75,7 +75,7 @@ export function FailingConnections() {
           const failing = connections.filter(isFailing);
           return failing.length === 0 ? (
             <Sound>
-              All {formatQuantity(connections.filter(({ enabled }) => enabled).length, "enabled connection")} work
+              {formatQuantity(connections.filter(({ enabled }) => enabled).length, "enabled connection")}, no errors
             </Sound>
           ) : (
             <DataTable

@@ -36,7 +36,7 @@ export function BoundKeyFields({ value, onChange, connectionError, deviceError }
         />
       )}
       <Field
-        label="Device ids"
+        label="Device IDs"
         value={value.devices}
         onInput={(devices) => onChange({ ...value, devices })}
         error={deviceError}

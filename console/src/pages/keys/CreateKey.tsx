@@ -109,7 +109,7 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
               onInput={setPrincipal}
               placeholder={who.principal ?? "yourself"}
               error={error?.fieldMessage("principal")}
-              hint={`A member's id; empty for yourself${members.length > 1 ? `. With keys: ${members.join(", ")}` : ""}`}
+              hint={`A member's ID; empty for yourself${members.length > 1 ? `. Members with keys: ${members.join(", ")}` : ""}`}
             />
           )}
         </div>

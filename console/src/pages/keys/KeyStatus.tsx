@@ -7,17 +7,17 @@ export interface ListedKey extends ApiKey {
   ownerDisabled?: boolean;
 }
 
-export type KeyState = "in use" | "unused" | "owner disabled" | "ended" | "revoked";
+export type KeyState = "in use" | "unused" | "owner disabled" | "expired" | "revoked";
 
 type Classified = Pick<ListedKey, "revokedAt" | "expiresAt" | "lastUsedAt" | "ownerDisabled">;
 
-/** Returns the state of a key: revoked, ended, rejected because its owner is disabled, used or unused. */
+/** Returns the state of a key: revoked, expired, rejected because its owner is disabled, used or unused. */
 export function classifyKey(key: Classified, now: Date): KeyState {
   if (key.revokedAt !== null) {
     return "revoked";
   }
   if (key.expiresAt !== null && new Date(key.expiresAt) <= now) {
-    return "ended";
+    return "expired";
   }
   if (key.ownerDisabled) {
     return "owner disabled";
@@ -27,14 +27,14 @@ export function classifyKey(key: Classified, now: Date): KeyState {
 
 /** Tells whether a key can still be revoked: also while its owner is disabled. */
 export function canRevoke(state: KeyState): boolean {
-  return state !== "ended" && state !== "revoked";
+  return state !== "expired" && state !== "revoked";
 }
 
 const TONES: Record<KeyState, Tone> = {
   "in use": "good",
   unused: "neutral",
   "owner disabled": "warn",
-  ended: "warn",
+  expired: "warn",
   revoked: "bad",
 };
 

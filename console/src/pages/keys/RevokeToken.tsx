@@ -27,7 +27,7 @@ export function RevokeToken() {
     event.preventDefault();
     const given = text.trim();
     setRefused(undefined);
-    setMissing(given === "" ? "Enter the token's id, or paste the token." : undefined);
+    setMissing(given === "" ? "Enter the token's ID, or paste the token." : undefined);
     focusInvalid();
     setAsked(given === "" ? undefined : (readClaim(given, "jti") ?? given));
   };
@@ -51,11 +51,11 @@ export function RevokeToken() {
           {others ? "You may revoke all tokens." : "You may revoke your own tokens."}
         </p>
         <Field
-          label="Token, or its id"
+          label="Token or its ID"
           value={text}
           onInput={setText}
           error={missing}
-          hint="The ID is the claim jti of the token. The console shows it with each new token, and the audit log as the entity of the event Token.Issued. If you paste a token, only its ID is sent."
+          hint="The ID is the claim jti of the token. The console shows it with each new token. In the audit log, it is the entity of the event Token.Issued. If you paste a token, only its ID is sent."
           mono
         />
         {refused !== undefined && <ErrorNotice error={refused} />}

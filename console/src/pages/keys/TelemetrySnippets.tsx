@@ -16,9 +16,9 @@ const FORMS = [
 type FormId = (typeof FORMS)[number]["id"];
 
 const NOTES: Record<FormId, ComponentChildren> = {
-  curl: "One message; an array of up to 500 messages works, too.",
+  curl: "Sends one message. The body can also be an array of up to 500 messages.",
   telegraf:
-    "Every metric becomes a message with its fields. Use tags.host in place of the device id to send the name of the host.",
+    "Every metric becomes a message with its fields. To send the name of the host as the device ID, use tags.host there.",
   "node-red":
     "Choose Import in the menu, and paste. Set the key as an environment variable of the flow or of Node-RED.",
   python: "Install the client package of this service (its folder client) with pip.",

@@ -17,7 +17,10 @@ export function Usage() {
   const share = Math.min(1, used / Math.max(1, shown.limit));
   const text = `${formatCount(used)} of ${formatCount(shown.limit)} requests in ${shown.windowSeconds} s`;
   return (
-    <div class={css.usage} title={`As of ${formatTime(shown.at.toISOString())}; more in ${shown.resetSeconds} s`}>
+    <div
+      class={css.usage}
+      title={`As of ${formatTime(shown.at.toISOString())}; the limit resets in ${shown.resetSeconds} s`}
+    >
       <span>Your usage: {text}</span>
       {/* biome-ignore lint/a11y/useSemanticElements: the look of a meter element differs between browsers */}
       <div

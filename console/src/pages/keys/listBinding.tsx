@@ -12,7 +12,7 @@ export function listBinding(
   return [
     { label: "Connections", value: <code>{key.connections.join(" ")}</code> },
     {
-      label: "Device ids",
+      label: "Device IDs",
       value: key.devices ? (
         <code>
           <VisibleText text={key.devices.join(" ")} />

@@ -111,7 +111,7 @@ function Charts({ live, picking, table, asked, onChange }: ChartsProps) {
           {formatQuantity(history.consumed, "message")}
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
           {history.leftOut > 0 &&
-            `; ${formatQuantity(history.leftOut, "value")} of fields beyond the first ${MOST_SERIES} omitted`}
+            `; only the first ${MOST_SERIES} fields are read, ${formatQuantity(history.leftOut, "value")} of others omitted`}
         </p>
       </div>
     </div>

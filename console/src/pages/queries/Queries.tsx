@@ -50,7 +50,7 @@ function NoListing() {
   return (
     <Page title="Queries" actions={<ListActions />}>
       <Empty title="Your token cannot list queries">
-        Listing queries needs Workspace.Catalog.Read; running one needs Workspace.WarmQuery.Execute.
+        To list queries, you need Workspace.Catalog.Read. To run one, you need Workspace.WarmQuery.Execute.
       </Empty>
     </Page>
   );
@@ -60,8 +60,8 @@ function AccessDenied() {
   return (
     <Page title="Queries">
       <Empty title="You don't have access to this page">
-        Ad-hoc queries need Workspace.WarmQuery.AdHoc, new ones Workspace.WarmQuery.Manage. Sign in with a key that
-        carries them.
+        Ad-hoc queries need Workspace.WarmQuery.AdHoc, and new queries need Workspace.WarmQuery.Manage. Sign in with a
+        key that has the right.
       </Empty>
     </Page>
   );

@@ -78,7 +78,7 @@ function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: 
             title="No matching queries"
             action={<Button onClick={() => change({ text: "", state: "", surface: "" })}>Show all queries</Button>}
           >
-            None of the {formatCount(queries.length)} queries matches the filters.
+            Change the filters, or show all {formatCount(queries.length)} queries.
           </Empty>
         }
       />

@@ -92,7 +92,7 @@ function DeliveryList({ webhook, status, choice }: { webhook: Webhook; status: s
   );
   const test = async () => {
     await sendTest(api, webhook.id);
-    showToast("The test event is on its way");
+    showToast("The test event will be sent");
     deliveries.reload();
   };
   const newest = deliveries.data?.deliveries.find(({ id }) => id === opened?.id) ?? opened;

@@ -41,7 +41,7 @@ export default function QueryDetail({ route }: PageProps) {
           title="Query not found"
           action={<Button onClick={() => navigate(buildHref("queries"))}>All queries</Button>}
         >
-          It may have been removed; the audit log records by whom.
+          If it was removed, the audit log names the person who removed it.
         </Empty>
       )}
     </Page>

@@ -26,7 +26,7 @@ export default function LookupRun({ route }: PageProps) {
   return (
     <Page title="Queries" description="KQL queries over the plant's telemetry." actions={<ListActions />}>
       <Notice title="Your token can run queries, but not list them">
-        <p>Enter the lookup or API path of a query. Listing queries needs Workspace.Catalog.Read.</p>
+        <p>Enter the ID (lookup) or the API path of a query. To list queries, you need Workspace.Catalog.Read.</p>
       </Notice>
       <RunForm
         run={run}

@@ -6,7 +6,7 @@ import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
-import { formatCount } from "@/format.ts";
+import { formatQuantity } from "@/format.ts";
 import { assignRoles } from "./chartData.ts";
 import { JsonCell } from "./JsonCell.tsx";
 import { adviseOnTruncation, type QueryCall } from "./queryCall.ts";
@@ -41,7 +41,7 @@ export function Results({ answer, asked, signals }: Props) {
     <div class={css.results}>
       <Summary answer={answer} asked={asked} />
       {answer.truncated && (
-        <Notice kind="warn" title={`The result is cut off after ${formatCount(answer.rowCount)} rows`}>
+        <Notice kind="warn" title={`The result is cut off after ${formatQuantity(answer.rowCount, "row")}`}>
           <p>{adviseOnTruncation(answer.rowCount)}</p>
         </Notice>
       )}

@@ -43,9 +43,7 @@ class AsyncQueries:
         for query in await self.list():
             if query["lookup"] == lookup:
                 return query
-        raise NotFoundError(
-            404, "WARM_QUERY_NOT_FOUND", f"No warm query has the lookup (short name in URLs) {lookup!r}."
-        )
+        raise _build_missing(lookup)
 
     async def run(
         self,
@@ -73,7 +71,7 @@ class AsyncQueries:
             NotFoundError: no query has this short name or API path.
         """
         reply = await self._transport.get_json(
-            f"{_ROUTE}/{quote(lookup)}", build_parameters(parameters, time_range, start, end, limit)
+            _build_run_path(lookup), build_parameters(parameters, time_range, start, end, limit)
         )
         return QueryResult.from_reply(reply)
 
@@ -88,7 +86,7 @@ class AsyncQueries:
             query: query parameters of the URL, from :func:`build_parameters`.
         """
         response = await self._transport.request(
-            "GET", f"{_ROUTE}/{quote(lookup)}", params=query, headers={"Accept": media_type}
+            "GET", _build_run_path(lookup), params=query, headers={"Accept": media_type}
         )
         return response.content, response.headers
 
@@ -168,6 +166,22 @@ class AsyncQueries:
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
         return QueryResult.from_reply((await self._transport.request("POST", _ROUTE, json=body)).json())
+
+
+def _build_run_path(lookup: str) -> str:
+    """Return the URL path that executes a query; its API path may contain slashes, but lead to no other route.
+
+    Raises:
+        NotFoundError: a part of the path is empty, or has another meaning in a URL.
+    """
+    if not {"", ".", ".."}.isdisjoint(lookup.split("/")):
+        raise _build_missing(lookup)
+    return f"{_ROUTE}/{quote(lookup)}"
+
+
+def _build_missing(lookup: str) -> NotFoundError:
+    detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
+    return NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
 
 
 def build_parameters(

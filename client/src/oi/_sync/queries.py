@@ -43,9 +43,7 @@ class Queries:
         for query in self.list():
             if query["lookup"] == lookup:
                 return query
-        raise NotFoundError(
-            404, "WARM_QUERY_NOT_FOUND", f"No warm query has the lookup (short name in URLs) {lookup!r}."
-        )
+        raise _build_missing(lookup)
 
     def run(
         self,
@@ -73,7 +71,7 @@ class Queries:
             NotFoundError: no query has this short name or API path.
         """
         reply = self._transport.get_json(
-            f"{_ROUTE}/{quote(lookup)}", build_parameters(parameters, time_range, start, end, limit)
+            _build_run_path(lookup), build_parameters(parameters, time_range, start, end, limit)
         )
         return QueryResult.from_reply(reply)
 
@@ -87,9 +85,7 @@ class Queries:
             media_type: media type of the requested reply, such as ``text/csv``.
             query: query parameters of the URL, from :func:`build_parameters`.
         """
-        response = self._transport.request(
-            "GET", f"{_ROUTE}/{quote(lookup)}", params=query, headers={"Accept": media_type}
-        )
+        response = self._transport.request("GET", _build_run_path(lookup), params=query, headers={"Accept": media_type})
         return response.content, response.headers
 
     def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
@@ -166,6 +162,22 @@ class Queries:
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
         return QueryResult.from_reply(self._transport.request("POST", _ROUTE, json=body).json())
+
+
+def _build_run_path(lookup: str) -> str:
+    """Return the URL path that executes a query; its API path may contain slashes, but lead to no other route.
+
+    Raises:
+        NotFoundError: a part of the path is empty, or has another meaning in a URL.
+    """
+    if not {"", ".", ".."}.isdisjoint(lookup.split("/")):
+        raise _build_missing(lookup)
+    return f"{_ROUTE}/{quote(lookup)}"
+
+
+def _build_missing(lookup: str) -> NotFoundError:
+    detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
+    return NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
 
 
 def build_parameters(

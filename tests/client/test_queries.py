@@ -1,0 +1,55 @@
+"""Tests of the addresses under which warm queries are executed."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from oi import NotFoundError, Workspace
+
+REPLY = {
+    "query": "Q",
+    "executedAt": "2026-01-05T08:00:00.000000Z",
+    "columns": [],
+    "results": [],
+    "governance": {"queryApprovedBy": None, "queryApprovedAt": None},
+    "truncated": False,
+}
+
+
+@pytest.fixture
+def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the paths of all requests that clients of the test send."""
+    requested: list[str] = []
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        requested.append(request.url.raw_path.decode())
+        return httpx.Response(200, json=REPLY)
+
+    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(reply))
+    monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
+    return requested
+
+
+@pytest.fixture
+def workspace(paths: list[str]) -> Iterator[Workspace]:
+    """Yield a client whose requests are recorded."""
+    assert paths == []
+    with Workspace("https://plant.example", token="t") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("lookup", ["", ".", "..", "../workspace", "hall/../../team", "/team", "hall//rows", "hall/"])
+def test_a_lookup_leads_to_no_other_route(workspace: Workspace, paths: list[str], lookup: str) -> None:
+    """A lookup that a URL would read as another path is not found, without a request."""
+    with pytest.raises(NotFoundError, match="No warm query"):
+        workspace.queries.run(lookup)
+    with pytest.raises(NotFoundError, match="No warm query"):
+        workspace.queries.run_raw(lookup, "text/csv")
+    assert paths == []
+
+
+def test_an_api_path_has_slashes(workspace: Workspace, paths: list[str]) -> None:
+    """An API path keeps its slashes; other characters are percent-encoded."""
+    workspace.queries.run("hall/rows", parameters={"a": "x&y"})
+    workspace.queries.run("what?#%")
+    assert paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]

@@ -40,7 +40,7 @@ class Attack:
 
 
 def build_attacks() -> tuple[Attack, ...]:
-    """Build all attacks on the workspace in ``bench/workspace.yaml``."""
+    """Build all attacks (expensive requests) on the workspace in ``bench/workspace.yaml``."""
     return (
         *build_kql_attacks(),
         *build_nesting_attacks(),
@@ -152,7 +152,7 @@ def _build_line_attacks() -> list[Attack]:
 
 
 def _repeat_value(unit: str, size: int) -> str:
-    """Build a JSON array that repeats a value up to ``size`` bytes or to the limit of arrays and objects in a body."""
+    """Build a JSON array that repeats a value up to ``size`` bytes or the maximum number of arrays and objects."""
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"

@@ -59,7 +59,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
 
 
 def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
-    """Return path, body and minimum size of the reply in bytes of each long request, by name."""
+    """Build the long requests (verify, export, query), by name: path, body, and minimum size of the reply in bytes."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
     verify = f"{EVENTS}/verify?target=DomainEvents"

@@ -85,7 +85,7 @@ def _list_pages() -> list[str]:
 def _measure_until_good(
     running: RunningService, pages: dict[str, str], *, signed_in: bool
 ) -> dict[str, dict[str, Any]]:
-    """Measure pages once, and those with a low score again; return each page's run of median performance."""
+    """Run Lighthouse on pages once, and on those with a low score again; return the median run of each page."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in pages}
     for _ in range(RUNS):
         again = [name for name, each in runs.items() if not each or _find_median(each)["performance"] < LEAST_SCORE]

@@ -143,7 +143,7 @@ class LoadMonitor:
 
     @property
     def p99_ms(self) -> float:
-        """99th percentile of the response times of ``/healthz`` in milliseconds."""
+        """99th percentile of the measured response times of ``/healthz`` in milliseconds."""
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 
     def _poll_until_end(self) -> None:

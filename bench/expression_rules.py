@@ -106,7 +106,7 @@ class _RuleChecker:
         )
 
     def _is_separator(self, item: Item, run: frozenset[str]) -> bool:
-        """Return whether an item cannot match inside a text of the characters ``run``, but only after its end."""
+        """Return whether an item of an expression can match only after the end of a text of the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
@@ -163,7 +163,7 @@ class _RuleChecker:
 
 
 def _flatten_groups(items: Any) -> Items:
-    """Return the items of a parsed expression; each plain group is replaced by its content."""
+    """Replace each plain group in a parsed regular expression by the items that it contains."""
     found: list[Item] = []
     for item in items:
         if item[0] is _constants.SUBPATTERN:

@@ -27,13 +27,13 @@ class Figure:
 
     @property
     def bound(self) -> dict[str, float]:
-        """Bounds of the value by name; empty if it has none."""
+        """Bounds of the measured value by name, such as its maximum; empty if it has none."""
         bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
         return {name: value for name, value in bounds if value is not None}
 
     @property
     def counts_defects(self) -> bool:
-        """Whether the bounds permit only one value or no occurrence, so that one bad run is a defect, not noise."""
+        """True if the bounds permit only one value or no occurrence, so that one bad run is a defect, not noise."""
         return self.at_most == 0 or (self.at_least is not None and self.at_least == self.at_most)
 
     def is_within_bounds(self, value: float) -> bool:

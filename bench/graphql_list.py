@@ -92,7 +92,7 @@ def build_service(reads: CountingStores) -> GraphQLService:
 
 @contextmanager
 def lift_limits() -> Iterator[None]:
-    """Context manager: allow GraphQL requests for all connections at once, at any cost."""
+    """Context manager: lift the limits of page size and cost, so that one GraphQL request lists all connections."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
         _set_limits(CONNECTIONS, CONNECTIONS, 10**9)

@@ -125,7 +125,7 @@ def wait_for_end(running: RunningService, status_url: str) -> dict[str, Any]:
 
 
 def run_import(running: RunningService, file: Path, connection: str = CONNECTION) -> dict[str, Any]:
-    """Import the file; return the status document of the completed job."""
+    """Import the CSV file through the service; return the status document of the completed job."""
     return wait_for_end(running, start_import(running, file, connection))
 
 

@@ -88,7 +88,7 @@ def _describe_spread(values: Sequence[float]) -> dict[str, float]:
 
 
 async def _run_round() -> dict[str, float]:
-    """Return the microseconds of processor time of each step for one message."""
+    """Run every processing step on a batch once; return the microseconds of processor time per message of each step."""
     stores = _Stores()
     catalog = _build_catalog()
 

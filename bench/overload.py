@@ -77,5 +77,5 @@ def measure_recovery(running: RunningService, requests: Sequence[bytes], capacit
 
 
 def compute_percentile(values: Sequence[float], part: int) -> float:
-    """Return a percentile of the values; ``part`` is its number from 1 to 99."""
+    """Compute a percentile of measured values; ``part`` is its number from 1 to 99."""
     return statistics.quantiles(values, n=100, method="inclusive")[part - 1]

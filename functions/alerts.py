@@ -43,7 +43,7 @@ class AlertsQuery(BaseModel):
 
     @property
     def wanted(self) -> AlertFilter:
-        """Conditions on the requested alerts."""
+        """Filter of the alerts that the caller requests."""
         return AlertFilter(self.state, self.severity, self.surface)
 
     @property

@@ -55,7 +55,7 @@ class ApprovalBody(BaseModel):
 
 
 class ScopeQuery(BaseModel):
-    """Query parameter that names a scope."""
+    """Query parameter that names a scope, such as a production line, to select its audit chain."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"required": ["scopeKey"]})
 
@@ -63,7 +63,7 @@ class ScopeQuery(BaseModel):
 
 
 class ChainQuery(ScopeQuery):
-    """Query parameters that name an entity in a scope."""
+    """Query parameters that name an entity, whose amendments are requested, and its scope."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey", "entityId"]})
 
@@ -73,7 +73,7 @@ class ChainQuery(ScopeQuery):
 
 
 class AmendmentsQuery(SequenceQuery):
-    """Filters of amendments."""
+    """Filters of the query for amendments."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey"]})
 

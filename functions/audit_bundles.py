@@ -43,7 +43,7 @@ Date = Annotated[
 
 
 class BundleScope(BaseModel):
-    """Audit chain to include in a bundle."""
+    """Audit chain to include in an audit bundle."""
 
     target: Annotated[StrictStr, WithJsonSchema(build_enum(Target))] = Field(description="Container of the chain.")
     scope_key: Annotated[ScopeKey, Field(strict=True)] = Field(
@@ -52,7 +52,7 @@ class BundleScope(BaseModel):
 
 
 class BundleBody(BaseModel):
-    """Chains and filters of a bundle."""
+    """Request body that starts an audit bundle: its chains and filters."""
 
     scopes: list[BundleScope] = Field(min_length=1, max_length=MAX_CHAINS)
     start_date: Date = Field(None, alias="startDate", description="Only records from this time on, inclusive.")
@@ -74,7 +74,7 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
 
 
 def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationErrors) -> None:
-    """Add the errors of one requested chain to the errors of the request."""
+    """Check one chain of a requested audit bundle, and add its errors to those of the request."""
     scope, own = scopes[number], ValidationErrors()
     check_chain(own, scope.target, scope.scope_key)
     if scope in scopes[:number]:
@@ -97,7 +97,7 @@ def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationE
     docs=replies.STARTED,
 )
 async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
-    """Start a bundle: one zip file with chains, checkpoints and proofs that is verified without the service."""
+    """Start an audit bundle: one zip file with chains, checkpoints and proofs that is verified without the service."""
     body = call.body
     request = BundleRequest(
         chains=tuple(BundledChain(target=each.target, scope_key=each.scope_key or "") for each in body.scopes),
@@ -122,7 +122,7 @@ async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.LISTED)
 async def list_audit_bundles(call: Call) -> Reply:
-    """List the caller's bundles, newest first."""
+    """List the caller's audit bundles, newest first."""
     jobs = await services().downloads.service.list(call.principal, kind=JobKind.BUNDLE)
     return json_reply({"bundles": [await _bundle_to_json(job) for job in jobs]})
 
@@ -131,7 +131,7 @@ async def list_audit_bundles(call: Call) -> Reply:
     "GET", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.SHOWN
 )
 async def get_audit_bundle(call: Call) -> Reply:
-    """Return the status of a bundle, with a new link to its file."""
+    """Return the status of an audit bundle, with a new link to its file."""
     downloads = services().downloads.service
     job = await downloads.get(call.principal, call.path["bundleId"], kind=JobKind.BUNDLE)
     await downloads.restart_if_stalled(job, RUNNER)
@@ -142,7 +142,7 @@ async def get_audit_bundle(call: Call) -> Reply:
     "DELETE", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.CANCELLED
 )
 async def cancel_audit_bundle(call: Call) -> Reply:
-    """Cancel a pending or running bundle."""
+    """Cancel a pending or running audit bundle."""
     await services().downloads.service.cancel(call.principal, call.path["bundleId"], RUNNER, kind=JobKind.BUNDLE)
     return Reply(204)
 

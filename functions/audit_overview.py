@@ -41,7 +41,7 @@ class PageQuery(BaseModel):
 
 
 class ScopesQuery(PageQuery):
-    """Query parameters of the list of chains."""
+    """Query parameters of the list of all audit chains."""
 
     target: TargetName = Field(None, description="Only chains of this container.")
     verdict: Literal["broken"] | None = Field(
@@ -79,7 +79,7 @@ async def _check_pending(call: Call[PageQuery], faults: ValidationErrors) -> Non
     docs=replies.SCOPES_LISTED,
 )
 async def list_scopes(call: Call[ScopesQuery]) -> Reply:
-    """Return all chains of the audit log with their counts and their last verification, by target and scope."""
+    """Return all chains of the audit log with their record counts and last verifications, by target and scope."""
     query = call.query
     target = None if query.target is None else Target(query.target)
     page = await services().provenance.overview.list_chains(
@@ -102,7 +102,7 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     docs=replies.PENDING_LISTED,
 )
 async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
-    """Return the pending amendments of all scopes, oldest first."""
+    """Return the pending amendments of all audit chains, oldest first."""
     page = await services().provenance.overview.list_pending(parse_pending_cursor(call.query.cursor), call.query.limit)
     return Reply(200, await services().runtime.run_in_thread(_build_pending_body, page), {"Content-Type": JSON})
 

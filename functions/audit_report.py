@@ -26,7 +26,7 @@ _VERIFY_SECONDS: Final = 20.0
 
 
 async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
-    """Build the reply with the report as an HTML page."""
+    """Build the reply with the report of an entity's amendments as an HTML page."""
     page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
     return Reply(200, await services().runtime.run_in_thread(render_report, report), {**headers, **page_headers})
 

@@ -17,7 +17,7 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Build the audit bundle of a job; the orchestration waits between the attempts."""
+    """Orchestrate the build of an audit bundle: call the activity until the bundle is built, with waiting times."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -42,5 +42,5 @@ async def bundle_build(job: str) -> bool:
 @blueprint.function_name("bundle_fail")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_fail(job: str) -> None:
-    """Mark the job of a bundle as failed."""
+    """Mark the job of an audit bundle as failed."""
     await services().audit_bundles.runner.fail(job)

@@ -29,7 +29,7 @@ def get_administration() -> Administration:
 
 
 def get_caller(call: Call[Any, Any]) -> Caller:
-    """Return the member and credential that make a change, for the audit event."""
+    """Return the team member and the credential that request a change, for rights checks and the audit event."""
     return Caller.from_principal(call.principal)
 
 
@@ -40,13 +40,13 @@ def check_condition(faults: ValidationErrors, request: Request) -> None:
 
 
 def check_lookup(faults: ValidationErrors, lookup: str) -> None:
-    """Add an error to the errors of the request if the item's short name (lookup) in the URL path is invalid."""
+    """Check the item's short name (lookup) in the URL path, and add an error to those of the request if invalid."""
     if not re.fullmatch(LOOKUP_PATTERN, lookup):
         faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
 
 
 def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> None:
-    """Add the errors of fields to the errors of the request, except for fields that are already marked as invalid."""
+    """Add errors of a catalog item's fields to those of the request, except for fields already marked as invalid."""
     new = [error for error in errors if faults.has_valid(re.split(r"[.\[]", error.field, maxsplit=1)[0])]
     if new:
         faults.add(invalid_fields(new))

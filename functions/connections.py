@@ -147,7 +147,7 @@ def _build_connection(lookup: str, body: ConnectionBody, before: Mapping[str, An
 
 
 class _Version(NamedTuple):
-    """Values from which the JSON object of a connection is built; equal values give the same JSON text."""
+    """Cache key of a connection's JSON text: the values from which the text is built."""
 
     item: CatalogItem
     state: ConnectionState | None

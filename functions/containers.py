@@ -161,7 +161,7 @@ async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
 
 
 async def _get_record(path: Mapping[str, str]) -> CatalogItem:
-    """Return the catalog item of a declared container.
+    """Return the catalog record of a declared Cosmos DB container.
 
     Raises:
         WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``.

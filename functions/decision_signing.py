@@ -1,4 +1,4 @@
-"""Signing of decisions over HTTP: the rules of the workspace and the member's current name, freshly read."""
+"""Electronic signatures of decisions (approvals, rejections) that callers send over HTTP."""
 
 from collections.abc import Callable
 from typing import Any

@@ -44,7 +44,7 @@ class Progress(TypedDict):
 
 
 class DownloadFile(TypedDict):
-    """A file and its link; until `urlExpiresAt`, the link needs no credential."""
+    """A file of a download and its link; until `urlExpiresAt`, the link needs no credential."""
 
     connection: str
     url: str
@@ -55,7 +55,7 @@ class DownloadFile(TypedDict):
 
 
 class Download(TypedDict):
-    """A download. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`.
+    """A download job. `files` is empty until its status is `completed`; `error` is null unless it is `failed`.
 
     The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
     """

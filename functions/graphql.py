@@ -84,7 +84,7 @@ GET_DOCS = OperationDocs((_RESPONSE,), error_statuses=(400, 403, 405), errors=_E
 
 @dataclass(frozen=True, slots=True)
 class GraphQLParameters:
-    """Parameters of a GraphQL request, as the specification names them."""
+    """Parameters of a GraphQL request over HTTP, such as `query` and `variables`."""
 
     query: str
     variables: Mapping[str, Any]

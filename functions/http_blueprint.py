@@ -78,7 +78,7 @@ def _register_route_with_durable_client(blueprint: func.Blueprint, name: str, ro
 
 @cache
 def get_pipeline() -> RequestPipeline:
-    """Return the request pipeline of this process."""
+    """Return the request pipeline of this process, which is built at the first call."""
     from functions import GROUPS  # noqa: PLC0415  functions/__init__.py imports this module
 
     endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)

@@ -75,7 +75,7 @@ class TriggerBatch(Sequence[func.EventHubEvent]):
         self.metadata = metadata
 
     def __len__(self) -> int:
-        """Return the number of events."""
+        """Return the number of events in the batch."""
         return len(self.bodies)
 
     @overload
@@ -83,7 +83,7 @@ class TriggerBatch(Sequence[func.EventHubEvent]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[func.EventHubEvent]: ...
     def __getitem__(self, index: int | slice) -> func.EventHubEvent | Sequence[func.EventHubEvent]:
-        """Return an event as the SDK creates it."""
+        """Return the event at an index of the batch as an object of the SDK."""
         data = Datum(SimpleNamespace(bytes=self.bodies), _BINARY)
         events: Sequence[func.EventHubEvent] = _sdk_decode(data, self.metadata)
         return events[index]

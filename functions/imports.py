@@ -32,7 +32,7 @@ Column = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 
 
 class MappingBody(BaseModel):
-    """Meanings of the file's columns; in NDJSON, a column is a top-level property."""
+    """Mapping that assigns the columns of an imported file to time, ids and payload; in NDJSON, to properties."""
 
     timestamp: Column = Field(description="Column of the time of measurement.")
     timestamp_format: TimestampFormat = Field(
@@ -61,7 +61,7 @@ class MappingBody(BaseModel):
 
 
 class ImportBody(BaseModel):
-    """A file with old telemetry, and the meanings of its columns."""
+    """Request body that creates an import: format of the file with old telemetry, and mapping of its columns."""
 
     format: ImportFormat
     file_name: Annotated[StrictStr, Field(min_length=1, max_length=255)] = Field(
@@ -74,7 +74,7 @@ class ImportBody(BaseModel):
 
 
 class RemappingBody(BaseModel):
-    """Another mapping for a preview or for the start; without it, the mapping of the import applies."""
+    """Request body with another column mapping for a preview or for the start; without it, the import's applies."""
 
     mapping: MappingBody | None = None
 

@@ -35,7 +35,7 @@ _ADMISSION = Group("live-stream-admission")
 
 
 class LinkToStream(TypedDict):
-    """A WebSocket URL; it opens a stream until `expiresAt`."""
+    """A WebSocket URL that opens a live stream until `expiresAt`."""
 
     url: str
     expiresAt: str
@@ -166,7 +166,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
 
 @_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
-    """Admit a client to the live stream."""
+    """Admit a client, whose credential and filters were checked, to the live stream; return the reply to Web PubSub."""
     stream_id = call.request.headers.get(CONNECTION_ID, "")
     admission = await services().live_stream.service.admit(call.principal, call.query, stream_id)
     count("workspace.live.admitted")

@@ -139,7 +139,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
 
 
 def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str, Callable[[], Resource]]:
-    """Return, by address, a builder of an MCP resource for the definition of each warm query and surface.
+    """Return builders of MCP resources, by URI: one for the definition of each warm query and surface.
 
     Return no resources if the principal may not read the catalog.
     """

@@ -192,7 +192,7 @@ async def _to_json(run: QueryResult) -> dict[str, Any]:
 
 
 def _drop_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without null values, because a null argument means the default."""
+    """Remove arguments that are null from the arguments of an MCP tool, because null means the default."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -230,7 +230,7 @@ class TailMessage(TypedDict):
 
 
 class Tail(TypedDict):
-    """Telemetry messages, newest first."""
+    """Result of the tool that reads telemetry messages, newest first."""
 
     messages: list[TailMessage]
 

@@ -125,7 +125,7 @@ async def _authenticate_by_refresh_token(
 
 
 def _get_public_client_id(client: ClientIdentification) -> str:
-    """Return the id of a public client.
+    """Return the id of a public OAuth client (one without a secret) from a request.
 
     Raises:
         OAuthError: ``invalid_client`` if the client has sent a secret, which public clients do not have.

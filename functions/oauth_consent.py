@@ -53,7 +53,7 @@ class RequestBody(BaseModel):
     )
 
     def to_parameters(self) -> Parameters:
-        """Convert the body to the parameters of an authorization request."""
+        """Convert the request body of the consent page to the parameters of an OAuth authorization request."""
         return collect_parameters(list(self._iter_pairs()))
 
     def _iter_pairs(self) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ class TokenReply(TypedDict):
 
 
 class OAuthErrorReply(TypedDict):
-    """An error (RFC 6749 section 5.2)."""
+    """An OAuth error (RFC 6749 section 5.2)."""
 
     error: str
     error_description: str

@@ -54,7 +54,7 @@ async def openapi_document(call: Call) -> Reply:
 
 
 async def _find_document(principal: Principal) -> SerializedOpenApi:
-    """Return the caller's document, from the cache or newly built."""
+    """Return the caller's OpenAPI document, from the cache or newly built."""
     await load_modules(services().runtime, "shared.openapi.document")
     from shared.openapi.document import is_usable, list_approved_queries  # noqa: PLC0415  slow, and other routes do not need it
 

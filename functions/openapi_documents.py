@@ -60,7 +60,7 @@ class OpenApiCache:
         return document
 
     def store_document(self, version: int, key: OpenApiKey, columns: QueryColumns, document: SerializedOpenApi) -> None:
-        """Cache a document; a newer version removes the documents of older versions."""
+        """Cache an OpenAPI document; a document of a newer catalog version removes those of older versions."""
         if version < self._version:
             return
         if version > self._version:
@@ -73,7 +73,7 @@ class OpenApiCache:
 
 
 def serialize_path_item(item: Mapping[str, Any]) -> orjson.Fragment:
-    """Serialise a Path Item as a part of a document.
+    """Serialise a Path Item (the operations of one URL path) of an OpenAPI document.
 
     The serializer does not release the interpreter. One call for a document of thousands of paths would block the event
     loop, although the document is built in another thread.

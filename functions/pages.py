@@ -147,7 +147,7 @@ class ConsoleSignIn:
 
     @property
     def origin(self) -> str:
-        """Origin of the token endpoint."""
+        """Origin (scheme, host and port) of Entra ID's token endpoint."""
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc}"
 

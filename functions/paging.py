@@ -34,7 +34,7 @@ def _parse_cursor(text: Any) -> str:
 
 
 class CatalogPageQuery(BaseModel):
-    """Query parameters of a list."""
+    """Query parameters `limit` and `cursor` of a paged list of catalog items."""
 
     limit: Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_LIMIT)] = Field(
         MAX_LIMIT, description="Maximum number of items, 1 to 1000. Default: 1000."

@@ -90,7 +90,7 @@ def _parse_record_id(body: VerifyBody) -> int | None:
     docs=replies.WRITTEN,
 )
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
-    """Append an audit event to its chain."""
+    """Append an audit event to the audit chain of its target and scope."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
     draft = await services().runtime.run_in_worker(
         len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
@@ -138,7 +138,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     docs=replies.VERIFIED,
 )
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
-    """Verify a chain from its first record to its last.
+    """Verify an audit chain from its first record to its last.
 
     With RecordID, the reply also contains that record and its recomputed digest.
     """

@@ -35,7 +35,7 @@ Sequence = Annotated[
 
 
 class WritableTarget(StrEnum):
-    """Containers of audit records to which callers append events."""
+    """Targets (kinds of audit chains) to which callers can append events."""
 
     PLATFORM_CONFIG = Target.PLATFORM_CONFIG
     ACCESS_CONTROL = Target.ACCESS_CONTROL
@@ -79,7 +79,7 @@ class SequenceQuery(WindowQuery):
 
 
 class TargetQuery(BaseModel):
-    """Query parameter that names the container of a chain."""
+    """Query parameter that names the target (kind) of an audit chain."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -87,7 +87,7 @@ class TargetQuery(BaseModel):
 
 
 class WriteQuery(BaseModel):
-    """Query parameter that names a writable container."""
+    """Query parameter that names the target (kind of audit chain) to which an event is appended."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -95,7 +95,7 @@ class WriteQuery(BaseModel):
 
 
 class EventsQuery(SequenceQuery):
-    """Filters of audit events."""
+    """Filters of the query for audit events."""
 
     target: TargetName = Field(None, description=_TARGET_DESCRIPTION)
     entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
@@ -104,14 +104,14 @@ class EventsQuery(SequenceQuery):
 
 
 class ExportFormat(StrEnum):
-    """File formats of an export."""
+    """File formats of an export of audit events."""
 
     JSON = "json"
     CSV = "csv"
 
 
 class ExportQuery(WindowQuery):
-    """Filters and file format of an export."""
+    """Filters and file format of an export of audit events."""
 
     target: TargetName = Field(None, description=_TARGET_DESCRIPTION)
     entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
@@ -121,7 +121,7 @@ class ExportQuery(WindowQuery):
 
 
 class VerifyBody(BaseModel):
-    """Chain to verify. A RecordID of any value, also null, requests the verification of a record, too."""
+    """Request body that names the audit chain to verify. With a RecordID, that record is verified, too."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -132,7 +132,7 @@ class VerifyBody(BaseModel):
 
 
 class CheckpointQuery(TargetQuery):
-    """Query parameters that name a chain."""
+    """Query parameters that name the audit chain whose checkpoint is requested."""
 
     scope_key: ScopeKey = Field(
         None, alias="scopeKey", description="Scope of the chain. Default: the workspace's own chain."
@@ -140,7 +140,7 @@ class CheckpointQuery(TargetQuery):
 
 
 class ProofQuery(CheckpointQuery):
-    """Query parameters of an inclusion proof (``sequence``) or a consistency proof (``from``)."""
+    """Query parameters of a Merkle proof: of inclusion (``sequence``) or of consistency (``from``)."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["size"]})
 
@@ -152,7 +152,7 @@ class ProofQuery(CheckpointQuery):
 
 
 def _limit_to_range(text: str) -> int:
-    """Parse a number and limit it to the range that the stores can compare, which exceeds any sequence number."""
+    """Parse a number, and limit it to the range of numbers that the audit stores can compare."""
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
 

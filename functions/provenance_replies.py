@@ -23,7 +23,7 @@ MAX_DAMAGED = 100
 
 
 def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
-    """Build the 201 reply with a new record, and a Link header to the checkpoint that will cover the record."""
+    """Build the 201 reply with a new audit record, and a Link header to the checkpoint that will cover it."""
     parameters = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
     link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
     # Proxies reject header lines longer than a few kilobytes.
@@ -32,7 +32,7 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
 
 
 async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with records as a JSON array, and headers such as the number of records that were read."""
+    """Build a reply with audit records as a JSON array, and headers such as the number of records."""
     headers = {
         "Content-Type": JSON,
         "x-provenance-scanned": str(answer.scanned),
@@ -45,7 +45,7 @@ async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: Le
 
 
 async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Build a reply with records as CSV, and headers such as the number of records that were read."""
+    """Build a reply with audit records as CSV, and headers such as the number of records."""
     reply = await build_list_reply(chain, replace(answer, records=()), parser)
     reply.body = await services().runtime.run_in_thread(_to_csv, answer.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"

@@ -82,7 +82,7 @@ async def build_query_reply(request: Request, run: QueryResult, row_format: RowF
 
 
 def _serialise_rows(run: QueryResult, media_type: str) -> tuple[bytes, str]:
-    """Serialise the rows in a media type (JSON without the reply's other properties); return them with their ETag."""
+    """Serialise the rows of a query's result in a media type; return the bytes and their ETag."""
     rows = _to_json_rows(run) if media_type == JSON else _WRITERS[media_type](run)
     return rows, _compute_etag(run, media_type, rows)
 

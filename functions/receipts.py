@@ -39,7 +39,7 @@ RecordId = Annotated[
 
 
 class ReceiptQuery(CheckpointQuery):
-    """Query parameters of a receipt.
+    """Query parameters that select the receipt (proof) to return.
 
     ``recordId`` requests a proof that the chain contains a record; ``from`` requests a proof that the chain has only
     grown since an earlier checkpoint.
@@ -53,7 +53,7 @@ class ReceiptQuery(CheckpointQuery):
 
 
 class KeyFormat(StrEnum):
-    """Format of a set of keys."""
+    """File format of a set of public keys."""
 
     COSE = "cose"
     JWKS = "jwks"

@@ -36,7 +36,7 @@ class SignaturesQuery(PageQuery):
     end: Time = Field(None, alias="to", description="Latest time of the signature, exclusive.")
 
     def to_filter(self) -> SignatureFilter:
-        """Return the conditions on signatures."""
+        """Convert the query parameters to a filter of signatures."""
         start, end = ("" if time is None else rfc3339(time) for time in (self.start, self.end))
         return SignatureFilter(self.user_id, start, end)
 
@@ -70,7 +70,7 @@ async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
 
 
 def _list_filters(query: SignaturesQuery) -> tuple[str, str, str]:
-    """Return the texts of the filters, which a cursor contains: it is valid only for the same filters."""
+    """Return the filters as texts for the cursor, which is valid only for the same filters."""
     wanted = query.to_filter()
     return wanted.user_id or "", wanted.start, wanted.end
 

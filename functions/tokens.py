@@ -69,7 +69,7 @@ _RIGHTS: Final = {"type": "string", "pattern": f"^{_ONE}(?:,{_ONE})*$"}
 
 
 class MintQuery(BaseModel):
-    """Query parameters of a new token."""
+    """Query parameters of the operation that issues an access token."""
 
     minutes: Annotated[Decimal | None, BeforeValidator(parse_minutes), WithJsonSchema(_LIFETIME)] = Field(
         None, description="Lifetime in minutes, 1 to 43200. Default: 60."
@@ -110,7 +110,7 @@ class NewKeyBody(BaseModel):
     @field_validator("connections", "devices")
     @classmethod
     def check_unique(cls, values: list[str]) -> list[str]:
-        """Reject a list that contains a value twice."""
+        """Reject a list of rights, connections or devices that contains a value twice."""
         if len(set(values)) < len(values):
             raise ValueError("must not contain a value twice")
         return values

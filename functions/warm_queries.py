@@ -60,7 +60,7 @@ LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
 
 
 class TimeSelection(BaseModel):
-    """Range of time of a query: a duration before now, or a range between two times."""
+    """Query parameters that limit the time range of a query: a duration before now, or two times."""
 
     time_range: Duration = Field(
         None,
@@ -85,7 +85,7 @@ class TimeSelection(BaseModel):
 
 
 class ExecuteQuery(TimeSelection):
-    """Time range, limit and format of a query."""
+    """Parameters of a query's execution: time range, limit and format of the rows."""
 
     limit: LimitText = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 

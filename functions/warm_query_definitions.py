@@ -117,7 +117,7 @@ async def delete_warm_query(call: Call) -> Reply:
 
 
 class QueryApprovalBody(BaseModel):
-    """Request body that approves a draft; it may be empty if the workspace requires no signature."""
+    """Request body that approves a query's draft; it may be empty if the workspace requires no signature."""
 
     signature: SentSignature = None
 
@@ -149,7 +149,7 @@ async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
 
 
 class QueryRejectionBody(BaseModel):
-    """Request body that rejects a draft."""
+    """Request body that rejects the draft of a warm query."""
 
     comment: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=4_000, pattern=r"\S")]
     signature: SentSignature = None

@@ -49,7 +49,7 @@ type Severities = Annotated[list[Severity], Field(min_length=1, max_length=3), A
 
 
 class FilterBody(StrictBody):
-    """Events that a webhook receives; an omitted or null property restricts nothing."""
+    """Filter of the events that a webhook receives; an omitted or null property restricts nothing."""
 
     surfaces: Lookups | None = None
     connections: Lookups | None = None
@@ -146,7 +146,7 @@ async def create_webhook(call: Call[Any, WebhookBody]) -> Reply:
 
 @GROUP.endpoint("GET", f"{_ROUTE}/event-types", right=_RIGHT, docs=replies.EVENT_TYPES)
 async def list_webhook_event_types(call: Call) -> Reply:  # noqa: ARG001  every handler takes the call
-    """Return the types of events, each with a description and an example."""
+    """Return the types of webhook events, each with a description and an example."""
     listed = [
         {"type": kind.value, "description": described.text, "example": described.example}
         for kind, described in DESCRIPTIONS.items()
@@ -196,7 +196,7 @@ async def delete_webhook(call: Call) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/rotate-secret", right=_RIGHT, docs=replies.ROTATED)
 @make_idempotent
 async def rotate_webhook_secret(call: Call) -> Reply:
-    """Create a new secret and return it; for 24 hours the previous secret signs, too."""
+    """Create a new signing secret for a webhook and return it; for 24 hours the previous secret signs, too."""
     made = await services().webhook_endpoints.service.rotate_secret(
         call.principal.member_id, call.path["id"], parse_condition(call.request), append_id=call.append_id
     )
@@ -227,7 +227,7 @@ async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/deliveries/{{deliveryId}}/retry", right=_RIGHT, docs=replies.RETRIED)
 @make_idempotent
 async def retry_webhook_delivery(call: Call) -> Reply:
-    """Send a delivery again now, under the same id."""
+    """Send a webhook delivery again now, under the same id."""
     delivery = await services().webhook_endpoints.log.retry(call.path["id"], call.path["deliveryId"])
     return json_reply(_delivery_to_json(delivery), 202)
 

@@ -33,7 +33,7 @@ def _build_container(definition: ContainerDefinition) -> dict[str, Any]:
 
 
 def build_file_text() -> str:
-    """Return the text of the file cosmos-containers.json."""
+    """Build the JSON text of the file cosmos-containers.json."""
     return json.dumps(build_containers(), indent=2) + "\n"
 
 

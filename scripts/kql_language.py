@@ -73,7 +73,7 @@ columns. They permit these differences only.
 
 
 def read_language() -> dict[str, Any]:
-    """Return the functions, aggregates, plugins and operators of KQL."""
+    """Read the stored list of the functions, aggregates, plugins and operators of KQL."""
     language: dict[str, Any] = json.loads(LANGUAGE.read_text(encoding="utf-8"))
     return language
 
@@ -96,7 +96,7 @@ def request_language(node: str = "node") -> dict[str, Any]:
 
 
 def format_language(language: Mapping[str, Any]) -> str:
-    """Return the names as JSON with one symbol a line, so that changes are readable."""
+    """Format the names of KQL's language service as JSON with one name on a line, so that changes are readable."""
     parts = []
     for kind, symbols in language.items():
         lines = ",\n".join(json.dumps(symbol, separators=(",", ":")) for symbol in symbols)
@@ -105,7 +105,7 @@ def format_language(language: Mapping[str, Any]) -> str:
 
 
 def install_engine() -> None:
-    """Prepare the translator library in this process as the engine does."""
+    """Patch the KQL translator library in this process, as the query engine does."""
     patch_library()
     for extension in EXTENSIONS:
         extension.install()
@@ -140,13 +140,13 @@ def _fill_call(query: str, symbol: Mapping[str, Any]) -> str:
 
 
 def _is_refused(text: str, construct: str) -> bool:
-    """Return whether the engine refuses a query because it does not know the construct."""
+    """Return whether the local query engine refuses a query because it does not know a KQL construct."""
     message = _translate(text)
     return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")
 
 
 def _translate(text: str) -> str:
-    """Return the message of the error that the engine raises for a query; the empty string without an error."""
+    """Translate a query; return the local engine's error message, or an empty string without an error."""
     try:
         translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
     except QueryError as error:
@@ -157,7 +157,7 @@ def _translate(text: str) -> str:
 
 
 def build_page(language: Mapping[str, Any]) -> str:
-    """Return the reference page as Markdown."""
+    """Build the reference page that compares KQL with the local engine, as Markdown."""
     supported, notes = find_supported(language), _collect_notes()
     parts = [_HEAD]
     for kind, title in (("functions", "Scalar functions"), ("aggregates", "Aggregates"), ("plugins", "Plugins")):
@@ -170,7 +170,7 @@ def build_page(language: Mapping[str, Any]) -> str:
 
 
 def build_editor_names(language: Mapping[str, Any]) -> str:
-    """Return the TypeScript module with the names that the console's editor highlights and completes."""
+    """Build the TypeScript module with the KQL names that the console's editor highlights and completes."""
     operators = {OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
     symbols = {each["name"]: each for kind in ("functions", "aggregates", "plugins") for each in language[kind]}
     names = sorted({name.partition(" ")[0] for name in operators} | _ALIASES)
@@ -199,7 +199,7 @@ def _to_operator_name(kind: str) -> str:
 
 
 def _collect_notes() -> dict[str, str]:
-    """Return what the extensions state about functions that they support with a limit, by name."""
+    """Collect the notes of the engine's extensions about functions that they support only in part, by function."""
     entries = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1].removeprefix("evaluate "): found[2] for entry in entries if (found := _NOTE.fullmatch(entry))}
 
@@ -227,7 +227,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def main() -> None:
-    """Write the page and, with ``--lists``, the names of the language service."""
+    """Write the reference page and, with ``--lists``, the names that the language service knows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
     if parser.parse_args().lists:

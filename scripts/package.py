@@ -144,7 +144,7 @@ def download_wheels(requirements: Path, folder: Path) -> None:
 
 
 def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
-    """Return the content of all files in the wheels of a folder, by path in the package.
+    """Read the content of all files in the wheels of a folder, by path in the package.
 
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
 
@@ -170,7 +170,7 @@ def write_archive(content: Mapping[str, bytes], target: Path) -> None:
 
 
 def format_listing(content: Mapping[str, bytes]) -> str:
-    """Return one line for each file of the package: size in bytes, SHA-256 digest and path."""
+    """List the files of the package as text, one line each: size in bytes, SHA-256 digest and path."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)
 

@@ -70,7 +70,7 @@ class ItemList:
         del self._numbers[bisect_left(self._numbers, item.number)]
 
     def iterate_after(self, number: int) -> Iterator[CosmosItem]:
-        """Yield the items with a creation number above ``number``; the list must not change meanwhile."""
+        """Yield the items created after the item with this creation number; the list must not change meanwhile."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
 
@@ -114,7 +114,7 @@ class UniqueKeys:
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
     def list_unique_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return one pair for each unique key: number of the key, and JSON of the document's values at the key's paths.
+        """List a document's values of the unique keys: pairs of the key's number and JSON of the values at its paths.
 
         A missing value counts as null.
         """

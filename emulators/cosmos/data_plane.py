@@ -308,7 +308,7 @@ def _build_plan(statement: SqlStatement) -> dict[str, Any]:
 
 
 def _build_token_scope(request: CosmosRequest, container: CosmosContainer) -> str:
-    """Return a text that identifies container, partition and query, which a continuation token must match."""
+    """Build the text that binds a continuation token to its query: container, partition and query text."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""
     return "\n".join([container.rid, *(request.read_header(name) for name in names), query])

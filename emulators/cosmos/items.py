@@ -45,7 +45,7 @@ class ItemOperation:
     if_none_match: str | None = None
 
     def apply(self, transaction: Transaction) -> ItemResult:
-        """Execute the operation within a transaction.
+        """Execute this operation on an item within a transaction.
 
         Raises:
             CosmosError: the status is 400, 404, 409, 412 or 413, as in the Azure service.

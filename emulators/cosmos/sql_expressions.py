@@ -106,7 +106,7 @@ class ExpressionReader:
 
     @property
     def next(self) -> SqlToken:
-        """Next token of the query, not yet consumed."""
+        """Next token of the query text, which is not consumed yet."""
         return self.tokens[self.index]
 
     def build_error(self) -> CosmosError:

@@ -23,7 +23,7 @@ class ThroughputBudget:
         self._at: float | None = None
 
     def check(self, now: float) -> None:
-        """Accept a request if the container has request units left.
+        """Check that the container has request units left for a request.
 
         Args:
             now: The current time in seconds.

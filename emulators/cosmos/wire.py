@@ -46,7 +46,7 @@ class CosmosError(Exception):
         self.retry_after_ms = retry_after_ms
 
     def build_reply(self) -> "CosmosReply":
-        """Build the HTTP reply that reports the error."""
+        """Build the HTTP reply that reports this error."""
         body = {"code": CODES.get(self.status, "Error"), "message": f"Message: {self.message}"}
         headers = {"x-ms-substatus": str(self.substatus), "x-ms-request-charge": "1.0"}
         if self.retry_after_ms is not None:

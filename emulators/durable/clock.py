@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the time ``due`` or until the event ``wake`` is set; the call may return earlier."""
+        """Wait until the time ``due``, or until the event ``wake`` is set; an implementation may return earlier."""
         ...
 
 

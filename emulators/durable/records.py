@@ -54,7 +54,7 @@ class OrchestrationProgress:
     cancelled: list[int] = field(default_factory=list)
 
     def assign_task_id(self) -> int:
-        """Return the id of a new task."""
+        """Assign the next task id of the orchestration, and return the id."""
         self.next_task += 1
         return self.next_task - 1
 
@@ -108,7 +108,7 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Caller of a sub-orchestration: id of the orchestration instance, id of its run, and task id of the call."""
+    """Orchestration that called a sub-orchestration: ids of its instance, of its run and of the call's task."""
 
     instance: str
     execution: str

@@ -16,7 +16,7 @@ _MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
 
 @functools.cache
 def _list_marks() -> Mapping[str, str]:
-    """Return the mark of each approximate function, plugin and operator, by name."""
+    """List the approximate functions, plugins and operators by name, each with the mark that the reply shows."""
     listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
 

@@ -329,7 +329,7 @@ class Engine:
 
 
 def _find_next_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
-    """Return the place of the result after a translated one; None after the last."""
+    """Return the place (statement and result number) of the next result of a query; None after the last."""
     if place.part + 1 < translation.parts:
         return ResultPlace(place.statement, place.part + 1)
     following = place.statement + 1

@@ -119,7 +119,7 @@ def _parse_properties(text: str) -> dict[str, str]:
 
 
 def render_reply(item: str) -> bytes:
-    """Return the reply to an ``.ingest`` command for the file ``item``, in version 1 of the REST API's format."""
+    """Render the reply to an ``.ingest`` command for the file ``item``, in the format of REST API version 1."""
     columns = [{"ColumnName": name, "DataType": kind, "ColumnType": kind.lower()} for name, kind in _REPLY_COLUMNS]
     row: list[Any] = ["00000000-0000-0000-0000-000000000000", item, "00:00:00", 0]
     return orjson.dumps({"Tables": [{"TableName": "Table_0", "Columns": columns, "Rows": [row]}]})

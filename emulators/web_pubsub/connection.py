@@ -39,7 +39,7 @@ class HeldMessages:
         return bool(self._payloads)
 
     def put(self, payload: Payload) -> None:
-        """Add a message; drop it if the buffer has overflowed."""
+        """Add a new message to the buffer; drop it if the buffer has overflowed."""
         if self.has_overflowed:
             return
         self._payloads.append(payload)
@@ -169,7 +169,7 @@ class ClientConnection:
             self._deadline = loop.call_at(at, self.close, code, reason)
 
     def cancel_deadline(self) -> None:
-        """Cancel the scheduled close of the connection."""
+        """Cancel the scheduled close of this client's connection."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

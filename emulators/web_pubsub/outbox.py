@@ -85,7 +85,7 @@ class Outbox:
         return not self._closed
 
     def flush(self) -> None:
-        """Write as many frames as the socket accepts now."""
+        """Write as many queued frames as the socket accepts now."""
         self._flush()
 
     def discard(self) -> None:

@@ -10,7 +10,7 @@ from websockets.frames import Frame, Opcode
 
 
 class DataType(StrEnum):
-    """Type of the content of a message."""
+    """Type of a message's content: text, JSON or binary data."""
 
     TEXT = "text"
     JSON = "json"

@@ -65,7 +65,7 @@ class AlertRuleList(TypedDict):
 
 
 class TrialAlert(TypedDict):
-    """A group of the rule's data; `wouldFire` says whether its alert would fire now."""
+    """A group of the alert rule's data; `wouldFire` states whether its alert would fire now."""
 
     labels: dict[str, str | None]
     value: float | None
@@ -73,7 +73,7 @@ class TrialAlert(TypedDict):
 
 
 class TrialEvaluation(TypedDict):
-    """Result of one evaluation; `rows` counts the rows of the query, or the watched connections."""
+    """Result of one trial evaluation of an alert rule; `rows` counts the rows of the query, or the connections."""
 
     alerts: list[TrialAlert]
     rows: int

@@ -9,14 +9,14 @@ from shared.provenance.ports import Target
 
 
 class BundledScope(TypedDict):
-    """An audit chain that a bundle contains."""
+    """An audit chain that an audit bundle contains."""
 
     target: Target
     scopeKey: str | None
 
 
 class BundleFilters(TypedDict):
-    """Filters of a bundle's records."""
+    """Filters that select the records of an audit bundle."""
 
     startDate: datetime | None
     endDate: datetime | None
@@ -24,7 +24,7 @@ class BundleFilters(TypedDict):
 
 
 class BundleProgress(TypedDict):
-    """Progress of a bundle."""
+    """Progress of a job that builds an audit bundle."""
 
     scopesDone: int
     scopesTotal: int
@@ -32,7 +32,7 @@ class BundleProgress(TypedDict):
 
 
 class BundleLink(TypedDict):
-    """The zip file and its link; until `urlExpiresAt`, the link needs no credential."""
+    """The zip file of an audit bundle and its link; until `urlExpiresAt`, the link needs no credential."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class BundleLink(TypedDict):
 
 
 class AuditBundle(TypedDict):
-    """A bundle. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`."""
+    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`."""
 
     bundleId: str
     status: JobStatus
@@ -58,7 +58,7 @@ class AuditBundle(TypedDict):
 
 
 class AuditBundles(TypedDict):
-    """List of the caller's bundles."""
+    """List of the caller's audit bundles."""
 
     bundles: list[AuditBundle]
 

@@ -24,7 +24,7 @@ class AuditScope(TypedDict):
 
 
 class AuditScopes(TypedDict):
-    """Page of the list of chains."""
+    """Page of the list of all audit chains."""
 
     scopes: list[AuditScope]
     cursor: str | None

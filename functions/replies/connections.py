@@ -10,7 +10,7 @@ from shared.http.operation_docs import DEFINITION, NO_CONTENT, DocumentedReply, 
 
 
 class ConnectionSource(TypedDict):
-    """Selection of the events that belong to a connection, and the pointers to their fields."""
+    """Settings that select the events of a connection, and JSON Pointers to their fields."""
 
     devices: list[str]
     timestampPointer: str
@@ -34,7 +34,7 @@ class ConnectionSignal(TypedDict):
 
 
 class ConnectionSignals(TypedDict):
-    """The declared signals of a connection."""
+    """The declared signals (payload fields) of a connection."""
 
     signals: list[ConnectionSignal]
 
@@ -51,14 +51,14 @@ class InferredSignal(TypedDict):
 
 
 class InferredSignals(TypedDict):
-    """Signals of recent messages, and the number of these messages."""
+    """Signals (payload fields) that recent messages contain, and the number of these messages."""
 
     messages: int
     signals: list[InferredSignal]
 
 
 class ConnectionStatistics(TypedDict):
-    """Number of received messages, time of the newest (or null), and number that contradict the type of a signal."""
+    """Statistics of a connection: messages received, time of the newest, and messages with values of a wrong type."""
 
     messagesReceived: int
     lastMessage: datetime | None

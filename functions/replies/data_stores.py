@@ -52,7 +52,7 @@ class ContainerRecord(ContainerDeclared):
 
 
 class DeclaredDatabase(TypedDict):
-    """A database with its declared containers."""
+    """A database of a data store, with its declared containers."""
 
     lookup: str
     access: DatabaseAccess
@@ -67,7 +67,7 @@ class DeclaredStore(TypedDict):
 
 
 class DataStoreList(TypedDict):
-    """The data stores of the workspace."""
+    """The data stores (Cosmos DB accounts) of the workspace."""
 
     dataStores: list[DeclaredStore]
 

@@ -10,7 +10,7 @@ from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, WAITING, Document
 
 
 class ImportMappingReply(TypedDict):
-    """Meanings of the file's columns."""
+    """Mapping that assigns the columns of the imported file to the parts of a message."""
 
     timestamp: str
     timestampFormat: TimestampFormat
@@ -83,7 +83,7 @@ class ImportList(TypedDict):
 
 
 class PreviewedMessage(TypedDict):
-    """A message as it would be stored."""
+    """A telemetry message as the import would store it."""
 
     timestamp: datetime
     connection: str
@@ -93,14 +93,14 @@ class PreviewedMessage(TypedDict):
 
 
 class PreviewProblem(TypedDict):
-    """A problem of a row; `row` is null for a problem of the whole file. Rows are counted from 1 after the header."""
+    """A problem of a row of the file, counted from 1 after the header; `row` is null for the whole file."""
 
     row: int | None
     message: str
 
 
 class PreviewReply(TypedDict):
-    """The first 100 messages, the columns of the file, and the problems of the rows that were read for them."""
+    """Preview of an import: its first 100 messages, the columns of the file, and the problems of the rows."""
 
     columns: list[str]
     messages: list[PreviewedMessage]

@@ -31,7 +31,7 @@ class ServerMetadata(TypedDict):
 
 
 def build_metadata(base: str) -> ServerMetadata:
-    """Build the metadata of the server with this base URL."""
+    """Build the metadata of the OAuth authorization server with this base URL."""
     methods = ["none", "client_secret_basic", "client_secret_post"]
     return {
         "issuer": base,

@@ -16,7 +16,7 @@ class Redirection(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """Client that requests rights. A client that the workspace does not declare chooses its own name."""
+    """OAuth client that requests rights. A client that the workspace does not declare chooses its own name."""
 
     id: str
     name: str
@@ -47,7 +47,7 @@ class KnownGrant(TypedDict):
 
 
 class GrantList(TypedDict):
-    """Consents to OAuth clients."""
+    """List of a member's consents to OAuth clients."""
 
     grants: list[KnownGrant]
 

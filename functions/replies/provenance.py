@@ -32,7 +32,7 @@ type ChainRecord = AuditEvent | Amendment | Transition
 
 
 class Verdict(TypedDict):
-    """Result of the verification of a chain."""
+    """Result of the verification of an audit chain."""
 
     Valid: bool | None
     ChainValid: bool
@@ -46,7 +46,7 @@ class Verdict(TypedDict):
 
 
 class Checkpoint(TypedDict):
-    """A signed checkpoint of a chain (C2SP tlog-checkpoint)."""
+    """A signed checkpoint of an audit chain (C2SP tlog-checkpoint)."""
 
     origin: str
     size: int
@@ -57,7 +57,7 @@ class Checkpoint(TypedDict):
 
 
 class InclusionProof(TypedDict):
-    """Proof that a checkpoint covers a record (RFC 6962)."""
+    """Merkle proof that a checkpoint covers an audit record (RFC 6962)."""
 
     leafIndex: int
     size: int

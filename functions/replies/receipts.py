@@ -7,7 +7,7 @@ from shared.http.operation_docs import BYTES_FORM, ETAG, NOT_MODIFIED, TEXT_FORM
 
 
 class CheckpointJwk(TypedDict):
-    """A public key of checkpoints as a JWK (RFC 7517); `kid` is the id in signatures, lowercase hex."""
+    """A public key that verifies checkpoints, as a JWK (RFC 7517); `kid` is its id in signatures, lowercase hex."""
 
     kty: str
     crv: str
@@ -19,7 +19,7 @@ class CheckpointJwk(TypedDict):
 
 
 class CheckpointJwkSet(TypedDict):
-    """The current key of checkpoints and the retired keys whose signatures are trusted."""
+    """The public keys that verify checkpoints: the current key, and retired keys whose signatures are trusted."""
 
     keys: list[CheckpointJwk]
 

@@ -8,7 +8,7 @@ from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, DocumentedReply, 
 
 
 class MintedToken(TypedDict):
-    """A new token; no other reply contains it."""
+    """A new access token; no other reply contains it."""
 
     Token: str
     ExpiresAt: datetime

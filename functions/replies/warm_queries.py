@@ -20,14 +20,14 @@ from shared.http.operation_docs import (
 
 
 class Governance(TypedDict):
-    """Principal that approved the query, and time of approval; null for an ad-hoc query."""
+    """Approval of an executed query: the principal who approved it, and the time; null for an ad-hoc query."""
 
     queryApprovedBy: str | None
     queryApprovedAt: datetime | None
 
 
 class QueryColumn(TypedDict):
-    """Name and Kusto type of a column."""
+    """Name and Kusto type of a column of a query's result."""
 
     name: str
     type: str
@@ -87,7 +87,7 @@ class DeclaredParameter(TypedDict):
 
 
 class QueryDecisionSignature(TypedDict):
-    """Electronic signature of a decision. `recordHash` is the SHA-256 of the RFC 8785 form of `kql`, `parameters`."""
+    """Electronic signature of a query's decision. `recordHash` is the SHA-256 of `kql` and `parameters` (RFC 8785)."""
 
     userId: str
     printedName: str
@@ -100,7 +100,7 @@ class QueryDecisionSignature(TypedDict):
 
 
 class QueryApproval(TypedDict):
-    """Principal that approved the query, time of approval, and signature if it was signed."""
+    """Approval of a query: principal, time, and signature if the approval was signed."""
 
     approvedBy: str
     approvedAt: datetime
@@ -108,7 +108,7 @@ class QueryApproval(TypedDict):
 
 
 class QueryRejection(TypedDict):
-    """Principal that rejected the draft, time of rejection, reason, and signature if it was signed."""
+    """Rejection of a query's draft: principal, time, reason, and signature if the rejection was signed."""
 
     rejectedBy: str
     rejectedAt: datetime

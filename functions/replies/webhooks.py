@@ -8,7 +8,7 @@ from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, Docum
 
 
 class WebhookFilter(TypedDict):
-    """Short names (lookups) and severities of the events to send; a missing property restricts nothing."""
+    """Filter of a webhook's events by short names (lookups) and severities; a missing property restricts nothing."""
 
     surfaces: NotRequired[list[str]]
     connections: NotRequired[list[str]]
@@ -16,7 +16,7 @@ class WebhookFilter(TypedDict):
 
 
 class Webhook(TypedDict):
-    """A webhook. `disabledReason` is null unless the service has disabled it; `etag` is the value for If-Match."""
+    """A webhook endpoint. `disabledReason` is null unless the service disabled it; `etag` is the value for If-Match."""
 
     id: str
     url: str
@@ -44,7 +44,7 @@ class WebhookList(TypedDict):
 
 
 class DeliveryAttempt(TypedDict):
-    """An attempt; `error` is null after a success, and `reply` is the start of the reply's body."""
+    """An attempt to send a delivery; `error` is null after a success, `reply` is the start of the reply's body."""
 
     at: datetime
     httpStatus: int | None
@@ -54,7 +54,7 @@ class DeliveryAttempt(TypedDict):
 
 
 class WebhookDelivery(TypedDict):
-    """A delivery; `id` equals the header `webhook-id`, and `event` is the body in the format `standard`."""
+    """A delivery of an event; `id` equals the header `webhook-id`, `event` is the body in the format `standard`."""
 
     id: str
     webhookId: str
@@ -74,7 +74,7 @@ class WebhookDeliveryList(TypedDict):
 
 
 class WebhookEventTypeInfo(TypedDict):
-    """An event type with an example of the event's `data`."""
+    """A type of webhook events, with an example of the event's `data`."""
 
     type: str
     description: str
@@ -82,7 +82,7 @@ class WebhookEventTypeInfo(TypedDict):
 
 
 class WebhookEventTypeList(TypedDict):
-    """The event types."""
+    """List of all types of webhook events."""
 
     eventTypes: list[WebhookEventTypeInfo]
 

@@ -12,7 +12,7 @@ YAML: Final = "application/yaml"
 
 
 class PlanAction(StrEnum):
-    """Effect of a planned change."""
+    """Effect of a planned change on a catalog item."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -20,7 +20,7 @@ class PlanAction(StrEnum):
 
 
 class PlannedChange(TypedDict):
-    """Change of one item; `before` is null for a new item, `after` for a removed one.
+    """Planned change of one catalog item; `before` is null for a new item, `after` for a removed one.
 
     `changedBy` and `changedAt` name the last change of the stored item, for example through the API.
     """
@@ -35,7 +35,7 @@ class PlannedChange(TypedDict):
 
 
 class KeptItem(TypedDict):
-    """Item that stays as it is, although the document does not declare it or declares something else."""
+    """Catalog item that stays unchanged, although the document does not declare it or declares something else."""
 
     kind: str
     key: str
@@ -43,7 +43,7 @@ class KeptItem(TypedDict):
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document or a query. In a plan it may name a query that PUT will reject."""
+    """Warning about a workspace document, for instance about a query that PUT will reject."""
 
     field: str
     message: str
@@ -52,7 +52,7 @@ class DocumentWarning(TypedDict):
 
 
 class PlanShown(TypedDict):
-    """Plan of a document. `planTag` is the value for If-Match, including the quotes."""
+    """Plan: changes that applying a document would make. `planTag` is the value for If-Match, with its quotes."""
 
     changes: list[PlannedChange]
     kept: list[KeptItem]

@@ -27,7 +27,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Partition, event hub and consumer group of a function that reads events, for the trigger's metadata."""
+    """Reader of a partition, as the trigger's metadata name it: partition, event hub and consumer group."""
 
     function: str
     hub: str
@@ -154,7 +154,7 @@ class EventHubSetting:
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """Pending call of a function: its input, and the sequence numbers of its first and last event."""
+    """Pending call of an Event Hub function: its input, and the sequence numbers of its first and last event."""
 
     data: TypedData
     metadata: dict[str, TypedData]
@@ -229,7 +229,7 @@ class PartitionLoop:
         )
 
     async def _deliver_events(self, delivery: _Delivery) -> bool:
-        """Call the function until it succeeds or no retry is left; return False if the host stops before that."""
+        """Call the function with events until it succeeds or no retry is left; return False if the host stops first."""
         policy = self._setting.function.retry or REDELIVERY
         for retries in itertools.count():
             try:

@@ -242,7 +242,7 @@ class Host:
         self._spawn_task(child.supervise(self._stopping))
 
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:
-        """Make the app use the Web PubSub emulator, unless a service is configured; return whether it is used."""
+        """Make the app use the Web PubSub emulator, unless a real service is configured; return whether it is used."""
         if os.environ.get(_LIVE_ENDPOINT):
             return False
         os.environ[_LIVE_ENDPOINT] = build_server_url(_to_connect_address(self._options.host), listener)
@@ -287,7 +287,7 @@ class Host:
         return task
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """Stop the host if one of its parts failed."""
+        """Stop the host if a task of one of its parts ended with an error."""
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is None:
             return

@@ -114,7 +114,7 @@ class HubProgress:
         await self._wait_for_group(_TABLE_GROUP)
 
     async def wait_for_live(self) -> None:
-        """Wait until the live stream has read all current events of the hub."""
+        """Wait until the live stream has read all events that are in the hub now."""
         await self._wait_for_group(_LIVE_GROUP)
 
     async def _wait_for_group(self, group: str) -> None:

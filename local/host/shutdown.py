@@ -10,7 +10,7 @@ class ShutdownSignal:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Signal that the host stops."""
+        """Signal to all tasks that the host stops."""
         self._event.set()
 
     def is_set(self) -> bool:

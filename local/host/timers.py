@@ -62,7 +62,7 @@ class TimerStatusFile:
             return None
 
     def write(self, name: str, occurrence: Occurrence) -> None:
-        """Store a timer's last and next run; the file is replaced atomically.
+        """Write the last and next run of a timer to the file, which is replaced atomically.
 
         Raises:
             OSError: the file cannot be written.

@@ -129,7 +129,7 @@ class HttpApp:
                 raise _ClientDisconnectedError from None
 
     async def _dispatch_request(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
-        """Call the handler for a complete request and return its response."""
+        """Find the handler for a complete HTTP request, call it, and return its response."""
         raw_path = scope["raw_path"].decode("latin-1")
         if raw_path.startswith("/admin/"):
             self._admin.handle(scope, raw_path, body)

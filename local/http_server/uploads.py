@@ -115,7 +115,7 @@ class _Upload:
         await asyncio.to_thread(self._publish_blob, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
-        """Store the request body as a block, which replaces an earlier block with the same id."""
+        """Store the request body as a block (part of the blob), which replaces an earlier block with the same id."""
         others = await asyncio.to_thread(self._measure_blocks, block)
         draft = await self._receive_body(receive, MAX_BYTES - others)
         await asyncio.to_thread(self._store_block, draft, block)

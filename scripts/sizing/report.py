@@ -14,7 +14,7 @@ WIDTH = 118
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Monthly costs by meter.
+    """Monthly costs of a deployment by meter (billed quantity).
 
     Attributes:
         currency: currency of all amounts.

@@ -16,7 +16,7 @@ _REASON_LENGTH: Final = 300
 
 
 class Outcome(StrEnum):
-    """Outcome of a test; a test counts as passed only if all of its cases passed."""
+    """Outcome of a named test; it counts as passed only if all of its cases passed."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a test function.
+    """Result of a test function that a clause names.
 
     Attributes:
         outcome: outcome of all cases of the test together.

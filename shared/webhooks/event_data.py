@@ -33,7 +33,7 @@ class ConnectionEventData(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that waits or was decided; `decidedBy` is null if the policy requires no approval."""
+    """An amendment that waits for a decision, was approved or rejected; `decidedBy` is null without approval."""
 
     scopeKey: str
     recordId: str
@@ -82,7 +82,7 @@ class SuspiciousSignatureEventData(TypedDict):
 
 
 class WebhookTestEventData(TypedDict):
-    """A test that a person requested."""
+    """A test event that a person requested."""
 
     webhookId: str
     requestedBy: str

@@ -166,7 +166,7 @@ class BrokenChainEventData(TypedDict):
 
 
 class BundleFilters(TypedDict):
-    """Filters of a bundle's records."""
+    """Filters that select the records of an audit bundle."""
 
     startDate: str | None
     endDate: str | None
@@ -174,7 +174,7 @@ class BundleFilters(TypedDict):
 
 
 class BundleLink(TypedDict):
-    """The zip file and its link; until `urlExpiresAt`, the link needs no credential."""
+    """The zip file of an audit bundle and its link; until `urlExpiresAt`, the link needs no credential."""
 
     name: str
     url: str
@@ -185,7 +185,7 @@ class BundleLink(TypedDict):
 
 
 class BundleProgress(TypedDict):
-    """Progress of a bundle."""
+    """Progress of a job that builds an audit bundle."""
 
     scopesDone: int
     scopesTotal: int
@@ -193,7 +193,7 @@ class BundleProgress(TypedDict):
 
 
 class Checkpoint(TypedDict):
-    """A signed checkpoint of a chain (C2SP tlog-checkpoint)."""
+    """A signed checkpoint of an audit chain (C2SP tlog-checkpoint)."""
 
     origin: str
     size: int
@@ -204,7 +204,7 @@ class Checkpoint(TypedDict):
 
 
 class CheckpointJwk(TypedDict):
-    """A public key of checkpoints as a JWK (RFC 7517); `kid` is the id in signatures, lowercase hex."""
+    """A public key that verifies checkpoints, as a JWK (RFC 7517); `kid` is its id in signatures, lowercase hex."""
 
     kty: str
     crv: str
@@ -216,7 +216,7 @@ class CheckpointJwk(TypedDict):
 
 
 class CheckpointJwkSet(TypedDict):
-    """The current key of checkpoints and the retired keys whose signatures are trusted."""
+    """The public keys that verify checkpoints: the current key, and retired keys whose signatures are trusted."""
 
     keys: list[CheckpointJwk]
 
@@ -231,7 +231,7 @@ class ChoiceVariable(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """Client that requests rights. A client that the workspace does not declare chooses its own name."""
+    """OAuth client that requests rights. A client that the workspace does not declare chooses its own name."""
 
     id: str
     name: str
@@ -251,7 +251,7 @@ ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCO
 
 
 class ConnectionStatistics(TypedDict):
-    """Number of received messages, time of the newest (or null), and number that contradict the type of a signal."""
+    """Statistics of a connection: messages received, time of the newest, and messages with values of a wrong type."""
 
     messagesReceived: int
     lastMessage: str | None
@@ -354,7 +354,7 @@ class DecisionBody(TypedDict):
 
 
 class DeliveryAttempt(TypedDict):
-    """An attempt; `error` is null after a success, and `reply` is the start of the reply's body."""
+    """An attempt to send a delivery; `error` is null after a success, `reply` is the start of the reply's body."""
 
     at: str
     httpStatus: int | None
@@ -368,7 +368,7 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
 
 class DocumentWarning(TypedDict):
-    """Note about a document or a query. In a plan it may name a query that PUT will reject."""
+    """Warning about a workspace document, for instance about a query that PUT will reject."""
 
     field: str
     message: str
@@ -381,7 +381,7 @@ DownloadEventDataStatus: TypeAlias = Literal["completed", "failed"]
 
 
 class DownloadFile(TypedDict):
-    """A file and its link; until `urlExpiresAt`, the link needs no credential."""
+    """A file of a download and its link; until `urlExpiresAt`, the link needs no credential."""
 
     connection: str
     url: str
@@ -396,11 +396,11 @@ DownloadFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 
 ExportFormat: TypeAlias = Literal["json", "csv"]
-"""File formats of an export."""
+"""File formats of an export of audit events."""
 
 
 class Governance(TypedDict):
-    """Principal that approved the query, and time of approval; null for an ad-hoc query."""
+    """Approval of an executed query: the principal who approved it, and the time; null for an ad-hoc query."""
 
     queryApprovedBy: str | None
     queryApprovedAt: str | None
@@ -445,7 +445,7 @@ class ImportProgress(TypedDict):
 
 
 class InclusionProof(TypedDict):
-    """Proof that a checkpoint covers a record (RFC 6962)."""
+    """Merkle proof that a checkpoint covers an audit record (RFC 6962)."""
 
     leafIndex: int
     size: int
@@ -457,7 +457,7 @@ JobStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "can
 
 
 class KeptItem(TypedDict):
-    """Item that stays as it is, although the document does not declare it or declares something else."""
+    """Catalog item that stays unchanged, although the document does not declare it or declares something else."""
 
     kind: str
     key: str
@@ -465,7 +465,7 @@ class KeptItem(TypedDict):
 
 
 KeyFormat: TypeAlias = Literal["cose", "jwks"]
-"""Format of a set of keys."""
+"""File format of a set of public keys."""
 
 
 class KeySet(TypedDict):
@@ -503,7 +503,7 @@ class KnownKey(TypedDict):
 
 
 class LinkToStream(TypedDict):
-    """A WebSocket URL; it opens a stream until `expiresAt`."""
+    """A WebSocket URL that opens a live stream until `expiresAt`."""
 
     url: str
     expiresAt: str
@@ -553,7 +553,7 @@ MessageFormat: TypeAlias = Literal["standard", "teams", "slack"]
 
 
 class MintedToken(TypedDict):
-    """A new token; no other reply contains it."""
+    """A new access token; no other reply contains it."""
 
     Token: str
     ExpiresAt: str
@@ -605,7 +605,7 @@ class NormalVariable(TypedDict):
 
 
 class OAuthErrorReply(TypedDict):
-    """An error (RFC 6749 section 5.2)."""
+    """An OAuth error (RFC 6749 section 5.2)."""
 
     error: str
     error_description: str
@@ -622,11 +622,11 @@ ParameterType: TypeAlias = Literal[
 
 
 PlanAction: TypeAlias = Literal["added", "changed", "removed"]
-"""Effect of a planned change."""
+"""Effect of a planned change on a catalog item."""
 
 
 class PlannedChange(TypedDict):
-    """Change of one item; `before` is null for a new item, `after` for a removed one.
+    """Planned change of one catalog item; `before` is null for a new item, `after` for a removed one.
 
     `changedBy` and `changedAt` name the last change of the stored item, for example through the API.
     """
@@ -641,14 +641,14 @@ class PlannedChange(TypedDict):
 
 
 class PreviewProblem(TypedDict):
-    """A problem of a row; `row` is null for a problem of the whole file. Rows are counted from 1 after the header."""
+    """A problem of a row of the file, counted from 1 after the header; `row` is null for the whole file."""
 
     row: int | None
     message: str
 
 
 class PreviewedMessage(TypedDict):
-    """A message as it would be stored."""
+    """A telemetry message as the import would store it."""
 
     timestamp: str
     connection: str
@@ -679,7 +679,7 @@ class ProvenancePolicy(TypedDict):
 
 
 class QueryApprovalBody(TypedDict):
-    """Request body that approves a draft; it may be empty if the workspace requires no signature."""
+    """Request body that approves a query's draft; it may be empty if the workspace requires no signature."""
 
     signature: NotRequired[Signature | None]
     """
@@ -688,14 +688,14 @@ class QueryApprovalBody(TypedDict):
 
 
 class QueryColumn(TypedDict):
-    """Name and Kusto type of a column."""
+    """Name and Kusto type of a column of a query's result."""
 
     name: str
     type: str
 
 
 class QueryDecisionSignature(TypedDict):
-    """Electronic signature of a decision. `recordHash` is the SHA-256 of the RFC 8785 form of `kql`, `parameters`."""
+    """Electronic signature of a query's decision. `recordHash` is the SHA-256 of `kql` and `parameters` (RFC 8785)."""
 
     userId: str
     printedName: str
@@ -716,7 +716,7 @@ class QueryParameter(TypedDict):
 
 
 class QueryRejection(TypedDict):
-    """Principal that rejected the draft, time of rejection, reason, and signature if it was signed."""
+    """Rejection of a query's draft: principal, time, reason, and signature if the rejection was signed."""
 
     rejectedBy: str
     rejectedAt: str
@@ -725,7 +725,7 @@ class QueryRejection(TypedDict):
 
 
 class QueryRejectionBody(TypedDict):
-    """Request body that rejects a draft."""
+    """Request body that rejects the draft of a warm query."""
 
     comment: str
     signature: NotRequired[Signature | None]
@@ -1118,7 +1118,7 @@ TransitionStatus: TypeAlias = Literal["approved", "rejected"]
 
 
 class TrialAlert(TypedDict):
-    """A group of the rule's data; `wouldFire` says whether its alert would fire now."""
+    """A group of the alert rule's data; `wouldFire` states whether its alert would fire now."""
 
     labels: dict[str, str | None]
     value: float | None
@@ -1126,7 +1126,7 @@ class TrialAlert(TypedDict):
 
 
 class TrialEvaluation(TypedDict):
-    """Result of one evaluation; `rows` counts the rows of the query, or the watched connections."""
+    """Result of one trial evaluation of an alert rule; `rows` counts the rows of the query, or the connections."""
 
     alerts: list[TrialAlert]
     rows: int
@@ -1147,7 +1147,7 @@ Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
 
 
 class Verdict(TypedDict):
-    """Result of the verification of a chain."""
+    """Result of the verification of an audit chain."""
 
     Valid: bool | None
     ChainValid: bool
@@ -1161,7 +1161,7 @@ class Verdict(TypedDict):
 
 
 class VerifyBody(TypedDict):
-    """Chain to verify. A RecordID of any value, also null, requests the verification of a record, too."""
+    """Request body that names the audit chain to verify. With a RecordID, that record is verified, too."""
 
     ScopeKey: NotRequired[str | None]
     RecordID: NotRequired[str]
@@ -1225,7 +1225,7 @@ WebhookEventType: TypeAlias = Literal[
 
 
 class WebhookEventTypeInfo(TypedDict):
-    """An event type with an example of the event's `data`."""
+    """A type of webhook events, with an example of the event's `data`."""
 
     type: str
     description: str
@@ -1233,13 +1233,13 @@ class WebhookEventTypeInfo(TypedDict):
 
 
 class WebhookEventTypeList(TypedDict):
-    """The event types."""
+    """List of all types of webhook events."""
 
     eventTypes: list[WebhookEventTypeInfo]
 
 
 class WebhookFilter(TypedDict):
-    """Short names (lookups) and severities of the events to send; a missing property restricts nothing."""
+    """Filter of a webhook's events by short names (lookups) and severities; a missing property restricts nothing."""
 
     surfaces: NotRequired[list[str]]
     connections: NotRequired[list[str]]
@@ -1251,7 +1251,7 @@ WebhookFormat: TypeAlias = Literal["standard", "teams", "slack"]
 
 
 class WebhookTestEventData(TypedDict):
-    """A test that a person requested."""
+    """A test event that a person requested."""
 
     webhookId: str
     requestedBy: str
@@ -1271,7 +1271,7 @@ class WorkspaceStatistics(TypedDict):
 
 
 WritableTarget: TypeAlias = Literal["PlatformConfig", "AccessControl", "DomainEvents"]
-"""Containers of audit records to which callers append events."""
+"""Targets (kinds of audit chains) to which callers can append events."""
 
 
 class Error(TypedDict):
@@ -1464,7 +1464,7 @@ class AmendmentBody(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that waits or was decided; `decidedBy` is null if the policy requires no approval."""
+    """An amendment that waits for a decision, was approved or rejected; `decidedBy` is null without approval."""
 
     scopeKey: str
     recordId: str
@@ -1492,14 +1492,14 @@ class AuditScope(TypedDict):
 
 
 class AuditScopes(TypedDict):
-    """Page of the list of chains."""
+    """Page of the list of all audit chains."""
 
     scopes: list[AuditScope]
     cursor: str | None
 
 
 class BundleScope(TypedDict):
-    """Audit chain to include in a bundle."""
+    """Audit chain to include in an audit bundle."""
 
     target: Target
     """
@@ -1512,7 +1512,7 @@ class BundleScope(TypedDict):
 
 
 class BundledScope(TypedDict):
-    """An audit chain that a bundle contains."""
+    """An audit chain that an audit bundle contains."""
 
     target: Target
     scopeKey: str | None
@@ -1540,13 +1540,13 @@ class ConnectionSignal(TypedDict):
 
 
 class ConnectionSignals(TypedDict):
-    """The declared signals of a connection."""
+    """The declared signals (payload fields) of a connection."""
 
     signals: list[ConnectionSignal]
 
 
 class ConnectionSource(TypedDict):
-    """Selection of the events that belong to a connection, and the pointers to their fields."""
+    """Settings that select the events of a connection, and JSON Pointers to their fields."""
 
     devices: list[str]
     timestampPointer: str
@@ -1644,7 +1644,7 @@ class ContainerShown(TypedDict):
 
 
 class DeclaredDatabase(TypedDict):
-    """A database with its declared containers."""
+    """A database of a data store, with its declared containers."""
 
     lookup: str
     access: DatabaseAccess
@@ -1667,7 +1667,7 @@ class DeclaredStore(TypedDict):
 
 
 class Download(TypedDict):
-    """A download. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`.
+    """A download job. `files` is empty until its status is `completed`; `error` is null unless it is `failed`.
 
     The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
     """
@@ -1722,7 +1722,7 @@ class EventBody(TypedDict):
 
 
 class GrantList(TypedDict):
-    """Consents to OAuth clients."""
+    """List of a member's consents to OAuth clients."""
 
     grants: list[KnownGrant]
 
@@ -1741,7 +1741,7 @@ class Identity(TypedDict):
 
 
 class ImportMappingReply(TypedDict):
-    """Meanings of the file's columns."""
+    """Mapping that assigns the columns of the imported file to the parts of a message."""
 
     timestamp: str
     timestampFormat: TimestampFormat
@@ -1765,7 +1765,7 @@ class InferredSignal(TypedDict):
 
 
 class InferredSignals(TypedDict):
-    """Signals of recent messages, and the number of these messages."""
+    """Signals (payload fields) that recent messages contain, and the number of these messages."""
 
     messages: int
     signals: list[InferredSignal]
@@ -1778,7 +1778,7 @@ class KeyList(TypedDict):
 
 
 class MappingBody(TypedDict):
-    """Meanings of the file's columns; in NDJSON, a column is a top-level property."""
+    """Mapping that assigns the columns of an imported file to time, ids and payload; in NDJSON, to properties."""
 
     timestamp: str
     """
@@ -1879,7 +1879,7 @@ class PendingAmendments(TypedDict):
 
 
 class PlanShown(TypedDict):
-    """Plan of a document. `planTag` is the value for If-Match, including the quotes."""
+    """Plan: changes that applying a document would make. `planTag` is the value for If-Match, with its quotes."""
 
     changes: list[PlannedChange]
     kept: list[KeptItem]
@@ -1888,7 +1888,7 @@ class PlanShown(TypedDict):
 
 
 class PreviewReply(TypedDict):
-    """The first 100 messages, the columns of the file, and the problems of the rows that were read for them."""
+    """Preview of an import: its first 100 messages, the columns of the file, and the problems of the rows."""
 
     columns: list[str]
     messages: list[PreviewedMessage]
@@ -1912,7 +1912,7 @@ class QueryAnswer(TypedDict):
 
 
 class QueryApproval(TypedDict):
-    """Principal that approved the query, time of approval, and signature if it was signed."""
+    """Approval of a query: principal, time, and signature if the approval was signed."""
 
     approvedBy: str
     approvedAt: str
@@ -1999,7 +1999,7 @@ class QueryList(TypedDict):
 
 
 class RemappingBody(TypedDict):
-    """Another mapping for a preview or for the start; without it, the mapping of the import applies."""
+    """Request body with another column mapping for a preview or for the start; without it, the import's applies."""
 
     mapping: NotRequired[MappingBody | None]
 
@@ -2112,7 +2112,7 @@ class Transition(TypedDict):
 
 
 class Webhook(TypedDict):
-    """A webhook. `disabledReason` is null unless the service has disabled it; `etag` is the value for If-Match."""
+    """A webhook endpoint. `disabledReason` is null unless the service disabled it; `etag` is the value for If-Match."""
 
     id: str
     url: str
@@ -2128,7 +2128,7 @@ class Webhook(TypedDict):
 
 
 class WebhookDelivery(TypedDict):
-    """A delivery; `id` equals the header `webhook-id`, and `event` is the body in the format `standard`."""
+    """A delivery of an event; `id` equals the header `webhook-id`, `event` is the body in the format `standard`."""
 
     id: str
     webhookId: str
@@ -2192,7 +2192,7 @@ AmendmentRecord: TypeAlias = Amendment | Transition
 
 
 class AuditBundle(TypedDict):
-    """A bundle. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`."""
+    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`."""
 
     bundleId: str
     status: JobStatus
@@ -2207,13 +2207,13 @@ class AuditBundle(TypedDict):
 
 
 class AuditBundles(TypedDict):
-    """List of the caller's bundles."""
+    """List of the caller's audit bundles."""
 
     bundles: list[AuditBundle]
 
 
 class BundleBody(TypedDict):
-    """Chains and filters of a bundle."""
+    """Request body that starts an audit bundle: its chains and filters."""
 
     scopes: list[BundleScope]
     startDate: NotRequired[str | None]
@@ -2340,13 +2340,13 @@ class CreatedImport(TypedDict):
 
 
 class DataStoreList(TypedDict):
-    """The data stores of the workspace."""
+    """The data stores (Cosmos DB accounts) of the workspace."""
 
     dataStores: list[DeclaredStore]
 
 
 class FilterBody(TypedDict):
-    """Events that a webhook receives; an omitted or null property restricts nothing."""
+    """Filter of the events that a webhook receives; an omitted or null property restricts nothing."""
 
     surfaces: NotRequired[Lookups | None]
     connections: NotRequired[Lookups | None]
@@ -2380,7 +2380,7 @@ class Import(TypedDict):
 
 
 class ImportBody(TypedDict):
-    """A file with old telemetry, and the meanings of its columns."""
+    """Request body that creates an import: format of the file with old telemetry, and mapping of its columns."""
 
     format: ImportFormat
     fileName: str

@@ -81,7 +81,7 @@ def explain_refusal(error: ApiError, lookup: str) -> Refusal:
 
 
 def _find_lines(error: ApiError) -> dict[int, str]:
-    """Return the reasons by number of the lines that an error names."""
+    """Find the lines of a batch that an error names, by line number, each with the reason of its rejection."""
     found: dict[int, str] = {}
     for each in error.errors:
         if match := _LINE.match(str(each.get("field", ""))):

@@ -48,7 +48,7 @@ class SpoolFile:
         self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the spool file."""
         self._database.close()
 
     def add(self, lookup: str, lines: Sequence[bytes]) -> None:

@@ -20,7 +20,7 @@ _TYPES: Mapping[str, pa.DataType] = {
 
 
 def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Build an Arrow table from the rows of a query result.
+    """Build an Arrow table from the columns and rows of a KQL query's result.
 
     Args:
         columns: columns with their Kusto types; values of types without an Arrow equivalent become text.

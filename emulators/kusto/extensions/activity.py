@@ -39,12 +39,12 @@ class ActivityPlugin(TimelinePlugin):
         return _PLUGINS[self.plugin].render(self, prev, prefix)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the timeline column, the dimensions and the results."""
+        """Return the names of the output columns: timeline, dimensions and results."""
         del cols
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
     def render_bounds(self, prev: str) -> tuple[str, str, list[str]]:
-        """Return SQL of the start and the end of the analysis, and of the other constants."""
+        """Render SQL for the constants of the plugin: start and end of the analysis, and the others."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
             return constants[0], constants[1], constants[2:]
@@ -54,7 +54,7 @@ class ActivityPlugin(TimelinePlugin):
         return begin, f"(SELECT max({time}) FROM {prev})", constants  # noqa: S608
 
     def render_events(self, prev: str, p: str, bounds: tuple[str, str], size: str) -> str:
-        """Return SQL that yields the events between two bounds, grouped by window, id and dimensions."""
+        """Render SQL that yields the events between two bounds, grouped by window, id and dimensions."""
         name, time = map(quote_name, self.columns)
         return (
             f"(SELECT {self.render_window(bounds[0], size)} AS {p}w, {name} AS {p}i{self.render_dimensions()}, "  # noqa: S608
@@ -62,7 +62,7 @@ class ActivityPlugin(TimelinePlugin):
         )
 
     def render_result(self, begin: str, size: str, p: str, values: Sequence[str], source: str) -> str:
-        """Return SQL that yields the begin of each window, the dimensions and the results."""
+        """Render SQL that yields the start of each window, the dimensions and the results."""
         time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
         results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         return (
@@ -80,7 +80,7 @@ def _render_sliding_counts(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_lookback(op: ActivityPlugin, prev: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]) -> str:
-    """Return SQL that yields each group of events once for every window whose lookback period contains it."""
+    """Render SQL that yields each group of events once for every window whose lookback period contains it."""
     (begin, end), (lookback, size) = bounds, sizes
     events = op.render_events(prev, p, (f"({begin} - {lookback})", end), size).replace(
         op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
@@ -130,7 +130,7 @@ def _render_engagement(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
-    """Return SQL for the ids with enough distinct periods before and at an event; the lookback excludes its start."""
+    """Render SQL for the ids that were active in enough periods of the lookback time before an event."""
     begin, end, (lookback, period, least, size) = op.render_bounds(prev)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
@@ -150,7 +150,7 @@ def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_sessions(op: ActivityPlugin, prev: str, p: str) -> str:
-    """Return SQL for the sessions with an event in a window; a pause longer than the lookback ends a session."""
+    """Render SQL for the sessions with an event in a window; a pause longer than the lookback ends a session."""
     begin, end, (size, lookback) = op.render_bounds(prev)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
@@ -168,7 +168,7 @@ def _render_sessions(op: ActivityPlugin, prev: str, p: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Definition:
-    """Accepted numbers of constants, names of the results, and the function that renders the SQL of a plugin."""
+    """Definition of a plugin: accepted numbers of constants, names of the results, and function that renders SQL."""
 
     constants: tuple[int, ...]
     results: tuple[str, ...]

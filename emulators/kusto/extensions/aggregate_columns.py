@@ -117,7 +117,7 @@ def _render_extreme(
 def _find_returned_columns(
     args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int
 ) -> Columns:
-    """Return name and SQL of each output column that an aggregate's arguments select; ``*`` adds all others."""
+    """Find the output columns that an aggregate's arguments select, each with its SQL; ``*`` adds all others."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()

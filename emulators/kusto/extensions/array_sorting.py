@@ -27,7 +27,7 @@ _MAX_ARRAYS = 65
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Return the sort key of an element: numbers, strings, then all others."""
+    """Return the sort key of an array's element: numbers first, then strings, then all others."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return 2, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return (0, value) if isinstance(value, int | float) else (1, str(value))
@@ -67,7 +67,7 @@ def install() -> None:
 
 
 def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
-    """Return the arrays of a call, and the argument that places nulls last, None if it is missing."""
+    """Split the arguments of a call into the arrays and the flag that sorts nulls last (None if it is missing)."""
     end = call.args[-1]
     value = end.value if isinstance(end, ir.LetRef) else end
     has_flag = len(call.args) > 1 and isinstance(value, ir.Literal) and value.kind == "bool"

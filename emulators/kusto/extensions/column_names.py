@@ -54,7 +54,7 @@ class ProjectByNames(PipelineOperator):
 
 
 def _read_names(expr: ir.Expr) -> Sequence[str]:
-    """Return the column names or patterns of one argument."""
+    """Read the column names or patterns in one argument of ``project-by-names``."""
     if isinstance(expr, ir.LetRef):
         return _read_names(expr.value)
     if isinstance(expr, ir.ColumnRef):
@@ -127,7 +127,7 @@ class AssertSchema(PipelineOperator):
         return f"SELECT * FROM {prev} WHERE CASE {' '.join(wrong)} ELSE true END"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input."""
+        """Return the columns of the operator's input, which are also its output."""
         return cols
 
 

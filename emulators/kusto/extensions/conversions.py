@@ -54,7 +54,7 @@ _VALUE_MACROS: tuple[str, ...] = (
 
 
 def _render_is_integer(value: str) -> str:
-    """Return SQL that tests whether a JSON number has neither a fraction nor an exponent.
+    """Render SQL that tests whether a JSON number is an integer: it has neither a fraction nor an exponent.
 
     DuckDB reads an integer beyond 64 bits as a double. Its conversion to an integer is null, not the nearest integer.
     """
@@ -62,7 +62,7 @@ def _render_is_integer(value: str) -> str:
 
 
 def _build_json_integer_macro(kind: str, bits: int) -> str:
-    """Return SQL that creates a DuckDB macro, which converts a JSON value to an integer."""
+    """Build the SQL statement that creates a DuckDB macro, which converts a JSON value to an integer."""
     plain, real = _render_is_integer("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (

@@ -30,7 +30,7 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
 def _divide(dividend: str | None, divisor: str | None) -> str | None:
-    """Return a quotient rounded to nine digits after the point; None for a null or a division by zero."""
+    """Divide two decimals, rounded to nine digits after the point; None for a null or a division by zero."""
     if dividend is None or divisor is None or not decimal.Decimal(divisor):
         return None
     quotient = _CONTEXT.divide(decimal.Decimal(dividend), decimal.Decimal(divisor))
@@ -107,7 +107,7 @@ def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr],
 
 
 def infer_decimal(expr: ir.Expr) -> str | None:
-    """Return the type of an expression, also of arithmetic with decimals; None if it is unknown."""
+    """Infer the Kusto type of an expression, which may calculate with decimals; None if it is unknown."""
     if isinstance(expr, ir.LetRef):
         return infer_decimal(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC:

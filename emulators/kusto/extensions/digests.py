@@ -44,7 +44,7 @@ type Pairs = list[tuple[float, float]]
 
 
 def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
-    """Return the digest of values, of which NaN is missing; each has the weight 1 if ``weights`` is None."""
+    """Build the t-digest of numbers, without NaN; each number has the weight 1 if ``weights`` is None."""
     given = np.zeros(0) if values is None else values
     counts = np.ones(len(given)) if weights is None else weights
     known = np.isfinite(given) & (counts > 0)
@@ -62,7 +62,7 @@ def _build_digest(values: Numbers, weights: Numbers) -> str:
 
 
 def _read_digest(digest: Any) -> Pairs:
-    """Return the values and weights of a digest; raise ValueError if it is not valid."""
+    """Parse the values and weights of a t-digest; raise ValueError if it is not valid."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
@@ -72,7 +72,7 @@ def _shorten(weight: float) -> float:
 
 
 def merge_digests(digests: Sequence[str | None] | None) -> Any:
-    """Return the digest of the values of all digests, which are JSON texts; null if no text is that of a digest."""
+    """Merge t-digests, which are JSON texts, into one; null if no text is a t-digest."""
     found = [orjson.loads(each) for each in digests or () if each is not None]
     valid = [each for each in map(_try_digest, found) if each is not None]
     if found and not valid:
@@ -84,7 +84,7 @@ def merge_digests(digests: Sequence[str | None] | None) -> Any:
 
 
 def _try_digest(digest: Any) -> Pairs | None:
-    """Return the values and weights of a digest; None if it is not valid."""
+    """Parse the values and weights of a t-digest; return None if it is not valid."""
     try:
         return _read_digest(digest)
     except (ValueError, TypeError):
@@ -117,7 +117,7 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
 
 
 def summarize_hashes(hashes: Hashes | None) -> Any:
-    """Return the set of hashes, of which each occurs once."""
+    """Build a set of hashes (result of ``hll``) from hash values, of which each occurs once."""
     return {"hashes": _build_hash_set(np.zeros(0, np.int64) if hashes is None or not len(hashes) else hashes)}
 
 
@@ -132,7 +132,7 @@ def _dump_registers(registers: Hashes) -> str:
 
 
 def _fill_registers(hashes: Hashes, registers: Hashes) -> Hashes:
-    """Return the registers after the hashes have been added."""
+    """Add hashes to the registers of a HyperLogLog sketch, and return the registers."""
     values = hashes.view(np.uint64)
     index, rest = values >> np.uint64(_REST_BITS), values & np.uint64((1 << _REST_BITS) - 1)
     # The exponent of a double of at most 53 bits is the number of its bits.
@@ -143,7 +143,7 @@ def _fill_registers(hashes: Hashes, registers: Hashes) -> Hashes:
 
 
 def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
-    """Return the hashes and the registers of a set; None if the text is not that of a set."""
+    """Parse a set of hashes (result of ``hll``): its hashes and registers; None if the text is no such set."""
     try:
         _, hashes, registers = orjson.loads(text)
         read = [int(each) for each in hashes], [int(each) for each in registers]
@@ -156,7 +156,7 @@ def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
 
 
 def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
-    """Return the union of sets of hashes, which are JSON texts; None if no text is that of a set."""
+    """Merge sets of hashes (results of ``hll``), which are JSON texts; None if no text is such a set."""
     hashes: set[int] = set()
     registers: Hashes | None = None
     is_valid = is_given = False
@@ -176,12 +176,12 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
 
 
 def merge_hashes(sets: Sequence[str | None] | None) -> Any:
-    """Return the union of sets of hashes; null if no text is that of a set."""
+    """Merge sets of hashes and return the union as JSON text; null if no text is such a set."""
     return {"merged": merge_hash_sets(sets)}
 
 
 def count_distinct(one: Any) -> int:
-    """Return the number of different values in a set of hashes."""
+    """Estimate the number of different values from a set of their hashes."""
     _, hashes, registers = one
     if not registers:
         return len(hashes)
@@ -194,7 +194,7 @@ def count_distinct(one: Any) -> int:
 
 
 def build_schema(values: Sequence[str | None] | None) -> Any:
-    """Return the schema of dynamics, which are JSON texts."""
+    """Build the schema of dynamic values (JSON texts), the result of the aggregate ``buildschema``."""
     schema: Any = None
     for number, each in enumerate(values or ()):
         if number % _STEPS == 0:
@@ -276,7 +276,7 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 
 
 def _render_json(function: SeriesFunction, *arguments: str) -> str:
-    """Return SQL for the only output of a function as JSON."""
+    """Render SQL for the output of a function with one output, as JSON."""
     (output,) = function.outputs
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
 

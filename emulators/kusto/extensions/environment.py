@@ -55,7 +55,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions to the KQL translator library."""
+    """Add the functions about cluster, caller and table to the KQL translator library."""
     constants = {
         "current_cluster_endpoint": "'localhost'",
         "current_database": "'Telemetry'",

@@ -118,14 +118,14 @@ class FindRows(PipelineOperator):
         return any(len(self._choose_columns(columns)) < len(columns) for columns in searched)
 
     def _is_searched(self, cols: Sequence[str]) -> bool:
-        """Return whether a table with these columns has a column that the condition requires."""
+        """Return whether ``find`` searches a table with these columns: the condition names one of them."""
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
             return True
         return bool(set(self._find_named()) & set(cols))
 
     def _find_named(self) -> list[str]:
-        """Return the columns that the condition names and a table has."""
+        """Return those columns of a table that the condition of ``find`` names."""
         nodes = iterate_nodes(self.predicate)
         named = [node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _names_column(node)]
         existing = {name for columns in self._list_columns() for name in columns}

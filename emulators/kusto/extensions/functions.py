@@ -184,7 +184,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
 
 
 def _calls_column_names_of(decl: Any) -> bool:
-    """Return whether a function asks for the columns of a table, which the library cannot insert into a pipeline."""
+    """Return whether a function calls ``column_names_of``, so that the library cannot insert it into a pipeline."""
     calls = find_rules(decl, "NamedFunctionCallExpression")
     return any(call.getText().startswith("column_names_of(") for call in calls)
 

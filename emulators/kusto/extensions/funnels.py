@@ -69,7 +69,7 @@ class Funnel(TimelinePlugin):
         return self._render_completion(p, events, states)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the timeline column and the results."""
+        """Return the names of the output columns: timeline and results."""
         del cols
         if self.result:
             return [self.columns[1], *self.result, "dcount", "samples"]
@@ -85,7 +85,7 @@ class Funnel(TimelinePlugin):
         )
 
     def _render_chain(self, p: str, events: str, states: Sequence[str], limit: str) -> list[str]:
-        """Return SQL for the ids that reached each state: id, window, start, and time of the state."""
+        """Render SQL for the ids that reached each state of the sequence: id, window, start, and time of the state."""
         chain = [
             f"(SELECT DISTINCT {p}i, {p}w, {p}t AS {p}b, {p}t FROM {events} WHERE {p}s = {quote_text(states[0])})"  # noqa: S608
         ]
@@ -141,7 +141,7 @@ class Funnel(TimelinePlugin):
 
 
 def _read_states(expr: ir.Expr) -> list[str]:
-    """Return the texts of an array that is a literal, also by the name of a ``let`` statement."""
+    """Read the states of a funnel from an array literal, or from the ``let`` statement that contains the array."""
     if isinstance(expr, ir.LetRef):
         return _read_states(expr.value)
     if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":

@@ -1,4 +1,4 @@
-"""Return whether a function calls ``column_names_of``, so that the library cannot insert it into a pipeline."""
+"""KQL functions over lines on a sphere: their length, and the distance of a point from a line."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def to_vector(point: Sequence[float]) -> Vector:
 
 
 def dot(left: Vector, right: Vector) -> float:
-    """Return the scalar product of two vectors."""
+    """Compute the scalar product of two vectors."""
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
@@ -61,7 +61,7 @@ def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
-    """Return the angle between a point and the nearest point of a segment of a great circle."""
+    """Compute the angle between a point on the globe and the nearest point of a segment of a great circle."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
     normal = cross(start, end)
     length = math.sqrt(dot(normal, normal))

@@ -26,7 +26,7 @@ type Edge = tuple[Point, Point, int]
 
 
 def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
-    """Return the distinct vertices of a ring; raise ValueError if the ring is invalid."""
+    """Parse the distinct vertices of a GeoJSON polygon's ring; raise ValueError if the ring is invalid."""
     vertices = [to_vector(point) for point in ring[:-1]]
     if len(ring) < _LEAST_POINTS or list(ring[0]) != list(ring[-1]) or len(set(vertices)) < len(vertices):
         raise ValueError(ring)
@@ -61,7 +61,7 @@ def _measure_area(shape: Any) -> float:
 
 
 def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
-    """Return the solid angle of overlaps; a region that n polygons cover counts n - 1 times."""
+    """Compute the solid angle that polygons cover more than once; a region in n polygons counts n - 1 times."""
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
         raise ValueError("too many edges")
@@ -125,7 +125,7 @@ def _find_crossings(edges: Sequence[Edge]) -> Iterator[float]:
 
 
 def _measure_slab(projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float) -> float:
-    """Return the solid angle of overlaps between two vertical lines; a region in n polygons counts n - 1 times."""
+    """Compute the solid angle of the overlaps between two vertical lines of the projection."""
     middle = (left + right) / 2
     crossed = sorted(
         (_compute_height(edge, middle), _compute_height(edge, left), _compute_height(edge, right), edge[2])

@@ -58,7 +58,7 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _rewrite(self, token: Token) -> Token:
-        """Return a token that the grammar accepts at this place of the query."""
+        """Replace a token that the grammar rejects at this place of the query by one that it accepts."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._complete_serialize(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:

@@ -143,7 +143,7 @@ def _build_parser(version: int) -> Plugin:
 
 
 def _split_unmatched(arguments: Sequence[Any]) -> tuple[Sequence[Any], bool]:
-    """Return the arguments without the last one if it is the flag ``return_unmatched``, and the value of the flag."""
+    """Split off the last argument if it is the flag ``return_unmatched``; return the others and the flag's value."""
     last = reader.lower_named(arguments[-1]).expr if len(arguments) > _LEAST else None
     if isinstance(last, ir.Literal) and last.kind == "bool":
         return arguments[:-1], bool(last.value)

@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w++")
 
 @dataclass(frozen=True, slots=True)
 class KeyValueReader:
-    """Reader of one string.
+    """Reader of the keys and values in one string.
 
     Attributes:
         text: the string.
@@ -36,7 +36,7 @@ class KeyValueReader:
     greedy: bool
 
     def read(self) -> dict[str, str]:
-        """Return the first value of each key."""
+        """Read the string and return the first value of each key."""
         found: dict[str, str] = {}
         for key, value in self._read_pairs() if self.pair else self._read_words():
             if key in self.keys and key not in found:
@@ -56,7 +56,7 @@ class KeyValueReader:
             position = max(end + len(self.pair), start)
 
     def _read_part(self, position: int, ends: Sequence[str]) -> tuple[str, int]:
-        """Return a key or value, and the index of the delimiter after it."""
+        """Read a key or a value; return it, and the index of the delimiter after it."""
         start = position
         while start < len(self.text) and self.text[start].isspace() and not self._is_end(start, ends):
             start += 1

@@ -14,5 +14,5 @@ type Symbols = Mapping[str, Mapping[str, Any]]
 
 @functools.cache
 def read_symbols(kind: str) -> Symbols:
-    """Return the functions of a kind: ``functions`` or ``aggregates``."""
+    """Read the KQL functions of one kind from the file: ``functions`` or ``aggregates``."""
     return {symbol["name"]: symbol for symbol in json.loads(LANGUAGE.read_text(encoding="utf-8"))[kind]}

@@ -71,7 +71,7 @@ def add_multi_result_function(
 
 
 def read_property(bag: str) -> Reader:
-    """Return a reader of the properties of the JSON object that the KQL function ``bag`` returns."""
+    """Return a function that reads a property of the JSON object which the KQL function ``bag`` returns."""
 
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         value = ir.PathAccess(ir.FunctionCall(bag, arguments), (ir.PathStep(output.name),))
@@ -108,11 +108,11 @@ def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], 
 
 @dataclasses.dataclass(frozen=True)
 class GeneratedName(ir.NamedExpr):
-    """Result of a function with several, whose name is not in the query."""
+    """Output of a function with several outputs, for which the query states no name."""
 
 
 def name_generated(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
-    """Return the expressions with a number at the end of each `GeneratedName` that occurs before."""
+    """Append a number to each `GeneratedName` that already occurs among the expressions of an operator."""
     listed = list(expressions)
     taken = {each.name for each in listed if not isinstance(each, GeneratedName)}
     named: list[ir.NamedExpr] = []

@@ -19,7 +19,7 @@ _MAX_RANGES = 256
 
 
 def _parse_v4(text: str) -> tuple[int, int]:
-    """Return the address as an integer, and the length of its prefix; raise ValueError if it is not valid."""
+    """Parse an IPv4 address to an integer and the length of its prefix; raise ValueError if it is not valid."""
     address, slash, prefix = text.strip().partition("/")
     bits = int(prefix) if slash else _V4_BITS
     if not 0 <= bits <= _V4_BITS:
@@ -28,7 +28,7 @@ def _parse_v4(text: str) -> tuple[int, int]:
 
 
 def _parse_v6(text: str) -> tuple[int, int]:
-    """Return an IPv4 or IPv6 address as an integer of 128 bits, and the length of its prefix."""
+    """Parse an IPv4 or IPv6 address to an integer of 128 bits and the length of its prefix."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
         value, bits = _parse_v4(text)

@@ -79,7 +79,7 @@ class NewActivityMetrics(TimelinePlugin):
         return f"SELECT {named} FROM {joined}{where} ORDER BY {p}a, {p}b{grouped}"  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return both ends of the period, the dimensions and the metrics."""
+        """Return the names of the output columns: both ends of the period, dimensions and metrics."""
         _, dimensions = self._sort_arguments(cols)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
@@ -94,7 +94,7 @@ class NewActivityMetrics(TimelinePlugin):
         )
 
     def _sort_arguments(self, cols: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
-        """Return the cohort, None without one, and the dimensions."""
+        """Split the last arguments of the plugin into the cohort (None if it is missing) and the dimensions."""
         cohort: ir.Expr | None = None
         dimensions = []
         for index, each in enumerate(self.optional):

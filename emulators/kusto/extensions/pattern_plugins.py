@@ -85,7 +85,7 @@ class RowPatterns(UnorderedOutputOperator):
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
     def _render_lists(self, prev: str, cols: list[str], names: list[str], p: str) -> tuple[str, int]:
-        """Return SQL for one row with the codes, weights and values of all rows, and the number of sets."""
+        """Render SQL that collects codes, weights and values of all rows in lists; return it and the number of sets."""
         if not names:
             raise semantic_error(f"evaluate {self.plugin}() requires a column with values")
         quoted = list(map(quote_name, names))
@@ -111,7 +111,7 @@ class RowPatterns(UnorderedOutputOperator):
         return f"(SELECT {', '.join([flat, *lists, *values])} FROM {coded})", len(sums)  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the measures of the patterns and the columns of the input."""
+        """Return the names of the output columns: measures of the patterns, and columns of the input."""
         measures = ["SegmentId", "Count", "Percent"]
         if self.split:
             measures = ["SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB"]
@@ -146,7 +146,7 @@ class RowPatterns(UnorderedOutputOperator):
         return [*whole, *shares, f"round(abs({shares[0]} - {shares[1]}), 2)"]
 
     def _render_value(self, code: str, values: str) -> str:
-        """Return SQL for a value of a pattern, or the wildcard of its type."""
+        """Render SQL for one value of a pattern, or for the wildcard of its type."""
         wildcards = [
             f"WHEN typeof({values}[1]) = {quote_text(_WILDCARD_TYPES[each.kind])} AND {code} = 0 "
             f"THEN TRY_CAST({quote_text(str(each.value))} AS VARCHAR)"

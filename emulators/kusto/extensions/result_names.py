@@ -27,7 +27,7 @@ _SEVERAL = 2
 
 
 def _find_naming(call: ir.FunctionCall) -> Mapping[str, Any] | None:
-    """Return the rule for the name of a call's result; None if the translator library decides the name."""
+    """Find the rule by which the result column of a function call is named; None if the library names it."""
     functions, aggregates = read_symbols("functions"), read_symbols("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
     if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):

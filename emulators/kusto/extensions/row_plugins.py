@@ -71,7 +71,7 @@ class RollingPercentile(UnorderedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the timeline column, the dimensions and the column of the percentile."""
+        """Return the names of the output columns: timeline, dimensions and percentile."""
         del cols
         if not isinstance(self.bins, ir.Literal):
             raise unsupported_error("evaluate rolling_percentile with a number of bins that is not a literal")
@@ -179,7 +179,7 @@ class SequenceDetect(UnorderedOutputOperator):
         return f" JOIN {p}e AS s{index} ON {' AND '.join(conditions)}"
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the dimensions, the time of each step and the duration."""
+        """Return the names of the output columns: dimensions, time of each step, and duration."""
         del cols
         return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
 

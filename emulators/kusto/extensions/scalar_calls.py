@@ -61,11 +61,11 @@ class ScalarCall:
         return f"kql_call_{self.name}"
 
     def read_kinds(self) -> list[str]:
-        """Return the kind of each argument, without the mark ``?``; ``*`` means any number of strings."""
+        """Parse the kinds of the function's arguments, without the mark ``?``; ``*`` means any number of strings."""
         return [kind.rstrip("?") for kind in self.kinds.split()]
 
     def count_required(self) -> int:
-        """Return the number of arguments that must be present."""
+        """Count the required arguments of the function."""
         return sum(not kind.endswith("?") for kind in self.kinds.split())
 
 

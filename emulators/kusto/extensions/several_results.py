@@ -27,7 +27,7 @@ _SELECTED: contextvars.ContextVar[int] = contextvars.ContextVar("selected_result
 
 @dataclasses.dataclass(frozen=True)
 class EndOfResult(PipelineOperator):
-    """Marker after the last operator of a result.
+    """Marker that ends the operators of one result of a query with several results.
 
     Attributes:
         count: number of results of the query.
@@ -81,7 +81,7 @@ def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[
 
 
 def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
-    """Return a query without its last marker, and the marker."""
+    """Remove the last marker of a query; return the query and the marker."""
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
         return query, EndOfResult(1)

@@ -249,7 +249,7 @@ def _check_dynamic(expr: ir.Expr) -> None:
 
 
 def _guard_key(node: ir.Expr, rendered: str) -> str:
-    """Return the SQL of a key that must not be dynamic."""
+    """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
     if kind in DYNAMICS:
         raise semantic_error(_DYNAMIC_KEY, inner="SEM0001")

@@ -89,6 +89,6 @@ def _expand_where(where: ir.Where, expand: Callable[[ir.Expr], ir.Expr]) -> ir.W
 
 
 def install() -> None:
-    """Add the conditions to the KQL translator library."""
+    """Add conditions over all columns to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(schema, "resolve_let_refs", _patch_resolve)

@@ -168,7 +168,7 @@ def _accept_all(parameters: Parameters, types: Types) -> bool:
 
 
 def find_different_types(parameters: Parameters, types: Types) -> Types:
-    """Return the types of the arguments that must have one type and have several; empty if one type fits all.
+    """Find arguments that must have one common type but do not; return their types, or nothing if one type fits.
 
     Numbers fit each other. A dynamic also fits each type where the parameter permits it.
     """

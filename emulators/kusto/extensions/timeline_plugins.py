@@ -77,7 +77,7 @@ class TimelinePlugin(UnorderedOutputOperator):
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
 
     def render_dimensions(self) -> str:
-        """Return the quoted dimension columns, each preceded by a comma."""
+        """Render the dimension columns as SQL, each quoted and preceded by a comma."""
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
 

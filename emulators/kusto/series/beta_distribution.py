@@ -11,7 +11,7 @@ _MAX_STEPS = 200
 
 
 def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Return the probability of a value below ``x``; NaN outside the documented ranges."""
+    """Compute the probability of a beta distribution below ``x``; NaN outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
     if not (0 <= x <= 1 and 0 < alpha <= _LARGEST and 0 < beta <= _LARGEST):
@@ -20,7 +20,7 @@ def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -
 
 
 def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Return the density at ``x``; NaN outside the documented ranges."""
+    """Compute the density of a beta distribution at ``x``; NaN outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
     if not (0 < x < 1 and 0 < alpha < math.inf and 0 < beta < math.inf):
@@ -42,7 +42,7 @@ def _compute_density(x: float, alpha: float, beta: float) -> float:
 
 
 def _invert(probability: float, alpha: float, beta: float) -> float:
-    """Return the quantile by Newton's method, with bisection where a step leaves the bracket."""
+    """Compute a quantile of the beta distribution by Newton's method, with bisection where a step leaves the range."""
     low, high = 0.0, 1.0
     x = alpha / (alpha + beta)
     for _ in range(_MAX_STEPS):

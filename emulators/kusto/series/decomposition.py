@@ -87,7 +87,7 @@ def compute_components(
 
 
 def _select_learned(values: Numbers, tested: int | None) -> Numbers:
-    """Return the points without the tested ones at the end; NaN for each point that is not finite."""
+    """Select the points from which a model is learned: all except tested ones at the end; NaN for infinite ones."""
     learned = values[: max(len(values) - max(tested or 0, 0), 0)]
     return np.where(np.isfinite(learned), learned, np.nan)
 
@@ -100,7 +100,7 @@ def _find_period(values: Numbers, period: int | None, threshold: float) -> int:
 
 
 def _compute_season(values: Numbers, period: int, length: int) -> Numbers:
-    """Return the median of the points of each phase, repeated to ``length`` points; zeros for the period 0."""
+    """Compute the seasonal component: the median of each phase of the period, repeated to ``length`` points."""
     if period == 0 or len(values) == 0:
         return np.zeros(length)
     period = min(period, max(len(values), 1))

@@ -47,7 +47,7 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
 
 
 def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Return, for each point, the weighted sum of the points up to ``shift`` points after it."""
+    """Apply a FIR filter: compute for each point the weighted sum of the points up to ``shift`` points after it."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
@@ -60,7 +60,7 @@ def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
 
 
 def _recurse(direct: Numbers, feedback: Numbers) -> Numbers:
-    """Return the series whose points subtract the weighted previous results."""
+    """Apply the recursive part of an IIR filter: subtract from each point the weighted previous results."""
     if not len(feedback):
         return direct
     if len(feedback) == 1:

@@ -87,7 +87,7 @@ def _interpolate(ordered: Numbers, percentile: float) -> float:
 
 
 def _compute_factors(low: float, high: float) -> tuple[float, float]:
-    """Return the factors for scores below the low percentile and above the high one."""
+    """Compute the factors by which scores below the low and above the high percentile are scaled."""
     if (low, high) == _CUSTOM:
         return _CUSTOM_FACTOR, _CUSTOM_FACTOR
     quantile = NormalDist().inv_cdf

@@ -66,7 +66,7 @@ def _shift_polynomial(coefficients: Numbers, center: float, scale: float) -> Num
 
 
 def _sum_residuals(values: Numbers) -> Numbers:
-    """Return, for each number of points from 1, the sum of the squared residuals of a line through the first points."""
+    """Fit a line to the first 1, 2, 3, ... points of a series; return the sum of squared residuals of each fit."""
     centered = values - values.mean()
     count = np.arange(1.0, len(values) + 1)
     total, squares = np.cumsum(centered), np.cumsum(centered * centered)

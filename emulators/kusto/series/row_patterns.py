@@ -144,7 +144,7 @@ def _find_closed_patterns(
 
 
 def _close(table: Codes, mask: Mask) -> Pattern:
-    """Return the values that all rows have in common."""
+    """Return the closed pattern of some rows: all values that the rows have in common."""
     rows = table[:, mask]
     first = rows[:, 0]
     same = (rows == first[:, None]).all(axis=1)
@@ -154,7 +154,7 @@ def _close(table: Codes, mask: Mask) -> Pattern:
 def _choose_different(
     scored: Sequence[tuple[float, Any, Pattern, Mask]], weights: Weights, least: float, most: int = _MAX_CLUSTERS
 ) -> list[tuple[float, Any, Pattern, Mask]]:
-    """Return the best patterns that have few rows in common with better ones."""
+    """Choose the best patterns, without those that cover almost the same rows as a better one."""
     chosen: list[tuple[float, Any, Pattern, Mask]] = []
     for each in scored:
         if each[0] < least or len(chosen) == most:

@@ -62,7 +62,7 @@ def compute_log_beta(a: float, b: float) -> float:
 
 
 def _sum_fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function by the method of Lentz."""
+    """Compute the continued fraction of the incomplete beta function by the method of Lentz."""
     upper, lower = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     result = lower
     for step in range(1, _MAX_STEPS):

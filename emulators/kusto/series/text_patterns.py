@@ -23,7 +23,7 @@ type Key = tuple[str, ...]
 def compute_text_patterns(
     texts: Sequence[str] | None, counts: Sequence[float] | None, threshold: float | None, characters: str | None
 ) -> Any:
-    """Return the pattern of each text.
+    """Group similar texts, and return the pattern of each text.
 
     Args:
         texts: different texts.
@@ -51,7 +51,7 @@ def compute_text_patterns(
 
 
 def _split(text: str, characters: str | None) -> list[str]:
-    """Return the words of a text, with the run of separators after each word but the last; a word may be empty."""
+    """Split a text into its words and the separators between them; a word may be empty."""
     if not characters:
         return _NOT_IN_WORDS.split(text)
     runs = [(is_word, "".join(run)) for is_word, run in itertools.groupby(text, lambda each: each not in characters)]

@@ -35,7 +35,7 @@ class AsyncDocuments:
                 return
 
     async def read(self, document_id: str, *, partition_key: str | None = None) -> dict[str, Any]:
-        """Return a document.
+        """Return a document of the table.
 
         Args:
             document_id: id of the document.

@@ -33,7 +33,7 @@ class Documents:
                 return
 
     def read(self, document_id: str, *, partition_key: str | None = None) -> dict[str, Any]:
-        """Return a document.
+        """Return a document of the table.
 
         Args:
             document_id: id of the document.

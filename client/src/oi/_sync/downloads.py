@@ -142,6 +142,6 @@ def _build_error(job: Mapping[str, Any]) -> ApiError:
 
 
 def _choose_name(file: Mapping[str, Any], form: str) -> str:
-    """Return the name under which a part is saved: the last path segment of its link, which is unique within a job."""
+    """Choose the file name under which a part of a download is saved: the last path segment of the part's link."""
     name = Path(file["url"].partition("?")[0]).name
     return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{form}"

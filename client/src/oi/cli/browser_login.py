@@ -127,7 +127,7 @@ class _Receiver:
 
 
 def _describe(members: Mapping[str, str] | None) -> tuple[int, str, str]:
-    """Return HTTP status, title and text of the page that the browser shows after the sign-in."""
+    """Describe the result of the sign-in for the browser: HTTP status, title and text of a page."""
     if members is None:
         return 404, "Not found", "This address does not belong to a sign-in that is waiting."
     if "code" in members:

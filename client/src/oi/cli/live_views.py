@@ -22,7 +22,7 @@ class LiveTable:
         self._newest: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def add(self, message: "Mapping[str, Any]") -> None:
-        """Show a message in place of the previous message of its device."""
+        """Add a telemetry message to the table, in place of the previous message of its device."""
         self._newest[_get_device(message)] = message
 
     def build(self) -> "Table":
@@ -79,7 +79,7 @@ def draw_blocks(values: "Sequence[float]") -> str:
 
 
 def _get_device(message: "Mapping[str, Any]") -> tuple[str, str]:
-    """Return the connection and the device of a message."""
+    """Return the pair of connection and device to which a telemetry message belongs."""
     return message["Metadata"]["ConnectionLookup"], message["Subject"]
 
 

@@ -43,7 +43,7 @@ class _LazyGroup(click.Group):
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import the module of a command, and return the command."""
         if cmd_name not in _COMMANDS:
             return None
         from oi.cli.examples import add_examples  # noqa: PLC0415  only commands that ran need it

@@ -31,7 +31,7 @@ def json_option(command: Command) -> Command:
 
 
 def read_json(file: IO[str]) -> Any:
-    """Return the JSON value of a file.
+    """Read a JSON file and return its value.
 
     Raises:
         UsageError: the file is not UTF-8 text, or not JSON that the service could read.

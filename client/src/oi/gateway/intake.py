@@ -128,7 +128,7 @@ class Intake:
                 function()
 
     async def _store_once(self, taken: list[_Pending]) -> bool:
-        """Store messages on disk and acknowledge them; return False if they cannot be stored now."""
+        """Store received messages on disk and acknowledge them to the source; return False if they must wait."""
         lines: dict[str, list[bytes]] = {}
         for each in taken:
             if each.rejected is None:

@@ -112,7 +112,7 @@ def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
 
 
 def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
-    """Check that no property of the payload has a name under which the gateway sends metadata."""
+    """Check that a payload has no property whose name the gateway uses for metadata, such as ``timestamp``."""
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     for name, pointer in pointers.items():
         if pointer not in {None, f"/{name}"} and name in payload:

@@ -201,7 +201,7 @@ def _find_filters(filters: Sequence[str]) -> list[str]:
 
 
 def _covers(wide: str, narrow: str) -> bool:
-    """Return whether every topic that matches the filter ``narrow`` also matches the filter ``wide``."""
+    """Return whether the topic filter ``wide`` covers ``narrow``: it matches all topics that ``narrow`` matches."""
     wide_levels, narrow_levels = wide.split("/"), narrow.split("/")
     for index, level in enumerate(wide_levels):
         if level == "#":
@@ -214,7 +214,7 @@ def _covers(wide: str, narrow: str) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Return whether there are topics that match both filters."""
+    """Return whether two MQTT topic filters overlap: whether a topic can match both."""
     first, second = one.split("/"), other.split("/")
     for left, right in zip(first, second, strict=False):
         if "#" in {left, right}:

@@ -34,7 +34,7 @@ class Section:
         return f"`{self._place}.{name}`" if self._place else f"`{name}`"
 
     def has(self, name: str) -> bool:
-        """Return whether the object has a property with this name that is not null."""
+        """Return whether this section has a property with this name that is not null."""
         self._read.append(name)
         return self._values.get(name) is not None
 
@@ -61,7 +61,7 @@ class Section:
         return value
 
     def path(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the file path that a property states."""
+        """Return the file path in a property of the configuration."""
         value = self.text(name, default)
         return value if value is default else Path(value)
 

@@ -107,7 +107,7 @@ class GatewaySpool:
         self._count()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the spool file."""
         self._database.close()
 
     @property

@@ -46,7 +46,7 @@ class Uplink:
         await self._request("POST", path, content=lines, headers=headers)
 
     async def identify(self) -> dict[str, Any]:
-        """Return the identity and the access rights of the API key.
+        """Request the identity and the access rights of the API key.
 
         Raises:
             ApiError: the API key is not valid, or the service cannot be reached.

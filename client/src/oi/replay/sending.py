@@ -17,7 +17,7 @@ _PACE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Batch size, speed and concurrency of a replay.
+    """Pace at which a replay sends rows: batch size, speed and number of concurrent requests.
 
     Attributes:
         batch: maximum number of rows in one request.

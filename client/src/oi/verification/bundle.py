@@ -176,7 +176,7 @@ def _verify_chain(
 
 
 def _quote_text(text: str) -> str:
-    """Return a text in quotes; if terminals do not show some of its characters, escape all non-ASCII characters."""
+    """Quote a text for output; escape its non-ASCII characters if a terminal might not show some of them."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 

@@ -295,6 +295,6 @@ def _report_undecided(reason: str) -> int:
 
 
 def _print_line(text: str) -> None:
-    """Print a line; characters that the terminal cannot show are escaped."""
+    """Print a line of text; characters that the terminal cannot show are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")

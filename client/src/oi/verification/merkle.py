@@ -63,7 +63,7 @@ class CompactRange:
         return root
 
     def is_valid(self) -> bool:
-        """Return whether the number of subtree roots matches ``size`` and each root has 32 bytes."""
+        """Return whether this tree is well-formed: as many subtree roots as ``size`` requires, each of 32 bytes."""
         return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 

@@ -96,7 +96,7 @@ class CheckpointContent:
 
     @property
     def text(self) -> str:
-        """Text that is signed: origin, size and root on one line each."""
+        """Text of the checkpoint that is signed: origin, size and root on one line each."""
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
 
 

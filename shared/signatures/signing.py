@@ -17,7 +17,7 @@ from shared.provenance.models import MAX_STATEMENT
 from shared.provenance.ports import ChainKey
 from shared.provenance.signatures import DecisionSignature, SigningSession
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.signatures.sign_ins import SignInRegistry, name_sign_in
+from shared.signatures.sign_ins import ALREADY_USED, SignInRegistry, name_sign_in
 from shared.signatures.suspicion import AttemptCounter
 
 FIELD: Final = "signature"
@@ -152,6 +152,9 @@ class Signing:
         except WorkspaceError as error:
             if request.is_single_use and error.kind not in MAYBE_DONE:
                 await self._release(name, append_id)
+            if error.code == ALREADY_USED:
+                # Raised by `session.confirm`; other errors here do not concern the signature.
+                await self._count_refusal(principal, error)
             raise
         if session.is_decided:
             # If the store fails, the append id of the use still shows that the decision was appended.
@@ -174,13 +177,15 @@ class Signing:
         try:
             yield
         except WorkspaceError as error:
-            # Another person can cause refusals of these tokens, so they must not lock the member out.
-            if error.kind in kinds and principal.personal and not principal.is_delegated:
-                is_challenge = error.kind is Kind.UNAUTHENTICATED
-                await self._attempts.count_refusal(
-                    principal.member_id, principal.credential_id, is_challenge=is_challenge
-                )
+            if error.kind in kinds:
+                await self._count_refusal(principal, error)
             raise
+
+    async def _count_refusal(self, principal: Principal, error: WorkspaceError) -> None:
+        # Another person can cause refusals of these tokens, so they must not lock the member out.
+        if principal.personal and not principal.is_delegated:
+            is_challenge = error.kind is Kind.UNAUTHENTICATED
+            await self._attempts.count_refusal(principal.member_id, principal.credential_id, is_challenge=is_challenge)
 
     async def _authorize(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in

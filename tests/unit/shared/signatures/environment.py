@@ -14,6 +14,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.signature_models import SignaturePolicy
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
+from shared.provenance.signatures import confirm_nothing
 from shared.runtime import Runtime
 from shared.signatures.attempts import SuspiciousEvent
 from shared.signatures.sign_ins import SignInRegistry
@@ -76,10 +77,11 @@ class Environment:
 
         Args:
             sent: body property ``signature``.
-            changes: changed attributes of the caller; ``age`` of the sign-in in seconds, ``max_age`` of the policy.
+            changes: changed attributes of the caller; ``age`` of the sign-in in seconds, ``max_age`` of the policy;
+                ``meanwhile``, a function to call after the checks and before the decision.
         """
         age, max_age = changes.pop("age", 10), changes.pop("max_age", 300)
-        sign_in = changes.pop("sign_in", "sign-in-1")
+        sign_in, meanwhile = changes.pop("sign_in", "sign-in-1"), changes.pop("meanwhile", confirm_nothing)
         policy = SignaturePolicy.model_validate({"maxAgeSeconds": max_age})
         signed_in = SignIn(self.at - timedelta(seconds=age), ("key",), sign_in)
         caller = replace(SIGNER, **{"sign_in": signed_in, **changes})
@@ -88,6 +90,7 @@ class Environment:
         append_id = self.runtime.new_id()
         try:
             async with signer.sign(append_id, CHAIN) as session:
+                await meanwhile()
                 await session.confirm()
                 self.appended.add(append_id)
                 session.is_decided = True

@@ -1,10 +1,13 @@
 """Tests of the checks of a signature, and of the lock-out after refused attempts."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.auth.principals import CredentialKind
+from shared.errors import Kind, WorkspaceError
+from shared.signatures.sign_ins import LEASE
 from tests.unit.shared.signatures.environment import Environment
 
 
@@ -50,3 +53,27 @@ async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None
     for _ in range(5):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
+
+
+async def test_a_sign_in_that_another_decision_took_over(environment: Environment) -> None:
+    """If another decision takes over the sign-in before the decision is appended, this refusal counts as an attempt."""
+
+    async def take_over() -> None:
+        environment.at += LEASE + timedelta(seconds=1)
+        assert await environment.sign(max_age=0) == ""
+
+    assert await environment.sign(max_age=0, meanwhile=take_over) == "SIGNATURE_TOKEN_USED"
+    for _ in range(4):
+        assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
+    assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
+
+
+async def test_other_refusals_of_a_decision_do_not_count(environment: Environment) -> None:
+    """A reason to reject the decision that does not concern its signature is no attempt, and frees the sign-in."""
+
+    async def reject() -> None:
+        raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")
+
+    for _ in range(6):
+        assert await environment.sign(max_age=0, meanwhile=reject) == "AMENDMENT_NOT_PENDING"
+    assert await environment.sign(max_age=0) == ""

@@ -12,6 +12,9 @@ from shared.timestamps import rfc3339
 MEMBER: Final = "Signature"
 """Property of a decision's record that contains its signature."""
 
+SIGNED_EVENT: Final = "signed-"
+"""Start of the append ids of audit events about signed decisions; events that members write have other append ids."""
+
 SIGNED_AT: Final = "SignedAt"
 RECORD_HASH: Final = "RecordHash"
 

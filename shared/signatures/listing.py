@@ -16,7 +16,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.decisions import parse_content
 from shared.provenance.hash_rule import format_record_id, is_time
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
-from shared.provenance.signatures import SIGNED_AT, read_signature
+from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, read_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex
 from shared.timestamps import LONGEST_SETBACK, parse_rfc3339, rfc3339
@@ -157,6 +157,9 @@ def _parse_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> list[I
 def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterator[IndexedSignature]:
     digest = hashlib.sha256(f"{chain.target}\n{chain.scope_key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     for record in records:
+        if chain.target is Target.PLATFORM_CONFIG and not record.append_id.startswith(SIGNED_EVENT):
+            # A member can write an event that looks like a signed decision.
+            continue
         content = parse_content(record)
         signature = None if content is None else find_signature(chain.target, content)
         if signature is None:
@@ -188,7 +191,6 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
     name = "approval" if str(content.get("ActionType")).endswith(".Approved") else "rejection"
     decision = state.get(name)
     signature = decision.get("signature") if isinstance(decision, dict) else None
-    # Any member with the right to write events can append an event with this ActionType, but only as themselves.
     if not isinstance(signature, dict) or signature.keys() != _MEMBERS.keys():
         return None
     renamed = {_MEMBERS[each]: value for each, value in signature.items()}

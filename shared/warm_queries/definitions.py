@@ -223,7 +223,7 @@ class QueryDefinitions:
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         if not build_changes(stored):
             return _parse_entry(_get_query_item(stored, lookup))
-        event_id = derive_event_id(append_id, _get_query_item(stored, lookup)) if append_id else self._runtime.new_id()
+        event_id = derive_event_id(append_id or self._runtime.new_id(), _get_query_item(stored, lookup))
         async with signer.sign(event_id, ChainKey(Target.PLATFORM_CONFIG)) as session:
             await session.confirm()
             signed = SignedChange(session.signature, event_id)

@@ -14,7 +14,7 @@ from shared.catalog.items import ItemKind
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.query_hash import compute_query_hash
 from shared.catalog.signature_models import QuerySignature
-from shared.provenance.signatures import DecisionSignature
+from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
 from shared.timestamps import rfc3339
 
 
@@ -71,8 +71,13 @@ def build_decision(item: CatalogItem, after: dict[str, Any], verb: str, signed: 
 
 
 def derive_event_id(append_id: str, item: CatalogItem) -> str:
-    """Return the id of the audit event of a decision about one version of a query.
+    """Return the id of the audit event of a signed decision about one version of a query.
 
     A retry has the same id, unless the query was edited meanwhile: the decision about the edited query is another one.
+
+    Args:
+        append_id: id of the request; the same in each retry.
+        item: catalog item of the query.
     """
-    return hashlib.sha256(f"{append_id}\n{rfc3339(item.updated_at)}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256(f"{append_id}\n{rfc3339(item.updated_at)}".encode()).hexdigest()
+    return f"{SIGNED_EVENT}{digest[:32]}"

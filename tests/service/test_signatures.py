@@ -512,15 +512,19 @@ def test_invalid_parameters_of_the_list(required: Service, parameters: dict[str,
     assert check_failing_fields(required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
 
 
-def test_forged_events_are_not_listed(required: Service) -> None:
-    """An event that a member writes as if another member had signed is not in the list."""
+@pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
+def test_forged_events_are_not_listed(required: Service, writer: str) -> None:
+    """An event that a member writes as if a query had been signed is not in the list, nor is one about oneself."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)
     forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}
-    written = required.caller("editor@t").post(
+    forged["AfterState"]["approval"]["signature"]["printedName"] = "Another Name"
+    written = required.caller(writer).post(
         "/oi-api/provenance/events", params={"target": "PlatformConfig"}, json=forged
     )
     assert written.status_code == 201, written.text
     listed = admin.get(SIGNATURES, params={"limit": "1000"}).json()["signatures"]
-    assert written.json()["RecordID"] not in [one["recordID"] for one in listed if one["target"] == "PlatformConfig"]
+    of_queries = [one["recordID"] for one in listed if one["target"] == "PlatformConfig"]
+    assert event["RecordID"] in of_queries
+    assert written.json()["RecordID"] not in of_queries

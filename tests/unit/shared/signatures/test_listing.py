@@ -13,6 +13,7 @@ from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.query_hash import compute_query_hash
 from shared.errors import WorkspaceError
+from shared.provenance.signatures import SIGNED_EVENT
 from shared.runtime import Runtime
 from shared.signatures.listing import SignatureList
 from shared.signatures.ports import SignatureFilter
@@ -22,6 +23,7 @@ from tests.unit.shared.provenance.test_amendments import CHAIN
 from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, decide
 
 ALL = SignatureFilter()
+EVENT_ID = f"{SIGNED_EVENT}1"
 QUERY = {"kql": "Telemetry | count", "parameters": []}
 
 
@@ -104,7 +106,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists
 
 async def test_signatures_of_queries(lists: Lists) -> None:
     """A signed approval of a query is listed with the names of properties in records."""
-    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"))
+    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
     [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
         "UserID": "ann",
@@ -125,8 +127,15 @@ async def test_signatures_of_queries(lists: Lists) -> None:
     "changes", [{"userId": "bob"}, {"recordHash": "0" * 64}, {"signedAt": "now"}, {"signedAt": 1}, {"extra": 1}]
 )
 async def test_forged_events(lists: Lists, changes: dict[str, Any]) -> None:
-    """An event that another member writes, or whose signature does not match the query, is not listed."""
-    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes))
+    """An event with the signature of another member, or whose signature does not match the query, is not listed."""
+    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
+    assert await lists.read() == []
+
+
+@pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
+async def test_events_that_members_write(lists: Lists, append_id: str) -> None:
+    """An event that a member writes is not listed, although it has the form of a signed decision of this member."""
+    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
     assert await lists.read() == []
 
 

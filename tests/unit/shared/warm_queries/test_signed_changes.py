@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from shared.catalog.items import ItemKind
 from shared.catalog.ports import CatalogItem, ItemOrigin
 from shared.catalog.query_hash import compute_query_hash
-from shared.provenance.signatures import DecisionSignature
+from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
 from shared.warm_queries.signed_changes import SignedChange, build_decision, build_signature, derive_event_id
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -37,4 +37,5 @@ def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
     """After an edit of the query, the same Idempotency-Key records another decision."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
     assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
+    assert derive_event_id("a", ITEM).startswith(SIGNED_EVENT)
     assert len({derive_event_id("a", ITEM), derive_event_id("b", ITEM), derive_event_id("a", edited)}) == 3

@@ -178,3 +178,27 @@ def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
     with connect(wire) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
     assert len(pauses) == 4
+
+
+@pytest.mark.parametrize("errors", ["text", [None, 1], {"field": "f"}, None])
+def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
+    """An error reply whose list of fields has another form is still an error with its code."""
+    wire = Wire(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
+    with connect(wire) as transport, pytest.raises(ApiError) as refused:
+        transport.request("GET", "/a")
+    assert (refused.value.code, list(refused.value.errors)) == ("CODE", [])
+    assert pauses == []
+
+
+@pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])
+def test_a_reply_without_a_token_is_explained(reply: str) -> None:
+    """A server that is no workspace may reply with any JSON; the error says that the address may be wrong."""
+    transport = Transport("http://service.example", key="oik_1")
+    headers = {"Content-Type": "application/json"}
+    transport.client = httpx.Client(
+        base_url=transport.url,
+        transport=httpx.MockTransport(lambda _: httpx.Response(200, text=reply, headers=headers)),
+    )
+    with pytest.raises(ApiError, match="Is it the address of a workspace"):
+        transport.get_token()
+    transport.close()

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from oi.errors import ApiError
 
 RENEW_SECONDS = 60.0
 """A token is renewed when it expires within this time."""
@@ -34,6 +37,13 @@ def check_credential(text: str) -> None:
         raise ValueError("the API key or token contains a space, a line break or another character that no key has")
 
 
-def parse_token(reply: dict[str, str]) -> Token:
-    """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``."""
-    return Token(reply["Token"], datetime.fromisoformat(reply["ExpiresAt"]).timestamp())
+def parse_token(reply: Any) -> Token:
+    """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``.
+
+    Raises:
+        ApiError: the reply contains no token, most often because the address is that of another server.
+    """
+    try:
+        return Token(str(reply["Token"]), datetime.fromisoformat(reply["ExpiresAt"]).timestamp())
+    except (KeyError, TypeError, ValueError):
+        raise ApiError(0, "", "The reply contains no token. Is it the address of a workspace?") from None

@@ -38,7 +38,10 @@ class ApiError(Exception):
         self.code = code
         self.detail = detail
         self.problem: Mapping[str, Any] = problem or {}
-        self.errors: Sequence[Mapping[str, Any]] = self.problem.get("errors") or ()
+        fields = self.problem.get("errors")
+        self.errors: Sequence[Mapping[str, Any]] = (
+            [each for each in fields if isinstance(each, Mapping)] if isinstance(fields, list) else ()
+        )
         self.trace_id = str(self.problem.get("traceId") or "")
         self.retry_after = retry_after
 

@@ -70,7 +70,7 @@ def find_error(response: httpx.Response) -> ApiError | None:
     if "json" in response.headers.get("content-type", ""):
         try:
             problem = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             problem = {}
     retry_after = response.headers.get("retry-after", "")
     return build_api_error(
@@ -89,7 +89,7 @@ def parse_json_reply(response: httpx.Response) -> Any:
     """
     try:
         return response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         detail = f"{response.url.copy_with(query=None)} did not reply with JSON. Is it the address of a workspace?"
         raise ApiError(response.status_code, "", detail) from None
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from websockets.sync.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
@@ -70,7 +70,7 @@ def stream_messages(
                 raise error from None
         except (ConnectionClosed, OverloadedError, TooManyRequestsError):
             pass  # the service restarts or is overloaded, or the token has expired
-        except (OSError, InvalidHandshake, UnreachableError) as failure:
+        except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:
             if pause >= _MAX_PAUSE:
                 raise _build_unreachable(transport.url, failure) from None
         sleep(pause)

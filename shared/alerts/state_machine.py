@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.alerts.conditions import AlertGroup, GroupKey, to_group_key
 from shared.alerts.models import Alert, AlertState, Mark
+from shared.background.ports import limit_stored_time
 from shared.catalog.alert_rule_models import AlertRule
 
 MAX_REFRESHED: Final = 100
@@ -37,7 +38,8 @@ def advance_alerts(
         rule: rule that was evaluated.
         alerts: stored alerts of the rule; resolved ones are ignored.
         groups: evaluated groups of the rule's data.
-        at: time of the evaluation; an alert never gets a time before its start, even if the clock was set back.
+        at: time of the evaluation; an alert never gets a time before its start, even if the clock was set back. A
+            pending alert whose start then lies in the future starts again.
         new_id: returns a new id.
     """
     matching = {group.key: group for group in groups if group.matches}
@@ -88,6 +90,9 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
 
 
 def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes: bool) -> Alert:
+    if alert.state is AlertState.PENDING:
+        # Otherwise the alert would not fire until the clocks reach the stored time again.
+        alert = alert.change(started_at=limit_stored_time(alert.started_at, at))
     if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
         renamed = alert.change(
             name=rule.name, severity=rule.severity, surface=rule.surface, runbook_url=rule.runbook_url

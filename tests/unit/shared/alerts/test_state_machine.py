@@ -67,6 +67,18 @@ def test_a_missing_group_resolves() -> None:
     assert plant.history["1"][-1].state is RESOLVED
 
 
+def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
+    """The hold time of a pending alert begins again if the clock was set back by more than five minutes."""
+    plant = Plant("PT2M")
+    assert plant.evaluate({"a": True}) == [PENDING]
+    assert plant.evaluate({"a": True}, -3_000) == [PENDING]
+    restarted = plant.at
+    assert plant.evaluate({"a": True}, 60) == [PENDING]
+    assert plant.evaluate({"a": True}, 60) == [FIRING]
+    fired = plant.history["1"][-1]
+    assert (fired.started_at, fired.fired_at) == (restarted, restarted + 120 * SECOND)
+
+
 def test_the_condition_must_hold_for_the_time() -> None:
     """With `for` an alert is pending first, and fires when the condition has held for this time."""
     plant = Plant("PT2M")

@@ -64,7 +64,50 @@ surfaces:
   - {lookup: hall, name: Hall, connections: [press, lathe]}
 oauthClients:
   - {id: dashboard, name: Dashboard, redirectUris: ["http://127.0.0.1/callback"]}
+warmQueries:
+  - lookup: heat
+    name: Heat
+    surface: hall
+    kql: print Text = 'heat'
+    approval: {approvedBy: bob@t, approvedAt: 2026-01-05T08:00:00Z}
+alertRules:
+  - lookup: hot
+    name: Hot
+    severity: critical
+    surface: hall
+    kind: threshold
+    every: PT15S
+    query: heat
+    condition: &limit {column: Value, operator: gt, value: 50}
+  - lookup: lasting
+    name: Hot for long
+    severity: critical
+    surface: hall
+    kind: threshold
+    every: PT15S
+    for: PT40S
+    query: heat
+    condition: *limit
+    groupBy: [Text]
+  - lookup: edited
+    name: Often edited
+    severity: warning
+    surface: hall
+    kind: threshold
+    every: PT15S
+    query: heat
+    condition: *limit
+  - lookup: silent
+    name: Silent
+    severity: info
+    surface: hall
+    kind: absence
+    every: PT20S
+    connections: [press, lathe]
+    after: PT1M
 """
+_AMENDMENTS: Final = (WebhookEventType.AMENDMENT_PENDING,)
+_ALERTS: Final = (WebhookEventType.ALERT_FIRING, WebhookEventType.ALERT_RESOLVED)
 _TOKEN_MINUTES: Final = Decimal(43_200)
 _FAILURES: Final[list[str]] = []
 
@@ -116,8 +159,9 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     for member, key in keys.items():
         caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
         tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
-    webhook = EndpointDefinition("https://receiver.example/", (WebhookEventType.AMENDMENT_PENDING,))
-    await services.webhook_endpoints.service.create("ann@t", webhook)
+    for types in (_AMENDMENTS, _ALERTS):
+        webhook = EndpointDefinition("https://receiver.example/", types)
+        await services.webhook_endpoints.service.create("ann@t", webhook)
     await services.close()
     return Template(folder, tokens, account)
 

@@ -66,7 +66,8 @@ class WebhooksComponent(Component):
         """Wait until every event has arrived; a delivery that failed often waits for hours."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
-        log = f"oi-api/webhooks/{listed.json['webhooks'][0]['id']}/deliveries?limit=1&status=pending"
+        webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])
+        log = f"oi-api/webhooks/{webhook['id']}/deliveries?limit=1&status=pending"
         while True:
             stored = await send_until_done(self.world, "ann@t", "GET", "oi-api/provenance/pending?limit=100")
             waiting = await send_until_done(self.world, "ann@t", "GET", log)
@@ -79,6 +80,8 @@ class WebhooksComponent(Component):
         """Return the ids of the messages that have arrived, by the amendment of their event."""
         ids: dict[tuple[str, str], set[str]] = defaultdict(set)
         for message, bodies in self.world.receiver.received.items():
+            if bodies[0]["type"] != "amendment.pending":
+                continue
             data = bodies[0]["data"]
             ids[data["scopeKey"], data["recordId"]].add(message)
         return ids

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.infra.bicep_syntax import Literal, Object  # noqa: E402  the path comes first
-from tests.infra.templates import Templates, member  # noqa: E402  the path comes first
+from tests.infra.templates import Templates, get_member  # noqa: E402  the path comes first
 
 FOLDERS = {
     "Microsoft.Authorization": ["pulumi_azure_native/authorization"],
@@ -55,7 +55,9 @@ def find_unknown_properties(packages: Path) -> Iterator[str]:
 
 
 def _find_properties(body: Object) -> Object:
-    found = member(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
+    found = (
+        get_member(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
+    )
     return Object(((Literal("properties"), found),))
 
 

@@ -41,7 +41,7 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
         if kind == ENDPOINT:
             stack.push_async_callback(client.delete_database, name)
         if kind == FAILING and server is not None:
-            server.faults.add(*storms())
+            server.faults.add(*build_random_faults_without_412())
 
         def opened() -> CosmosAccount:
             account = CosmosAccount(endpoint, name, key=key)
@@ -51,7 +51,7 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
         yield opened
 
 
-def storms() -> list[InjectedFault]:
+def build_random_faults_without_412() -> list[InjectedFault]:
     """Return random faults, except a status 412, which would be a false conflict."""
     return [
         fault

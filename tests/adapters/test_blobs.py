@@ -19,8 +19,8 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.cold_data.ports import UPLOAD_HEADERS, BlobStore
 from shared.errors import WorkspaceError
-from tests.azurite.running import azurite, find_missing
-from tests.unit.local.serving import serving_files
+from tests.azurite.running import find_missing, run_azurite
+from tests.unit.local.serving import serve_files
 
 NAMES = ["a-b", "a/b", "a/c.parquet", "a/c/d", "a0", "b/_unrouted/2026/01/05/08/0-1-2.parquet"]
 SOON = timedelta(minutes=15)
@@ -31,7 +31,7 @@ def account() -> Iterator[str]:
     """Provide the connection string of an Azurite server."""
     if find_missing():
         pytest.skip(find_missing())
-    with azurite() as connection_string:
+    with run_azurite() as connection_string:
         yield connection_string
 
 
@@ -41,22 +41,26 @@ ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
 @pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     """Provide an empty store; the tests run for each kind of store."""
-    opener = folder(tmp_path)
+    opener = open_folder_store(tmp_path)
     if request.param != "folder":
-        opener = container(request.getfixturevalue("account")) if request.param == "azurite" else endpoint()
+        opener = (
+            open_azurite_store(request.getfixturevalue("account"))
+            if request.param == "azurite"
+            else open_endpoint_store()
+        )
     async with opener as opened:
         yield opened
 
 
 @asynccontextmanager
-async def folder(path: Path) -> AsyncIterator[BlobStore]:
+async def open_folder_store(path: Path) -> AsyncIterator[BlobStore]:
     """Open the embedded store, with a server for its links."""
-    async with serving_files(path) as links:
+    async with serve_files(path) as links:
         yield FolderBlobStore(path / "blobs" / "cold", links)
 
 
 @asynccontextmanager
-async def container(connection_string: str) -> AsyncIterator[BlobStore]:
+async def open_azurite_store(connection_string: str) -> AsyncIterator[BlobStore]:
     """Open the Azure store on a new container."""
     name = f"c{uuid.uuid4().hex}"
     async with BlobServiceClient.from_connection_string(connection_string) as client:
@@ -67,7 +71,7 @@ async def container(connection_string: str) -> AsyncIterator[BlobStore]:
 
 
 @asynccontextmanager
-async def endpoint() -> AsyncIterator[BlobStore]:
+async def open_endpoint_store() -> AsyncIterator[BlobStore]:
     """Open the Azure store on a new container of the account BLOB_ENDPOINT, and delete the container afterwards."""
     name = f"contract-{uuid.uuid4().hex}"
     async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:

@@ -27,7 +27,7 @@ type Opener = Callable[[], CatalogStore]
 
 
 @asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Opener]:
+async def open_sqlite(folder: Path) -> AsyncIterator[Opener]:
     """Open the embedded store."""
     opened: list[SqliteDatabase] = []
 
@@ -44,7 +44,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Opener]:
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens an empty store; each kind of store is tested."""
     if request.param == "sqlite":
-        async with sqlite(tmp_path) as another:
+        async with open_sqlite(tmp_path) as another:
             yield another
         return
     small = request.param not in KINDS

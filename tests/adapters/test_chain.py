@@ -28,7 +28,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import compute_genesis_hash, draft_event, draft_record, seal_record
-from tests.unit.shared.backends.azure.cosmos_stores import create_database, stores
+from tests.unit.shared.backends.azure.cosmos_stores import create_database, open_stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 SCOPES = [
@@ -39,7 +39,7 @@ type Opener = Callable[[Path], AbstractAsyncContextManager[ChainStore]]
 
 
 @asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[ChainStore]:
+async def open_sqlite(folder: Path) -> AsyncIterator[ChainStore]:
     """Open the embedded store."""
     store = SqliteChainStore(folder / "provenance.sqlite")
     yield store
@@ -47,23 +47,23 @@ async def sqlite(folder: Path) -> AsyncIterator[ChainStore]:
 
 
 @asynccontextmanager
-async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
+async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
     """Open the Cosmos DB store on a test server."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
-        async with stores(server, segment_bytes=segment_bytes) as (opened,):
+        async with open_stores(server, segment_bytes=segment_bytes) as (opened,):
             yield opened
 
 
 @asynccontextmanager
-async def cosmos_segments(folder: Path) -> AsyncIterator[ChainStore]:
+async def open_cosmos_with_small_segments(folder: Path) -> AsyncIterator[ChainStore]:
     """Open the Cosmos DB store with segments of one or two appends."""
-    async with cosmos(folder, segment_bytes=1_500) as opened:
+    async with open_cosmos(folder, segment_bytes=1_500) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
+async def open_cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
     """Open the Cosmos DB store on the account COSMOS_ENDPOINT with COSMOS_KEY, in a new database."""
     endpoint, key = os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"]
     name = f"chain-contract-{uuid.uuid4().hex}"
@@ -77,9 +77,13 @@ async def cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
             await client.delete_database(name)
 
 
-OPENERS: dict[str, Opener] = {"sqlite": sqlite, "cosmos": cosmos, "cosmos segments": cosmos_segments}
+OPENERS: dict[str, Opener] = {
+    "sqlite": open_sqlite,
+    "cosmos": open_cosmos,
+    "cosmos segments": open_cosmos_with_small_segments,
+}
 if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
-    OPENERS["cosmos endpoint"] = cosmos_endpoint
+    OPENERS["cosmos endpoint"] = open_cosmos_endpoint
 
 
 @pytest.fixture(params=OPENERS)
@@ -89,7 +93,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield opened
 
 
-def batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
+def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
     """Return a number of records that follow a tip."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
@@ -106,7 +110,7 @@ async def fill(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> 
     """Append a number of records as one batch."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
-    records = batch(chain, tip, count, **event)
+    records = build_batch(chain, tip, count, **event)
     await store.append(chain, records, tip)
     return records
 
@@ -137,7 +141,7 @@ async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> Non
     await store.provision(PLATFORM)
     tip = Tip()
     for _ in range(3):
-        tip = await store.append(PLATFORM, batch(PLATFORM, tip, 2), tip)
+        tip = await store.append(PLATFORM, build_batch(PLATFORM, tip, 2), tip)
     assert tip == await store.read_tip(PLATFORM)
     assert len((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == 6
 
@@ -146,11 +150,11 @@ async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
     """Records that follow another tip are not stored; this includes the first append of a chain."""
     records = await fill(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
-        await store.append(PLATFORM, batch(PLATFORM, Tip(), 2, name="late"), Tip())
+        await store.append(PLATFORM, build_batch(PLATFORM, Tip(), 2, name="late"), Tip())
     tip = await store.read_tip(PLATFORM)
-    await store.append(PLATFORM, batch(PLATFORM, tip, 1), tip)
+    await store.append(PLATFORM, build_batch(PLATFORM, tip, 1), tip)
     with pytest.raises(TipMovedError):
-        await store.append(PLATFORM, batch(PLATFORM, tip, 1, name="late"), tip)
+        await store.append(PLATFORM, build_batch(PLATFORM, tip, 1, name="late"), tip)
     found = (await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records
     assert [record.append_id for record in found] == [records[0].append_id, "e-2"]
 
@@ -159,7 +163,7 @@ async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) 
     """A batch is stored completely or not at all."""
     await fill(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
-    fresh, double = batch(PLATFORM, tip, 2)
+    fresh, double = build_batch(PLATFORM, tip, 2)
     double = ChainRecord(double.sequence, double.canonical, double.hash, "e-1", double.projection)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, [fresh, double], tip)
@@ -171,7 +175,7 @@ async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
     """Of several appends to the same tip only one succeeds."""
     await fill(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
-    tries = [store.append(PLATFORM, batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
+    tries = [store.append(PLATFORM, build_batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Tip"] + ["TipMovedError"] * 5
     assert (await store.read_tip(PLATFORM)).sequence == 3
@@ -199,7 +203,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
     """One append accepts the store's maximum number and maximum weight of records."""
     await fill(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
     tip = await store.read_tip(PLATFORM)
-    heavy = batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
+    heavy = build_batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
     assert len(heavy[0].canonical) < 1_500_000
     assert store.measure_weight(heavy[0].canonical) <= store.max_batch_weight
     await store.append(PLATFORM, heavy, tip)

@@ -36,14 +36,14 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield opened_store
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
     """Verify the chain with the time of a clock."""
-    return await ChainVerifier(store, workspace, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
+    return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
 async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
@@ -56,19 +56,21 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
     return forged
 
 
-async def rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
+async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
     """Return the error of a rejected append by a process whose clock shows ``at``; check that nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, workspace, runtime=Runtime(now=lambda: at)).append(PLATFORM, draft_event("u", EVENT))
+        await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
+            PLATFORM, draft_event("u", EVENT)
+        )
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     assert (await store.read_tip(PLATFORM)).sequence == COUNT + 1
     return refusal.value.detail
 
 
-def checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
+def build_checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
     """Return a signer with a clock."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
-    return Checkpoints(store, notes, signer, workspace, runtime=Runtime(now=lambda: at))
+    return Checkpoints(store, notes, signer, get_workspace_id, runtime=Runtime(now=lambda: at))
 
 
 TEXTS = {
@@ -123,9 +125,9 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"the time of {LAST} does not have the format 2026-01-05T08:00:00.000000Z"
     with pytest.raises(WorkspaceError) as refusal:
-        await checkpoints(store, tmp_path, NOW).create(PLATFORM)
+        await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
-    assert "verify the chain" in await rejection_detail(store)
+    assert "verify the chain" in await get_rejection_detail(store)
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
@@ -137,14 +139,16 @@ async def test_a_future_time_blocks_appends_until_this_time(
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
-    assert "more than an hour ahead" in await rejection_detail(store)
+    assert "more than an hour ahead" in await get_rejection_detail(store)
     with pytest.raises(WorkspaceError) as refusal:
-        await checkpoints(store, tmp_path, NOW).create(PLATFORM)
+        await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     later = NOW + ahead
-    await ChainLog(store, workspace, runtime=Runtime(now=lambda: later)).append(PLATFORM, draft_event("u", EVENT))
+    await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: later)).append(
+        PLATFORM, draft_event("u", EVENT)
+    )
     assert (await verify(store, at=later)).chain_valid
-    assert await checkpoints(store, tmp_path, later).create(PLATFORM)
+    assert await build_checkpoints(store, tmp_path, later).create(PLATFORM)
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
@@ -158,16 +162,18 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
     """A slow clock continues with the last record's time, and the chain is valid."""
     time = rfc3339(NOW + timedelta(hours=1))
     await forge(store, time)
-    made = await ChainLog(store, workspace, runtime=Runtime(now=lambda: NOW)).append(PLATFORM, draft_event("u", EVENT))
+    made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
+        PLATFORM, draft_event("u", EVENT)
+    )
     assert made.record.projection["Timestamp"] == time
     assert (await verify(store)).chain_valid
-    assert await checkpoints(store, tmp_path, NOW).create(PLATFORM)
+    assert await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
 
 
 async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
     """A process that wrote with a fast clock and knows the tip also rejects appends until that time."""
     at = NOW + timedelta(days=1)
-    log = ChainLog(store, workspace, runtime=Runtime(now=lambda: at))
+    log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, draft_event("u", EVENT))
     at = NOW
     with pytest.raises(WorkspaceError) as refusal:

@@ -18,7 +18,7 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoint_ports import CheckpointStore
 from shared.timestamps import parse_rfc3339
-from tests.azurite.running import azurite, find_missing
+from tests.azurite.running import find_missing, run_azurite
 
 PREFIX = "PlatformConfig/workspace/"
 FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
@@ -31,7 +31,7 @@ def connection_string() -> Iterator[str]:
     """Provide the connection string of an Azurite server."""
     if find_missing():
         pytest.skip(find_missing())
-    with azurite() as started:
+    with run_azurite() as started:
         yield started
 
 

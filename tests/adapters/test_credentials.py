@@ -49,7 +49,7 @@ def store(opener: Opener) -> CredentialStore:
     return opener()
 
 
-def token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) -> IssuedToken:
+def build_token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) -> IssuedToken:
     return IssuedToken(token_id, "admin@x", expires_at, parent)
 
 
@@ -115,7 +115,13 @@ async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None
 async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) -> None:
     """Tokens derived from the key are revoked, others are not; a second revocation changes nothing."""
     await store.add_key(KEY)
-    for each in (token("a", KEY.key_id), token("b", "a"), token("c", "b"), token("x"), token("y", "BBBBBBBB")):
+    for each in (
+        build_token("a", KEY.key_id),
+        build_token("b", "a"),
+        build_token("c", "b"),
+        build_token("x"),
+        build_token("y", "BBBBBBBB"),
+    ):
         await store.add_token(each)
     version = await store.read_version()
     await store.revoke_key(KEY.key_id, AT)
@@ -127,7 +133,7 @@ async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) ->
 
 async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) -> None:
     """The token and its descendants are revoked, its parent is not."""
-    for each in (token("a"), token("b", "a"), token("c", "b"), token("d", "a")):
+    for each in (build_token("a"), build_token("b", "a"), build_token("c", "b"), build_token("d", "a")):
         await store.add_token(each)
     version = await store.read_version()
     await store.revoke_token("b", AT)
@@ -142,7 +148,9 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
     """More tokens than one batch holds are revoked together with their key."""
     await store.add_key(KEY)
     for first in range(0, 120, 20):
-        await asyncio.gather(*(store.add_token(token(f"t{number}", KEY.key_id)) for number in range(first, first + 20)))
+        await asyncio.gather(
+            *(store.add_token(build_token(f"t{number}", KEY.key_id)) for number in range(first, first + 20))
+        )
     await store.revoke_key(KEY.key_id, AT)
     assert len(await list_revoked(store)) == 120
 
@@ -150,7 +158,7 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
 async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
     """A token is found by its id until it expires, even if revoked; expired tokens are not listed as revoked."""
     store = opener()
-    living, dead = token("living", "p"), token("dead", expires_at=AT - HOUR)
+    living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)
     await store.add_token(living)
     assert await opener().find_token("living") == living

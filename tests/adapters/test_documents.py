@@ -16,14 +16,14 @@ from shared.data_stores.models import MISSING, DocumentKey, PartitionValue, Stor
 from shared.data_stores.partition_keys import read_partition_key
 from shared.data_stores.ports import DocumentStore
 from shared.errors import WorkspaceError
-from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
+from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, open_document_store
 
 LINE = TABLES["/line"]
 OPERATIONS = ("create_item", "read_item", "replace_item", "delete_item", "query")
 
 
 @asynccontextmanager
-async def _sqlite(folder: Path) -> AsyncIterator[DocumentStore]:
+async def _open_sqlite(folder: Path) -> AsyncIterator[DocumentStore]:
     file = DocumentFile(folder)
     try:
         yield SqliteDocumentStore(file)
@@ -32,10 +32,10 @@ async def _sqlite(folder: Path) -> AsyncIterator[DocumentStore]:
 
 
 @asynccontextmanager
-async def _cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
+async def _open_cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
     async with CosmosServer(physical_partitions=3) as server:
         await create_tables(server)
-        async with documents(server) as store:
+        async with open_document_store(server) as store:
             if faults:
                 # Throttling and failed conditions are passed on to the caller.
                 faulty = build_random_read_faults(0.2, 20261121, lambda request: request.operation in OPERATIONS)
@@ -47,11 +47,11 @@ async def _cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     """Provide an empty store with the tables of :data:`TABLES`."""
     faults = request.param == "cosmos with faults"
-    async with _sqlite(tmp_path) if request.param == "sqlite" else _cosmos(faults=faults) as made:
+    async with _open_sqlite(tmp_path) if request.param == "sqlite" else _open_cosmos(faults=faults) as made:
         yield made
 
 
-def text(**members: Any) -> bytes:
+def build_document_text(**members: Any) -> bytes:
     """Return a document."""
     return json.dumps(members).encode()
 
@@ -61,7 +61,7 @@ def parse_all(texts: Iterable[bytes]) -> list[Any]:
     return [json.loads(one) for one in texts]
 
 
-def error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
+def get_error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
     """Return the error code of a rejected call."""
     return error.value.code
 
@@ -92,28 +92,30 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
     """Each write returns a new strong ETag, and reads return the same one."""
     key = DocumentKey("a", "l1")
     assert await store.read(LINE, key) is None
-    first = await store.create(LINE, key, text(id="a", line="l1", n=1.5, deep={"x": [None, True, "ü\u2028"]}))
+    first = await store.create(
+        LINE, key, build_document_text(id="a", line="l1", n=1.5, deep={"x": [None, True, "ü\u2028"]})
+    )
     stored = await read(store, key)
     assert stored.etag == first
     assert first.startswith('"')
     assert json.loads(stored.text) == {"id": "a", "line": "l1", "n": 1.5, "deep": {"x": [None, True, "ü\u2028"]}}
-    second = await store.replace(LINE, key, text(id="a", line="l1", n=2), None)
-    third = await store.replace(LINE, key, text(id="a", line="l1", n=2), second)
+    second = await store.replace(LINE, key, build_document_text(id="a", line="l1", n=2), None)
+    third = await store.replace(LINE, key, build_document_text(id="a", line="l1", n=2), second)
     assert len({first, second, third}) == 3
     assert (await read(store, key)).etag == third
     await store.delete(LINE, key, third)
     assert await store.read(LINE, key) is None
-    again = await store.create(LINE, key, text(id="a", line="l1", n=1))
+    again = await store.create(LINE, key, build_document_text(id="a", line="l1", n=1))
     assert again not in (first, second, third)
 
 
 async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
     """The same id can exist in two partitions; a second document in one partition is rejected."""
     for line in ("l1", "l2"):
-        await store.create(LINE, DocumentKey("a", line), text(id="a", line=line))
+        await store.create(LINE, DocumentKey("a", line), build_document_text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
-        await store.create(LINE, DocumentKey("a", "l1"), text(id="a", line="l1", n=2))
-    assert error_code(caught) == "DOCUMENT_EXISTS"
+        await store.create(LINE, DocumentKey("a", "l1"), build_document_text(id="a", line="l1", n=2))
+    assert get_error_code(caught) == "DOCUMENT_EXISTS"
     await store.delete(LINE, DocumentKey("a", "l1"), None)
     assert await store.read(LINE, DocumentKey("a", "l1")) is None
     assert (await read(store, DocumentKey("a", "l2"))).text
@@ -124,19 +126,19 @@ async def test_writes_check_their_etag(store: DocumentStore) -> None:
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
-            await store.replace(LINE, key, text(id="a", line="l1"), etag)
-        assert error_code(caught) == "DOCUMENT_NOT_FOUND"
+            await store.replace(LINE, key, build_document_text(id="a", line="l1"), etag)
+        assert get_error_code(caught) == "DOCUMENT_NOT_FOUND"
         with pytest.raises(WorkspaceError) as caught:
             await store.delete(LINE, key, etag)
-        assert error_code(caught) == "DOCUMENT_NOT_FOUND"
-    stale = await store.create(LINE, key, text(id="a", line="l1"))
-    current = await store.replace(LINE, key, text(id="a", line="l1", n=2), stale)
+        assert get_error_code(caught) == "DOCUMENT_NOT_FOUND"
+    stale = await store.create(LINE, key, build_document_text(id="a", line="l1"))
+    current = await store.replace(LINE, key, build_document_text(id="a", line="l1", n=2), stale)
     with pytest.raises(WorkspaceError) as caught:
-        await store.replace(LINE, key, text(id="a", line="l1", n=3), stale)
-    assert error_code(caught) == "PRECONDITION_FAILED"
+        await store.replace(LINE, key, build_document_text(id="a", line="l1", n=3), stale)
+    assert get_error_code(caught) == "PRECONDITION_FAILED"
     with pytest.raises(WorkspaceError) as caught:
         await store.delete(LINE, key, stale)
-    assert error_code(caught) == "PRECONDITION_FAILED"
+    assert get_error_code(caught) == "PRECONDITION_FAILED"
     assert (await read(store, key)).etag == current
 
 
@@ -149,7 +151,7 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
         assert read_partition_key(member, path) == value
-        await store.create(TABLES[path], DocumentKey("same", value), text(id="same", **member, n=place))
+        await store.create(TABLES[path], DocumentKey("same", value), build_document_text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
         assert json.loads((await read(store, DocumentKey("same", value), path)).text)["n"] == place
         found = await list_all(store, path, value, all_partitions=False)
@@ -163,15 +165,15 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
 async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str) -> None:
     """Every id that the rules allow can be written and found."""
     key = DocumentKey(document_id, document_id)
-    await store.create(TABLES["/id"], key, text(id=document_id))
-    await store.replace(TABLES["/id"], key, text(id=document_id, n=1), None)
+    await store.create(TABLES["/id"], key, build_document_text(id=document_id))
+    await store.replace(TABLES["/id"], key, build_document_text(id=document_id, n=1), None)
     assert json.loads((await read(store, key, "/id")).text) == {"id": document_id, "n": 1}
     await store.delete(TABLES["/id"], key, None)
 
 
 async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
     """A document belongs to one table only."""
-    await store.create(TABLES["/id"], DocumentKey("a", "a"), text(id="a"))
+    await store.create(TABLES["/id"], DocumentKey("a", "a"), build_document_text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
     assert await list_all(store, "/line", MISSING, all_partitions=True) == []
 
@@ -181,7 +183,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
     for module in ("embedded.documents", "azure.cosmos_documents"):
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
-        await store.create(LINE, DocumentKey(f"{n}", "l1"), text(id=f"{n}", line="l1"))
+        await store.create(LINE, DocumentKey(f"{n}", "l1"), build_document_text(id=f"{n}", line="l1"))
     found = await list_all(store, "/line", "l1", all_partitions=False, limit=100)
     assert [document["id"] for document in found] == ["0", "1", "2"]
 
@@ -190,7 +192,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
     """A reader of all pages sees each document that existed throughout exactly once."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
-        await store.create(LINE, DocumentKey(name, name[-1]), text(id=name, line=name[-1]))
+        await store.create(LINE, DocumentKey(name, name[-1]), build_document_text(id=name, line=name[-1]))
     stop = asyncio.Event()
 
     async def write_and_delete() -> None:
@@ -199,7 +201,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
                 return
             name = f"{'ruts'[n % 4]}{n % 97:03}x"
             key = DocumentKey(name, str(n % 10))
-            await store.create(LINE, key, text(id=name, line=str(n % 10)))
+            await store.create(LINE, key, build_document_text(id=name, line=str(n % 10)))
             await store.delete(LINE, key, None)
 
     disturbing = asyncio.create_task(write_and_delete())
@@ -213,7 +215,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
 async def test_no_update_is_lost(store: DocumentStore) -> None:
     """Each successful increment under an ETag counts once."""
     key = DocumentKey("counter", "l1")
-    await store.create(LINE, key, text(id="counter", line="l1", n=0))
+    await store.create(LINE, key, build_document_text(id="counter", line="l1", n=0))
 
     async def write() -> int:
         done = unknown = 0
@@ -221,7 +223,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
             stored = await read(store, key)
             n = json.loads(stored.text)["n"] + 1
             try:
-                await store.replace(LINE, key, text(id="counter", line="l1", n=n), stored.etag)
+                await store.replace(LINE, key, build_document_text(id="counter", line="l1", n=n), stored.etag)
             except WorkspaceError as error:
                 if error.code not in ("PRECONDITION_FAILED", "DOCUMENT_OUTCOME_UNKNOWN"):
                     raise

@@ -45,7 +45,7 @@ def store(opener: Opener) -> JobStore:
     return opener()
 
 
-def job(job_id: str = "j1", **changes: Any) -> Job:
+def build_job(job_id: str = "j1", **changes: Any) -> Job:
     made = Job(
         id=job_id,
         owner="editor@t",
@@ -68,9 +68,9 @@ async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
 async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
     """All attributes are visible to other processes, and jobs are listed by owner, newest first."""
     store, other = opener(), opener()
-    first = job("a", leaves={"pump": (("x", "y"), ("",))})
-    second = job("b", created_at=START + HOUR)
-    for each in (first, second, job("c", owner="somebody")):
+    first = build_job("a", leaves={"pump": (("x", "y"), ("",))})
+    second = build_job("b", created_at=START + HOUR)
+    for each in (first, second, build_job("c", owner="somebody")):
         await store.create(each)
     assert await other.get("a") == first
     assert list(await other.list_owned("editor@t")) == [second, first]
@@ -90,7 +90,7 @@ async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
         mapping=ImportMapping(timestamp="t", columns=("x",)),
         upload_expires_at=START + timedelta(days=1),
     )
-    await store.create(job(import_request=request))
+    await store.create(build_job(import_request=request))
     file, later = UploadedFile(size=10, written_at=START), START + timedelta(days=2)
     step = ImportStep(position=7, rows=5, accepted=3, duplicates=1, rejected=1)
     await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
@@ -106,9 +106,9 @@ async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
 
 async def test_a_job_is_created_once(store: JobStore) -> None:
     """A second job with the same id is rejected, and the first one is unchanged."""
-    await store.create(job())
+    await store.create(build_job())
     with pytest.raises(WorkspaceError) as failure:
-        await store.create(job(owner="somebody"))
+        await store.create(build_job(owner="somebody"))
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"
     assert (await create_stored(store)).owner == "editor@t"
 
@@ -117,7 +117,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
     """No change of two concurrent processes is lost."""
     stores = (opener(), opener())
     part = Part(connection="pump", start=START, end=START + HOUR)
-    await stores[0].create(job(parts=(part,) * 20))
+    await stores[0].create(build_job(parts=(part,) * 20))
 
     async def done(number: int) -> None:
         leaf = frozenset({(f"k{number}",)})
@@ -131,7 +131,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
 
 async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
     """An exception of the change is passed on and leaves the job unchanged."""
-    await store.create(job())
+    await store.create(build_job())
     await store.change("j1", Job.cancel)
     before = await create_stored(store)
     with pytest.raises(WorkspaceError, match="already ended"):
@@ -141,7 +141,7 @@ async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
     """A job is expired from its end time on."""
-    made = job()
+    made = build_job()
     await store.create(made)
     assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
     assert list(await store.list_expired(made.expires_at)) == ["j1"]
@@ -151,7 +151,7 @@ async def test_a_large_job_is_stored(store: JobStore) -> None:
     """A job with thousands of parts and their files is stored completely."""
     file = StoredFile(blob="j1/pump-0001.csv", rows=10**9, size=10**12, sha256="ab" * 32)
     parts = tuple(Part(connection="pump", start=START, end=START + HOUR, files=(file,)) for _ in range(5_000))
-    made = job(parts=parts)
+    made = build_job(parts=parts)
     assert len(made.model_dump_json()) > 4 * LONG_BYTES
     await store.create(made)
     assert await create_stored(store) == made

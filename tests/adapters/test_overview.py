@@ -40,7 +40,7 @@ class Opened:
 
 
 @asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Opened]:
+async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
     """Open the embedded adapter."""
     path = folder / "provenance.sqlite"
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
@@ -56,7 +56,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Opened]:
 
 
 @asynccontextmanager
-async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[Opened]:
+async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[Opened]:
     """Open the Cosmos DB adapter on a test server."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
@@ -80,14 +80,18 @@ async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIter
 
 
 @asynccontextmanager
-async def cosmos_segments(folder: Path) -> AsyncIterator[Opened]:
+async def open_cosmos_with_small_segments(folder: Path) -> AsyncIterator[Opened]:
     """Open the Cosmos DB adapter with segments of one or two appends."""
-    async with cosmos(folder, segment_bytes=1_500) as opened:
+    async with open_cosmos(folder, segment_bytes=1_500) as opened:
         yield opened
 
 
 type Opener = Callable[[Path], AbstractAsyncContextManager[Opened]]
-OPENERS: dict[str, Opener] = {"sqlite": sqlite, "cosmos": cosmos, "cosmos segments": cosmos_segments}
+OPENERS: dict[str, Opener] = {
+    "sqlite": open_sqlite,
+    "cosmos": open_cosmos,
+    "cosmos segments": open_cosmos_with_small_segments,
+}
 
 
 @pytest.fixture(params=OPENERS)
@@ -97,12 +101,12 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield found
 
 
-def amendment(status: str = "pending") -> dict[str, str]:
+def build_amendment(status: str = "pending") -> dict[str, str]:
     """Return the members of an amendment."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
-def decision(sequence: int) -> dict[str, str]:
+def build_decision(sequence: int) -> dict[str, str]:
     """Return the members of an approval of an amendment."""
     members = {"ApprovedBy": "a", "Status": "approved", "EntityType": "T", "EntityID": "1"}
     return {**members, "AmendmentID": f"{sequence:012d}"}
@@ -123,7 +127,7 @@ async def append(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], se
     return await store.append(chain, records, tip)
 
 
-def event(name: str = "1") -> dict[str, str]:
+def build_event(name: str = "1") -> dict[str, str]:
     """Return the members of an event."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name}
 
@@ -144,11 +148,11 @@ async def list_places(opened: Opened) -> list[tuple[str, int]]:
 async def test_summaries_follow_appends(opened: Opened) -> None:
     """A summary has the number of records, the first and the last time, and the pending amendments of its chain."""
     assert await opened.overview.list_chains(None, None, 10) == []
-    await append(opened.store, PLATFORM, event(), second=1)
-    await append(opened.store, EVENTS, event(), event(), second=2)
-    await append(opened.store, EVENTS, event(), second=70)
-    await append(opened.store, AMENDMENTS, amendment(), amendment("approved"), amendment(), second=3)
-    await append(opened.store, AMENDMENTS, decision(1), second=4)
+    await append(opened.store, PLATFORM, build_event(), second=1)
+    await append(opened.store, EVENTS, build_event(), build_event(), second=2)
+    await append(opened.store, EVENTS, build_event(), second=70)
+    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment("approved"), build_amendment(), second=3)
+    await append(opened.store, AMENDMENTS, build_decision(1), second=4)
     first, second, third = await opened.overview.list_chains(None, None, 10)
     assert [one.chain for one in (first, second, third)] == [AMENDMENTS, EVENTS, PLATFORM]
     assert (second.records, second.first_at, second.last_at, second.pending) == (
@@ -163,7 +167,9 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
         for _ in range(3):
-            await append(opened.store, chain, amendment() if chain.target == AMENDMENTS.target else event("x" * 500))
+            await append(
+                opened.store, chain, build_amendment() if chain.target == AMENDMENTS.target else build_event("x" * 500)
+            )
     expected = [one.chain for one in await opened.overview.list_chains(None, None, 100)]
     assert sorted(expected) == sorted(chains)
     for size in (1, 2, 3, 7):
@@ -180,15 +186,15 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
 
 async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
     """The index lists the pending amendments of all scopes by time, in pages; decided ones can be removed."""
-    await append(opened.store, AMENDMENTS, amendment(), amendment(), second=1)
-    await append(opened.store, OTHER, amendment(), second=2)
-    await append(opened.store, AMENDMENTS, amendment("approved"), amendment(), second=3)
+    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append(opened.store, OTHER, build_amendment(), second=2)
+    await append(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
     assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
     listed: list[PendingPlace] = []
     while page := await opened.overview.list_pending(listed[-1] if listed else None, 1, MANY):
         listed += [entry.place for entry in page]
     assert [(place.scope_key, place.sequence) for place in listed] == await list_places(opened)
-    await append(opened.store, OTHER, decision(1), second=4)
+    await append(opened.store, OTHER, build_decision(1), second=4)
     entries = await opened.overview.list_pending(None, 100, MANY)
     await opened.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
     assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
@@ -198,17 +204,17 @@ async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> Non
 
 async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
     """A page ends before the maximum size, but has at least one entry."""
-    await append(opened.store, AMENDMENTS, amendment(), amendment(), second=1)
+    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     (entry,) = await opened.overview.list_pending(None, 100, 1)
     assert entry.place.sequence == 1
 
 
 async def test_earlier_chains_are_counted(opened: Opened) -> None:
     """Chains of an earlier version are counted once, with later appends, and listed correctly before."""
-    await append(opened.store, AMENDMENTS, amendment(), amendment(), amendment(), second=1)
-    await append(opened.store, AMENDMENTS, decision(1), second=2)
+    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
+    await append(opened.store, AMENDMENTS, build_decision(1), second=2)
     await opened.forget_counts(AMENDMENTS)
-    await append(opened.store, AMENDMENTS, amendment(), decision(2), second=3)
+    await append(opened.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
     assert (await summarize(opened, AMENDMENTS)).pending is None
     assert await opened.overview.count_pending(AMENDMENTS) == 2
     assert await opened.overview.list_uncounted(10) == [AMENDMENTS]
@@ -219,19 +225,19 @@ async def test_earlier_chains_are_counted(opened: Opened) -> None:
     assert (await summarize(opened, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
     entries = await opened.overview.list_pending(None, 100, MANY)
     assert {3, 5} <= {entry.place.sequence for entry in entries}
-    await append(opened.store, AMENDMENTS, decision(3), second=4)
+    await append(opened.store, AMENDMENTS, build_decision(3), second=4)
     assert (await summarize(opened, AMENDMENTS)).pending == 1
 
 
 async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting during appends loses neither a record nor a count."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
-    await append(opened.store, AMENDMENTS, *[amendment()] * 10, second=1)
+    await append(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
     await opened.forget_counts(AMENDMENTS)
 
     async def append_all() -> None:
         for number in range(10):
-            body = decision(number + 1) if number % 2 else amendment()
+            body = build_decision(number + 1) if number % 2 else build_amendment()
             while True:
                 with contextlib.suppress(TipMovedError):
                     await append(opened.store, AMENDMENTS, body, second=2 + number)
@@ -251,7 +257,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
 async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
     """The last verdict and the largest checkpoint size of a chain are part of its summary, also after appends."""
     assert await opened.overview.find_verdict(EVENTS) is None
-    await append(opened.store, EVENTS, event())
+    await append(opened.store, EVENTS, build_event())
     assert await opened.overview.find_verdict(EVENTS) is None
     verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
     valid = replace(verdict, is_valid=True)
@@ -260,7 +266,7 @@ async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opene
     await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
     await opened.overview.save_checkpoint_sizes({EVENTS: 7})
     await opened.overview.save_checkpoint_sizes({EVENTS: 5})
-    await append(opened.store, EVENTS, event())
+    await append(opened.store, EVENTS, build_event())
     found = await summarize(opened, EVENTS)
     assert (found.verdict, found.checkpoint_size, found.records) == (verdict, 7, 2)
     assert await opened.overview.find_verdict(EVENTS) == verdict

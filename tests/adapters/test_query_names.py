@@ -19,7 +19,7 @@ from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.adapters.cosmos import KINDS, accounts
-from tests.unit.shared.catalog.stores import plant, workspace_id
+from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
 EDITOR = Principal("editor", "editor", "editor", frozenset(), CredentialKind.JWT, "", None)
@@ -48,12 +48,14 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     """Return the catalog service of two instances over one store."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
-            plants = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
+            plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
             services = [each.service for each in plants]
         else:
             account = await stack.enter_async_context(accounts(request.param))
             services = [
-                CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(CosmosChainStore(client), workspace_id)))
+                CatalogService(
+                    CosmosCatalogStore(client), EventLog(ChainLog(CosmosChainStore(client), get_workspace_id))
+                )
                 for client in (account(), account())
             ]
         await services[0].apply(load_document(DOCUMENT, "w.yaml"), "admin")

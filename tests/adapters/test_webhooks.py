@@ -45,7 +45,7 @@ def store(opener: Opener) -> WebhookStore:
     return opener()
 
 
-def delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
+def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
     """Return a delivery that is due at the start."""
     made = Delivery(
         id=delivery_id,
@@ -96,20 +96,20 @@ async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
 async def test_a_delivery_is_added_once(opener: Opener) -> None:
     """A delivery whose id is stored for its endpoint is left unchanged; another endpoint may have the same id."""
     store, other = opener(), opener()
-    await store.add([delivery(), delivery(endpoint="endpoint-b", body="b")])
-    await other.add([delivery(body="changed"), delivery("m2")])
-    assert await other.get("endpoint-a", "m1") == delivery()
-    assert await other.get("endpoint-a", "m2") == delivery("m2")
-    assert await other.get("endpoint-b", "m1") == delivery(endpoint="endpoint-b", body="b")
+    await store.add([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
+    await other.add([build_delivery(body="changed"), build_delivery("m2")])
+    assert await other.get("endpoint-a", "m1") == build_delivery()
+    assert await other.get("endpoint-a", "m2") == build_delivery("m2")
+    assert await other.get("endpoint-b", "m1") == build_delivery(endpoint="endpoint-b", body="b")
     assert await other.get("endpoint-b", "m2") is None
 
 
 async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
     """A claimed delivery is due for no other worker until the claim ends; then it is due again."""
     store, other = opener(), opener()
-    await store.add([delivery(), delivery("m2", next_attempt_at=START + SECOND)])
+    await store.add([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
-    assert claimed == delivery(lease="lease-1", scheduled_at=START)
+    assert claimed == build_delivery(lease="lease-1", scheduled_at=START)
     assert await other.claim("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
     assert await other.find_due(START, ()) is None
     later = await other.claim("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
@@ -120,11 +120,11 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener:
     """A delivery that was scheduled in the future is due at once, a claimed one at the given time; others wait."""
     store, other = opener(), opener()
     before = START + 1800 * SECOND
-    await store.add([delivery("claimed", next_attempt_at=before)])
+    await store.add([build_delivery("claimed", next_attempt_at=before)])
     [claimed] = await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
-    waiting = delivery("waiting", next_attempt_at=before, scheduled_at=before)
-    later = delivery("later", next_attempt_at=before, scheduled_at=START)
-    ended = delivery("ended", next_attempt_at=None, scheduled_at=before)
+    waiting = build_delivery("waiting", next_attempt_at=before, scheduled_at=before)
+    later = build_delivery("later", next_attempt_at=before, scheduled_at=START)
+    ended = build_delivery("ended", next_attempt_at=None, scheduled_at=before)
     await store.add([waiting, later, ended])
     until = START + 30 * SECOND
     assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 2
@@ -141,7 +141,7 @@ async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
     """If the worker of a claim has died, another worker gets the delivery at the given time."""
     store, other = opener(), opener()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
-    await store.add([delivery(next_attempt_at=before)])
+    await store.add([build_delivery(next_attempt_at=before)])
     await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
     assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 1
     assert await other.find_due(until - SECOND, ()) is None
@@ -151,7 +151,7 @@ async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
 async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
     """Workers that claim at the same time never get the same delivery."""
     stores = opener(), opener()
-    await stores[0].add([delivery(f"m{number}") for number in range(6)])
+    await stores[0].add([build_delivery(f"m{number}") for number in range(6)])
     claims = await asyncio.gather(
         *(store.claim("endpoint-a", START, START + SECOND, f"lease-{number}", 6) for number, store in enumerate(stores))
     )
@@ -161,7 +161,7 @@ async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
 
 async def test_a_claim_is_limited(store: WebhookStore) -> None:
     """At most the requested number of deliveries is claimed, the longest due first."""
-    await store.add([delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
+    await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
     claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
 
@@ -169,7 +169,11 @@ async def test_a_claim_is_limited(store: WebhookStore) -> None:
 async def test_due_endpoints_are_found(store: WebhookStore) -> None:
     """An endpoint is found while it has a due delivery and is not excluded."""
     await store.add(
-        [delivery(), delivery(endpoint="endpoint-b"), delivery(endpoint="endpoint-c", next_attempt_at=None)]
+        [
+            build_delivery(),
+            build_delivery(endpoint="endpoint-b"),
+            build_delivery(endpoint="endpoint-c", next_attempt_at=None),
+        ]
     )
     first = await store.find_due(START, ())
     assert first is not None
@@ -182,7 +186,7 @@ async def test_due_endpoints_are_found(store: WebhookStore) -> None:
 async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
     """A worker stores its result; a worker that has lost its claim stores nothing."""
     store, other = opener(), opener()
-    await store.add([delivery()])
+    await store.add([build_delivery()])
     [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
     [second] = await other.claim("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
     attempt = Attempt(at=START, http_status=204, duration_ms=12)
@@ -191,12 +195,12 @@ async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
     assert await other.save(done, "lease-2")
     assert await store.get("endpoint-a", "m1") == done
     assert await store.find_due(START + timedelta(days=1), ()) is None
-    assert not await store.save(delivery("nowhere"), "lease-1")
+    assert not await store.save(build_delivery("nowhere"), "lease-1")
 
 
 async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
     """A delivery that is saved with a time of its next attempt is due from this time on."""
-    await store.add([delivery()])
+    await store.add([build_delivery()])
     [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
     assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
     assert await store.find_due(START + 4 * SECOND, ()) is None
@@ -206,24 +210,24 @@ async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
 async def test_a_delivery_is_changed(opener: Opener) -> None:
     """A change is applied and returned; None keeps the delivery, and an unknown delivery is None."""
     store, other = opener(), opener()
-    await store.add([delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
+    await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
     def renew(before: Delivery) -> Delivery:
         return before.model_copy(update={"status": DeliveryStatus.PENDING, "next_attempt_at": START})
 
-    assert await other.change("endpoint-a", "m1", lambda _: None) == delivery(
+    assert await other.change("endpoint-a", "m1", lambda _: None) == build_delivery(
         status=DeliveryStatus.FAILED, next_attempt_at=None
     )
-    assert await other.change("endpoint-a", "m1", renew) == delivery()
+    assert await other.change("endpoint-a", "m1", renew) == build_delivery()
     assert await store.find_due(START, ()) == "endpoint-a"
     assert await store.change("endpoint-a", "nowhere", renew) is None
 
 
 async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
     """Pages of an endpoint follow each other without gap, filtered by status."""
-    made = [delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
+    made = [build_delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
     made[1] = made[1].model_copy(update={"status": DeliveryStatus.FAILED, "next_attempt_at": None})
-    await store.add([*made, delivery(endpoint="endpoint-b")])
+    await store.add([*made, build_delivery(endpoint="endpoint-b")])
     listed: list[str] = []
     after: DeliveryPlace | None = None
     while page := await store.list_deliveries("endpoint-a", None, after, 2):
@@ -237,7 +241,7 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
 
 async def test_old_deliveries_expire(store: WebhookStore) -> None:
     """Deliveries are deleted from the end of their retention on, at most the requested number at once."""
-    await store.add([delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
+    await store.add([build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
     assert await store.expire(START + SECOND, 1) == 1
     assert await store.expire(START + SECOND, 10) == 1
     assert await store.expire(START + SECOND, 10) == 0

@@ -64,7 +64,7 @@ class Azurite:
 
 
 @contextmanager
-def azurite() -> Iterator[str]:
+def run_azurite() -> Iterator[str]:
     """Run Azurite and yield the connection string of its account."""
     running = Azurite()
     try:

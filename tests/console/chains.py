@@ -34,11 +34,11 @@ def append_events(client: httpx.Client, scope: str, count: int, **members: Any) 
 def wait_for_checkpoint(client: httpx.Client, scope: str, size: int) -> None:
     """Wait until a checkpoint covers this number of records of a scope."""
 
-    def newest() -> int:
+    def read_newest_size() -> int:
         reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
         return int(reply.json()["size"]) if reply.status_code == 200 else 0
 
-    wait_until(newest, lambda covered: covered >= size, seconds=60)
+    wait_until(read_newest_size, lambda covered: covered >= size, seconds=60)
 
 
 def edit_record(

@@ -44,7 +44,7 @@ def put_connection(admin: httpx.Client, lookup: str, **definition: Any) -> None:
     assert reply.status_code in {200, 201}, reply.text
 
 
-def field(page: Page, label: str) -> Locator:
+def find_field(page: Page, label: str) -> Locator:
     """Return the input with exactly this label."""
     return page.get_by_label(label, exact=True)
 
@@ -74,15 +74,15 @@ def add_administrator(console: Console, member: str) -> str:
     """Add an administrator in the console, and return an API key that the console created for them."""
     page = console.sign_in().open("team", "Team").page
     press(page, "Add member")
-    field(page, "ID").fill(member)
-    field(page, "Name").fill("New administrator")
-    field(page, "Role").select_option("Admin")
+    find_field(page, "ID").fill(member)
+    find_field(page, "Name").fill("New administrator")
+    find_field(page, "Role").select_option("Admin")
     press(page, "Add member")
     open_heading(page, "New administrator")
     page.get_by_role("link", name="Create one on the page Keys and tokens").click()
     press(page, "Create an API key")
-    field(page, "Name").fill("first key")
-    field(page, "Belongs to").fill(member)
+    find_field(page, "Name").fill("first key")
+    find_field(page, "Belongs to").fill(member)
     press(page, "Create the key")
     key = page.get_by_role("region", name=re.compile("Your new API key")).inner_text().strip()
     press(page, "I have copied it")
@@ -104,11 +104,11 @@ def add_member_with_least_rights(console: Console) -> None:
     page = console.open("team", "Team").page
     press(page, "Add member")
     press(page, "Add member")
-    expect(field(page, "ID")).to_be_focused()
+    expect(find_field(page, "ID")).to_be_focused()
     expect(page.get_by_role("alert").first).to_have_text("Enter an ID, such as an e-mail address.")
-    field(page, "ID").fill("export@plant-a.example")
-    field(page, "Name").fill("Export clerk")
-    expect(field(page, "Role")).to_have_value("Viewer")
+    find_field(page, "ID").fill("export@plant-a.example")
+    find_field(page, "Name").fill("Export clerk")
+    expect(find_field(page, "Role")).to_have_value("Viewer")
     page.get_by_role("treeitem", name=re.compile("download the archive")).click()
     expect(page.get_by_text("Export clerk has 12 of 29 rights")).to_be_visible()
     console.check_appearance("administration-member-new")
@@ -120,13 +120,13 @@ def add_connection(console: Console) -> None:
     """Add a connection for the devices of a new oven."""
     page = console.open("connections", "Connections").page
     press(page, "Add connection")
-    field(page, "ID").fill("oven")
-    field(page, "Name").fill("Oven")
-    field(page, "Devices").fill("oven-*\n")
-    field(page, "Time").fill("ts")
+    find_field(page, "ID").fill("oven")
+    find_field(page, "Name").fill("Oven")
+    find_field(page, "Devices").fill("oven-*\n")
+    find_field(page, "Time").fill("ts")
     press(page, "Add connection")
-    expect(field(page, "Time")).to_be_focused()
-    field(page, "Time").fill("/ts")
+    expect(find_field(page, "Time")).to_be_focused()
+    find_field(page, "Time").fill("/ts")
     press(page, "Add connection")
     open_heading(page, "Oven")
     expect(page.get_by_text("connecting")).to_be_visible()
@@ -136,8 +136,8 @@ def add_surface(console: Console) -> None:
     """Add a surface with the new connection, chosen from a list."""
     page = console.open("surfaces", "Surfaces").page
     press(page, "Add surface")
-    field(page, "ID").fill("bakery")
-    field(page, "Name").fill("Bakery")
+    find_field(page, "ID").fill("bakery")
+    find_field(page, "Name").fill("Bakery")
     page.get_by_role("checkbox", name="Oven").check()
     console.check_appearance("administration-surface-new")
     press(page, "Add surface")
@@ -158,10 +158,10 @@ def tighten_policy(console: Console) -> None:
     """Require a reason in words for amendments."""
     page = console.open("policies", "Policies").page
     page.get_by_role("checkbox", name=re.compile("reason in words")).check()
-    field(page, "Unfinished downloads").fill("none")
+    find_field(page, "Unfinished downloads").fill("none")
     press(page, "Save")
-    expect(field(page, "Unfinished downloads")).to_be_focused()
-    field(page, "Unfinished downloads").fill("2")
+    expect(find_field(page, "Unfinished downloads")).to_be_focused()
+    find_field(page, "Unfinished downloads").fill("2")
     press(page, "Save")
     expect(page.get_by_text("The policies are saved")).to_be_visible()
 
@@ -213,8 +213,8 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
     console.expected.append("412")
     put_connection(admin, "shared", source={"devices": ["a-*"]})
     page = console.sign_in().open("connections/shared", "shared").page
-    field(page, "Name").fill("My name")
-    field(page, "Devices").fill("mine-*")
+    find_field(page, "Name").fill("My name")
+    find_field(page, "Devices").fill("mine-*")
     put_connection(admin, "shared", enabled=False, source={"devices": ["theirs-*"]})
     press(page, "Save")
     expect(page.get_by_text("Another person changed this connection after you opened it")).to_be_visible()
@@ -222,8 +222,8 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
     assert admin.get("/oi-api/connections/shared").json()["name"] == "shared"
     press(page, "Reload")
     expect(page.get_by_text("Both of you changed: Devices.")).to_be_visible()
-    expect(field(page, "Name")).to_have_value("My name")
-    expect(field(page, "Devices")).to_have_value("mine-*")
+    expect(find_field(page, "Name")).to_have_value("My name")
+    expect(find_field(page, "Devices")).to_have_value("mine-*")
     expect(page.get_by_role("checkbox", name=re.compile("^Enabled"))).not_to_be_checked()
     page.get_by_text("Your changes to the current version").click()
     console.check_appearance("administration-merged")
@@ -247,10 +247,10 @@ def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: 
     dialog.get_by_role("checkbox", name="serial", exact=True).uncheck()
     console.check_appearance("administration-signals-proposed")
     press(page, "Add 2 signals")
-    field(page, "Signal 1, highest").fill("ten")
+    find_field(page, "Signal 1, highest").fill("ten")
     press(page, "Save")
-    expect(field(page, "Signal 1, highest")).to_be_focused()
-    field(page, "Signal 1, highest").fill("10")
+    expect(find_field(page, "Signal 1, highest")).to_be_focused()
+    find_field(page, "Signal 1, highest").fill("10")
     press(page, "Add a signal")
     press(page, "Remove signal 3")
     console.check_appearance("administration-signals")
@@ -267,13 +267,13 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
     console.expected += ["412", "404"]
     put_connection(admin, "taken")
     page = console.sign_in().open("connections/taken", "taken").page
-    field(page, "Name").fill("Mine")
+    find_field(page, "Name").fill("Mine")
     put_connection(admin, "taken", name="Theirs")
     press(page, "Save")
     press(page, "Reload")
     press(page, "Discard my changes")
-    expect(field(page, "Name")).to_have_value("Theirs")
-    field(page, "Name").fill("Mine again")
+    expect(find_field(page, "Name")).to_have_value("Theirs")
+    find_field(page, "Name").fill("Mine again")
     assert admin.delete("/oi-api/connections/taken").status_code == 204
     press(page, "Save")
     press(page, "Reload")
@@ -321,8 +321,8 @@ def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.
     expect(retired).to_contain_text(ADMIN)
     console.check_appearance("administration-team")
     press(page, "Add member")
-    field(page, "ID").fill("gone@plant-a.example")
-    field(page, "Name").fill("Another person")
+    find_field(page, "ID").fill("gone@plant-a.example")
+    find_field(page, "Name").fill("Another person")
     press(page, "Add member")
     expect(page.get_by_role("alert")).to_contain_text("belonged to a removed member and cannot be used again")
 
@@ -334,7 +334,7 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
     expect(page.get_by_text("only another administrator can disable or remove you")).to_be_visible()
     for name in ("Disable", "Remove"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
-    field(page, "Role").select_option("Editor")
+    find_field(page, "Role").select_option("Editor")
     press(page, "Save")
     expect(page.get_by_role("alert")).to_contain_text("You cannot remove your own access to the team.")
     press(page, "Discard changes")
@@ -359,14 +359,14 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
     put_member(admin, other, name="Other")
     page = console.sign_in(manager).open(f"team/{quote(EDITOR)}", "Process engineer").page
     expect(page.get_by_text("because it has rights that you do not have")).to_be_visible()
-    expect(field(page, "Name")).to_be_disabled()
+    expect(find_field(page, "Name")).to_be_disabled()
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
     console.check_appearance("administration-member-closed")
     console.open(f"team/{quote(other)}", "Other")
-    expect(field(page, "Role").get_by_role("option")).to_have_count(1)
+    expect(find_field(page, "Role").get_by_role("option")).to_have_count(1)
     expect(page.get_by_role("treeitem", name=re.compile("add, change and remove members"))).to_be_visible()
     expect(page.get_by_role("treeitem", name=re.compile("^Keys"))).to_have_count(0)
-    field(page, "Name").fill("Other name")
+    find_field(page, "Name").fill("Other name")
     put_member(admin, other, name="Other", role="Editor")
     console.expected.append("403")
     press(page, "Save")
@@ -399,12 +399,12 @@ def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
     """Messages of the service appear at their fields, also for parts of a field and for a key that is in use."""
     console.expected += ["400", "412"]
     page = console.sign_in().open("connections?view=new", "Add connection").page
-    field(page, "ID").fill("pump-rig")
-    field(page, "Name").fill("Another rig")
+    find_field(page, "ID").fill("pump-rig")
+    find_field(page, "Name").fill("Another rig")
     press(page, "Add connection")
     expect(page.get_by_role("alert")).to_have_text(re.compile("belongs to another connection"))
-    field(page, "ID").fill("another-rig")
-    field(page, "Type").select_option("SIMULATOR")
+    find_field(page, "ID").fill("another-rig")
+    find_field(page, "Type").select_option("SIMULATOR")
     simulator = page.get_by_label("Simulator", exact=True)
     simulator.fill('{"variables": [{"name": "x", "kind": "sine", "min": 9, "max": 4, "periodSec": 10}]}')
     press(page, "Add connection")
@@ -456,7 +456,7 @@ def test_keyboard_alone(console: Console, admin: httpx.Client) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     open_heading(page, "Keyboard")
-    field(page, "Name").focus()
+    find_field(page, "Name").focus()
     page.keyboard.press("End")
     page.keyboard.type(" user")
     page.keyboard.press("Enter")

@@ -33,7 +33,7 @@ def read_record_ids(page: Page) -> list[str]:
     return page.get_by_role("row").locator("td:first-child").all_inner_texts()
 
 
-def dialog(page: Page, title: str) -> Locator:
+def find_dialog(page: Page, title: str) -> Locator:
     """Return an open dialog."""
     return page.get_by_role("dialog", name=title)
 
@@ -114,7 +114,7 @@ def test_verification_shows_the_position_of_a_break(console: Console, editor: ht
     append_events(editor, "broken", 6)
     page = open_events(console.sign_in(), "broken")
     page.get_by_role("button", name="Verify chain").click()
-    verdict = dialog(page, "Verification of Plant events of broken")
+    verdict = find_dialog(page, "Verification of Plant events of broken")
     expect(verdict.get_by_text("The chain is intact")).to_be_visible()
     expect(verdict.get_by_text("6 records, all sound.")).to_be_visible()
     console.check_appearance("audit-verified")
@@ -163,7 +163,7 @@ def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Clien
     banner.get_by_text("What to do now").click()
     console.check_appearance("audit-altered")
     record.get_by_role("button", name="Verify it and the chain").click()
-    verdict = dialog(page, "Verification of Plant events of altered")
+    verdict = find_dialog(page, "Verification of Plant events of altered")
     expect(verdict.get_by_role("img", name=re.compile("000000000002 was altered or damaged"))).to_be_visible()
     expect(verdict.get_by_role("listitem").filter(has_text="000000000001")).to_contain_text("sound")
     expect(verdict.get_by_role("region", name="What to do now")).to_be_visible()
@@ -175,7 +175,7 @@ def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp
     made = append_events(editor, "export it", 4)
     page = open_events(console.sign_in(), "export it")
     page.get_by_role("button", name="Export", exact=True).click()
-    export = dialog(page, "Export of Plant events of export it")
+    export = find_dialog(page, "Export of Plant events of export it")
     with page.expect_download() as download:
         export.get_by_role("button", name="Export", exact=True).click()
     assert download.value.suggested_filename == "provenance-DomainEvents-export_it.json"
@@ -198,7 +198,7 @@ def test_event_is_written(console: Console, editor: httpx.Client) -> None:
     append_events(editor, "by hand", 1)
     page = open_events(console.sign_in(EDITOR), "by hand")
     page.get_by_role("button", name="Write an event").click()
-    form = dialog(page, "Write to Plant events of by hand")
+    form = find_dialog(page, "Write to Plant events of by hand")
     form.get_by_label("State after").fill('{"level": 9007199254740993}')
     form.get_by_role("button", name="Write event").click()
     expect(form.get_by_text("This field is required.")).to_have_count(3)

@@ -25,7 +25,7 @@ def expect_steps(page: Page, *ends: str) -> None:
     expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
 
 
-def proof_of(console: Console, scope: str, sequence: int) -> Locator:
+def start_proof(console: Console, scope: str, sequence: int) -> Locator:
     """Open a record and start its proof."""
     page = console.open(f"audit/DomainEvents/{scope}?record={sequence}", "Audit log").page
     page.get_by_role("button", name="Prove this record").click()
@@ -36,7 +36,7 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
     """All steps pass for an unchanged record; an edited one fails, even with a recomputed Hash."""
     append_events(editor, "proven", 5)
     wait_for_checkpoint(editor, "proven", 5)
-    proof, page = proof_of(console.sign_in(), "proven", 3), console.page
+    proof, page = start_proof(console.sign_in(), "proven", 3), console.page
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     expect_steps(page, *["passed"] * 6)
     console.check_appearance("audit-proven")
@@ -58,7 +58,7 @@ def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) 
     """The proof compares the reader's key with the published one and fails if they differ."""
     append_events(editor, "own key", 1)
     wait_for_checkpoint(editor, "own key", 1)
-    proof = proof_of(console.sign_in(), "own key", 1)
+    proof = start_proof(console.sign_in(), "own key", 1)
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     proof.get_by_text("Check against your own copies").click()
     published = console.service.anonymous().get("/.well-known/oi-checkpoint-key").text

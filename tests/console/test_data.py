@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
 
 
-def _with_token(console: Console, scopes: str, address: str) -> None:
+def _open_with_token(console: Console, scopes: str, address: str) -> None:
     token = console.service.caller("admin@plant-a.example", scopes).headers["Authorization"]
     console.page.goto(f"{console.service.url}/console/#/{address}")
     console.page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
@@ -129,7 +129,7 @@ def test_database_by_its_lookup(console: Console) -> None:
 def test_reader_of_documents_only(service: Service) -> None:
     """A token that reads documents sees tables, without other actions."""
     with open_console(service) as console:
-        _with_token(console, "Workspace.Document.Read", "data")
+        _open_with_token(console, "Workspace.Document.Read", "data")
         page = console.page
         page.get_by_role("link", name="recipes").wait_for()
         expect(page.get_by_role("region", name="Containers of orders")).not_to_contain_text("planned")
@@ -143,7 +143,7 @@ def test_reader_of_documents_only(service: Service) -> None:
 def test_reader_of_containers_only(service: Service) -> None:
     """A token that lists containers sees no documents."""
     with open_console(service) as console:
-        _with_token(console, "Workspace.DataStore.Read", "data/orders")
+        _open_with_token(console, "Workspace.DataStore.Read", "data/orders")
         page = console.page
         expect(page.get_by_role("region", name="Containers of orders")).to_contain_text("planned")
         expect(page.get_by_role("link", name="workorders")).to_have_count(0)

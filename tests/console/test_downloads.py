@@ -12,7 +12,7 @@ CONNECTION = "line-gateway"
 ROWS = 40
 
 
-def _archived(service: Service) -> None:
+def _wait_until_archived(service: Service) -> None:
     """Send messages and wait until a download contains them."""
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
@@ -30,7 +30,7 @@ def _archived(service: Service) -> None:
 
 def test_download_is_started_and_saved(console: Console) -> None:
     """A started download completes, and its file matches the SHA-256 on the page."""
-    _archived(console.service)
+    _wait_until_archived(console.service)
     page = console.sign_in().open("downloads", "Downloads").page
     expect(page.get_by_role("heading", name="No downloads")).to_be_visible()
     page.get_by_label("Connection").select_option(CONNECTION)

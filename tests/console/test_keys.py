@@ -28,12 +28,12 @@ def sign_in_with_key(console: Console, member: str) -> Page:
     return page
 
 
-def whoami(service: Service, credential: str) -> httpx.Response:
+def request_whoami(service: Service, credential: str) -> httpx.Response:
     """Return the reply with the identity of a credential."""
     return service.anonymous(bearer=credential).get("/workspace/api/keys/whoami")
 
 
-def secret(page: Page, label: str | re.Pattern[str]) -> str:
+def read_secret(page: Page, label: str | re.Pattern[str]) -> str:
     """Return the credential on the page."""
     return page.get_by_role("region", name=label).inner_text().strip()
 
@@ -60,10 +60,10 @@ def test_token_is_shown_once(console: Console) -> None:
     page.get_by_role("button", name="Create token").click()
     page.get_by_text("Copy it now").wait_for()
     console.check_appearance("keys-token-made")
-    token = secret(page, "Your new token")
+    token = read_secret(page, "Your new token")
     confirm_copied(page)
     assert token not in page.evaluate(EVERYTHING)
-    who = whoami(console.service, token).json()
+    who = request_whoami(console.service, token).json()
     assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
     page.reload()
     page.get_by_role("button", name="Create token").wait_for()
@@ -107,9 +107,9 @@ def test_token_cannot_outlive_its_issuer(console: Console) -> None:
     console.check_appearance("keys-token-capped")
     minutes.fill("7")
     page.get_by_role("button", name="Create token").click()
-    token = secret(page, "Your new token")
-    assert whoami(console.service, token).json()["accessRights"] == sorted(
-        whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
+    token = read_secret(page, "Your new token")
+    assert request_whoami(console.service, token).json()["accessRights"] == sorted(
+        request_whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
     )
 
 
@@ -128,7 +128,7 @@ def test_token_is_revoked(console: Console) -> None:
     console.check_appearance("keys-revoke")
     page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
-    wait_until(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
+    wait_until(lambda: request_whoami(console.service, token).status_code, lambda status: status == 401)
 
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
@@ -146,8 +146,8 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
         expect(page.get_by_label("Belongs to")).to_have_count(0)
     console.check_appearance(f"keys-new-{member}")
     page.get_by_role("button", name="Create the key").click()
-    key = secret(page, re.compile("Your new API key"))
-    assert whoami(console.service, key).json()["principal"] == (owner or member)
+    key = read_secret(page, re.compile("Your new API key"))
+    assert request_whoami(console.service, key).json()["principal"] == (owner or member)
     confirm_copied(page)
     row = page.get_by_role("row").filter(has_text=name)
     expect(row).to_contain_text("in use")
@@ -158,7 +158,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
     console.check_appearance(f"keys-key-{member}")
     page.get_by_role("button", name="Revoke permanently").click()
     expect(row).to_contain_text("revoked")
-    wait_until(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
+    wait_until(lambda: request_whoami(console.service, key).status_code, lambda status: status == 401)
 
 
 def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
@@ -176,7 +176,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
     page.get_by_label("Expires").select_option("30")
     console.check_appearance("keys-bound")
     page.get_by_role("button", name="Create the key").click()
-    key = secret(page, re.compile("Your new API key"))
+    key = read_secret(page, re.compile("Your new API key"))
     for program, part in (("Telegraf", "/oauth2/token"), ("Node-RED", '"http request"'), ("Python", "from oi import")):
         page.get_by_role("tab", name=program).click()
         expect(page.get_by_role("region", name=re.compile("^Telemetry with"))).to_contain_text(part)
@@ -235,13 +235,13 @@ def test_usage_meter_changes_with_each_reply(console: Console) -> None:
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))
-    before = _used(meter)
+    before = _read_used_requests(meter)
     console.page.get_by_role("tab", name="API keys").click()
     console.page.get_by_role("row").filter(has_text="first start").wait_for()
-    assert _used(meter) > before
+    assert _read_used_requests(meter) > before
 
 
-def _used(meter: Any) -> int:
+def _read_used_requests(meter: Any) -> int:
     return int(meter.get_attribute("aria-valuenow"))
 
 

@@ -25,7 +25,7 @@ def _send(service: Service, *payloads: dict[str, Any], device: str = "rig-live")
     assert reply.status_code == 202, reply.text
 
 
-def _picture_of(page: Page, lane: str) -> str:
+def _read_chart_picture(page: Page, lane: str) -> str:
     canvas = page.get_by_role("region", name=lane, exact=True).locator("canvas")
     drawn: str = canvas.evaluate("canvas => canvas.toDataURL()")
     return drawn
@@ -62,10 +62,10 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(3, timeout=STREAM_MS)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("status").filter(has_text="paused at")).to_be_visible()
-    still = _picture_of(page, "Pressure")
+    still = _read_chart_picture(page, "Pressure")
     _send(service, {"Pressure": 2}, device="rig-moves")
     expect(fields.get_by_text("2", exact=True)).to_be_visible(timeout=STREAM_MS)
-    assert _picture_of(page, "Pressure") == still
+    assert _read_chart_picture(page, "Pressure") == still
     page.get_by_role("button", name="Resume").click()
     page.wait_for_function("still => document.querySelector('canvas').toDataURL() !== still", arg=still)
 

@@ -40,7 +40,7 @@ class StandInEntra:
         self.asked: list[dict[str, str]] = []
         self.changed: dict[str, Any] = {}
         self.codes: dict[str, dict[str, str]] = {}
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _build_handler(self))
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -85,7 +85,7 @@ class StandInEntra:
         return jwt.encode({**usual, **claims}, self.key, "RS256", headers={"kid": "first"})
 
 
-def _handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
+def _build_handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")

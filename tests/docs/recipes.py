@@ -13,7 +13,7 @@ CLIENTS = ROOT / ".venv-clients" / "bin" / "python"
 """Python with the packages of requirements/clients.txt."""
 
 
-def missing_clients() -> str:
+def find_missing_clients() -> str:
     """Return the reason why the programs of API users cannot run, empty if they can."""
     return "" if CLIENTS.exists() else "the programs of API users are not installed: run `make .venv-clients/installed`"
 

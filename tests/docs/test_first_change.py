@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_readme import pattern
+from tests.docs.test_readme import build_pattern
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial" / "your-first-change.md").read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ class Commands:
             )
             output = done.stdout.strip("\n")
             assert done.returncode == 0, f"$ {command}\n{output}\n{done.stderr}"
-            assert pattern(shown).fullmatch(output), f"$ {command}\n{output}\nis not\n{shown}"
+            assert build_pattern(shown).fullmatch(output), f"$ {command}\n{output}\nis not\n{shown}"
 
 
 def list_steps() -> Iterator[NewFile | Insertion | Commands]:

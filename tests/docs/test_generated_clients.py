@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.recipes import CLIENTS, missing_clients, read_blocks, read_token, run_program
+from tests.docs.recipes import CLIENTS, find_missing_clients, read_blocks, read_token, run_program
 from tests.node import find_node
 from tests.node_suites import running
 from tests.service.local_service import Service, wait_until
@@ -40,7 +40,7 @@ def check_output(printed: str) -> None:
     assert re.fullmatch("\n(?:1\n)*".join(EXPECTED) + "\n", printed), printed
 
 
-@pytest.mark.skipif(bool(missing_clients()), reason=missing_clients())
+@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
     """The output of openapi-python-client passes mypy --strict, and its client runs the program of the page."""
     variables = save_document(plant, tmp_path)
@@ -66,7 +66,7 @@ def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path
     check_output(run_program([CLIENTS, "program.py"], tmp_path, variables))
 
 
-@pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_typescript_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
     """The output of openapi-typescript passes tsc --strict, and openapi-fetch runs the program of the page with it."""
     variables = save_document(plant, tmp_path)

@@ -18,7 +18,7 @@ from scripts.kql_language import (
     request_language,
 )
 from tests.node import find_node
-from tests.node_suites.running import missing
+from tests.node_suites.running import find_missing
 
 _MAX_DIFFERENCES = 40
 
@@ -40,7 +40,7 @@ def test_the_editor_has_the_names() -> None:
 
 def test_the_names_equal_those_of_the_language_service() -> None:
     """The file of names has the functions, aggregates, plugins and operators of the language service."""
-    if reason := missing("@kusto/language-service-next"):
+    if reason := find_missing("@kusto/language-service-next"):
         pytest.skip(reason)
     language = request_language(find_node() or "node")
     assert format_language(language) == LANGUAGE.read_text(encoding="utf-8")

@@ -22,19 +22,19 @@ def engineer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
     running.stop()
 
 
-def examples(kind: str) -> list[str]:
+def read_examples(kind: str) -> list[str]:
     """Return the examples of a kind."""
     return [text for found, text in BLOCK.findall(TARGET.read_text(encoding="utf-8")) if found == kind]
 
 
-@pytest.mark.parametrize("kql", examples("kql"), ids=lambda text: text.split("\n")[0][:40])
+@pytest.mark.parametrize("kql", read_examples("kql"), ids=lambda text: text.split("\n")[0][:40])
 def test_examples_run(engineer: httpx.Client, kql: str) -> None:
     """Every example on the page runs."""
     reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 200, reply.text
 
 
-@pytest.mark.parametrize("kql", examples("kql-refused"), ids=lambda text: text.split("\n")[0][:40])
+@pytest.mark.parametrize("kql", read_examples("kql-refused"), ids=lambda text: text.split("\n")[0][:40])
 def test_rejected_examples_have_a_reason(engineer: httpx.Client, kql: str) -> None:
     """Every rejected example returns 400 with the engine's reason."""
     reply = engineer.post("/oi-api/warm-queries", json={"query": kql})

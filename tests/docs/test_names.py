@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("functions", "shared", "local", "emulators", "scripts", "bench")
 
 
-def definitions(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> Iterator[tuple[str, Path]]:
+def list_definitions(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> Iterator[tuple[str, Path]]:
     """Yield the name and the file of each class or function of the project."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -21,6 +21,6 @@ def definitions(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> Iterator[tu
 def test_class_names_are_unique() -> None:
     """No two classes have the same name, so that a name means one thing."""
     places = defaultdict(list)
-    for name, path in definitions(ast.ClassDef):
+    for name, path in list_definitions(ast.ClassDef):
         places[name].append(str(path))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

@@ -16,7 +16,7 @@ STARTS = ("make run", "make test", "pip install ./client")
 ADDRESS, DATA_DIR = "URL=http://127.0.0.1:7071", "export DATA_DIR=.data"
 
 
-def steps() -> list[tuple[str, str]]:
+def read_steps() -> list[tuple[str, str]]:
     """Return each command of the README with the output that it shows."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
@@ -26,13 +26,13 @@ def steps() -> list[tuple[str, str]]:
     return found
 
 
-def pattern(output: str) -> re.Pattern[str]:
+def build_pattern(output: str) -> re.Pattern[str]:
     """Return a pattern for an expected output. A line with only … matches any lines; other … match any text."""
     lines = output.strip("\n").split("\n")
-    return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _line(line) for line in lines))
+    return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _build_line_pattern(line) for line in lines))
 
 
-def _line(shown: str) -> str:
+def _build_line_pattern(shown: str) -> str:
     return ".*".join(map(re.escape, shown.split("…")))
 
 
@@ -49,7 +49,7 @@ def install_command(folder: Path) -> Path:
 
 def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
     """Executed from top to bottom in one shell, every command prints the output that the README shows."""
-    tour = [(command, output) for command, output in steps() if not command.startswith(STARTS)]
+    tour = [(command, output) for command, output in read_steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
     script = "\n".join(f"{_here(command, plant)}\necho '{mark}'" for command, _ in tour)
@@ -61,12 +61,12 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
     outputs = done.stdout.split(f"{mark}\n")
     for (command, expected), output in zip(tour, outputs, strict=False):
         shown = output.strip("\n")
-        assert pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
+        assert build_pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
 
 
 def test_the_tour_contains_addresses_only_once() -> None:
     """After its first commands the tour contains no address, no data directory and no fixed temporary file."""
-    commands = [command for command, _ in steps() if not command.startswith(STARTS)]
+    commands = [command for command, _ in read_steps() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]
     for command in commands[2:]:
         assert not any(place in command for place in ("127.0.0.1", "localhost", ".data", "/tmp/")), command

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.docs.recipes import CLIENTS, PAGES, missing_clients, read_blocks, read_token, run_program
+from tests.docs.recipes import CLIENTS, PAGES, find_missing_clients, read_blocks, read_token, run_program
 from tests.service.local_service import Service, wait_until
 
 ADDRESS = "https://plant.example"
@@ -59,7 +59,7 @@ def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -
     assert "chiller-sim-01" in printed
 
 
-@pytest.mark.skipif(bool(missing_clients()), reason=missing_clients())
+@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_polars_prints_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The program of the page groups the rows by device."""
     program = adapt(read_blocks("python", "python")[2], recipe_plant)
@@ -79,7 +79,7 @@ print(shown[0].text, len(picture.data["image/png"]))
 """Program that executes a notebook and prints the axis label and the size of the chart of its last cell."""
 
 
-@pytest.mark.skipif(bool(missing_clients()), reason=missing_clients())
+@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: Path) -> None:
     """Ten lines of a notebook lead from an API key to a chart of a day with the unit of the signal."""
     path = PAGES / "chiller-day.ipynb"

@@ -41,7 +41,7 @@ def test_reference_is_complete() -> None:
     assert all(f"`{field.alias}`" in text and field.description for field in Settings.model_fields.values())
 
 
-def error_codes() -> Iterator[str]:
+def list_error_codes() -> Iterator[str]:
     """Return every error code in the code."""
     for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -61,7 +61,7 @@ def test_exactly_the_error_codes_are_documented() -> None:
     documented = set(
         re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
-    raised = set(error_codes()) | {"INVALID_REQUEST"}
+    raised = set(list_error_codes()) | {"INVALID_REQUEST"}
     assert raised - documented == set(), "raised but not in docs/reference/errors.md"
     assert documented - raised == set(), "in docs/reference/errors.md but never raised"
 

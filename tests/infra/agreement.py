@@ -94,13 +94,13 @@ def _compare_live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
 def _compare_alerts(templates: Templates, needs: Needs) -> Iterator[str]:
     for search in templates.named("alerts").variable("searches"):
         for text in _QUOTED.findall(search["query"]):
-            if not any(text in message or _pattern(message).match(text) for message in needs.messages):
+            if not any(text in message or _build_pattern(message).match(text) for message in needs.messages):
                 yield f"alert {search['name']} waits for {text!r}, which nothing logs"
         for metric in set(_METRIC.findall(search["query"])) - needs.metrics:
             yield f"alert {search['name']} looks at {metric}, which nothing measures"
 
 
-def _pattern(message: str) -> re.Pattern[str]:
+def _build_pattern(message: str) -> re.Pattern[str]:
     """Return the start of a log message, up to its first placeholder."""
     return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
 

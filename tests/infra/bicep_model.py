@@ -109,7 +109,7 @@ class Deployment:
         return [each.name for each in self.of_type(kind)]
 
 
-def default_unique_text(values: tuple[str, ...]) -> str:
+def hash_to_unique_text(values: tuple[str, ...]) -> str:
     """Return 13 letters that replace the result of ``uniqueString`` for some values."""
     digest = hashlib.sha256("\0".join(values).encode()).digest()
     return "".join("abcdefghijklmnopqrstuvwxyz234567"[each % 32] for each in digest[:13])
@@ -126,7 +126,7 @@ class Azure:
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    unique_text: Callable[[tuple[str, ...]], str] = default_unique_text
+    unique_text: Callable[[tuple[str, ...]], str] = hash_to_unique_text
     hides_outputs: bool = False
 
 
@@ -147,7 +147,7 @@ def deploy(
     file = parse(parameter_file)
     azure = Azure(environment, **facts)
     scope = _Scope(file, {}, azure, "", Deployment())
-    given = {each.name: scope.evaluate(_required(each.value)) for each in file.of_kind("param").values()}
+    given = {each.name: scope.evaluate(_require_node(each.value)) for each in file.of_kind("param").values()}
     template = (parameter_file.parent / file.using).resolve()
     return deploy_template(template, given | dict(overrides or {}), azure)
 
@@ -174,7 +174,7 @@ def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = 
     return result
 
 
-def _required(node: Node | None) -> Node:
+def _require_node(node: Node | None) -> Node:
     assert node is not None
     return node
 
@@ -188,19 +188,19 @@ def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[st
         return []
     match kind:
         case NamedType(name):
-            faults = _named_type_faults(value, name, file, path)
+            faults = _find_named_type_faults(value, name, file, path)
         case UnionType(values):
             faults = [] if value in values else [f"{path} must be one of {list(values)}"]
         case ArrayType(item) if isinstance(value, list):
             faults = [f for i, each in enumerate(value) for f in type_faults(each, item, file, f"{path}[{i}]")]
         case ObjectType() if isinstance(value, dict):
-            faults = _object_faults(value, kind, file, path)
+            faults = _find_object_faults(value, kind, file, path)
         case _:
             faults = [f"{path} must be an {'array' if isinstance(kind, ArrayType) else 'object'}"]
     return faults
 
 
-def _object_faults(value: dict[str, Any], kind: ObjectType, file: File, path: str) -> list[str]:
+def _find_object_faults(value: dict[str, Any], kind: ObjectType, file: File, path: str) -> list[str]:
     members = dict(kind.members)
     faults = [f"{path}.{name} is missing" for name in members.keys() - kind.optional - value.keys()]
     for name, each in value.items():
@@ -211,7 +211,7 @@ def _object_faults(value: dict[str, Any], kind: ObjectType, file: File, path: st
     return faults
 
 
-def _named_type_faults(value: Any, name: str, file: File, path: str) -> list[str]:
+def _find_named_type_faults(value: Any, name: str, file: File, path: str) -> list[str]:
     plain = {"string": str, "bool": bool, "int": int, "object": dict, "array": list, "any": object}
     if name in plain:
         is_right = isinstance(value, plain[name]) and not (name == "int" and isinstance(value, bool))
@@ -220,10 +220,10 @@ def _named_type_faults(value: Any, name: str, file: File, path: str) -> list[str
     declared = source.of_kind("type").get(name)
     if declared is None:
         raise DeploymentError(f"{file.path.name}: type {name} is unknown")
-    return type_faults(value, declared.type, source, path) + _bound_faults(value, declared, path)
+    return type_faults(value, declared.type, source, path) + _find_bound_faults(value, declared, path)
 
 
-def _bound_faults(value: Any, declared: Declaration, path: str) -> list[str]:
+def _find_bound_faults(value: Any, declared: Declaration, path: str) -> list[str]:
     bounds: dict[str, Callable[[Any, Any], bool]] = {
         "minValue": lambda value, bound: value >= bound,
         "maxValue": lambda value, bound: value <= bound,
@@ -234,17 +234,17 @@ def _bound_faults(value: Any, declared: Declaration, path: str) -> list[str]:
     faults = []
     for name, arguments in declared.decorators.items():
         if name in bounds and value is not UNKNOWN:
-            bound = _constant(arguments[0])
+            bound = _evaluate_constant(arguments[0])
             if not bounds[name](value, bound):
                 faults.append(f"{path} violates {name} {bound}")
     return faults
 
 
-def _constant(node: Node) -> Any:
+def _evaluate_constant(node: Node) -> Any:
     if isinstance(node, Array):
-        return [_constant(each) for each in node.items]
+        return [_evaluate_constant(each) for each in node.items]
     if isinstance(node, Operation) and node.operator == "-":
-        return -_constant(node.operands[0])
+        return -_evaluate_constant(node.operands[0])
     assert isinstance(node, Literal)
     return node.value
 
@@ -307,7 +307,7 @@ class _Scope:
             if each.name not in self._given and each.value is None:
                 raise DeploymentError(f"{name}: parameter {each.name} is missing")
             value = self.look_up(each.name)
-            faults = type_faults(value, each.type, self.file, each.name) + _bound_faults(value, each, each.name)
+            faults = type_faults(value, each.type, self.file, each.name) + _find_bound_faults(value, each, each.name)
             if faults:
                 raise DeploymentError(f"{name}: {'; '.join(faults)}")
 
@@ -327,17 +327,17 @@ class _Scope:
         if declared is None:
             raise DeploymentError(f"{self.file.path.name}: {name} is unknown")
         if declared.kind == "param":
-            return self._given[name] if name in self._given else self.evaluate(_required(declared.value))
+            return self._given[name] if name in self._given else self.evaluate(_require_node(declared.value))
         if declared.kind in {"resource", "module"}:
-            return self._symbol(declared)
-        return self.evaluate(_required(declared.value))
+            return self._resolve_symbol(declared)
+        return self.evaluate(_require_node(declared.value))
 
     def output(self, name: str) -> Any:
         """Return the value of an output."""
         declared = self.file.of_kind("output").get(name)
         if declared is None:
             raise DeploymentError(f"{self.file.path.name}: output {name} is unknown")
-        return self.evaluate(_required(declared.value))
+        return self.evaluate(_require_node(declared.value))
 
     # Resources and modules
 
@@ -352,48 +352,48 @@ class _Scope:
             elif each.kind == "module":
                 self._add_module(each)
 
-    def _instances(self, node: Node) -> list[_Instance]:
+    def _build_instances(self, node: Node) -> list[_Instance]:
         """Return the instances of a resource or module; a loop gives one instance for each of its items."""
         if not isinstance(node, Loop):
-            return [self._instance(node, {})]
+            return [self._build_instance(node, {})]
         items = self.evaluate(node.items)
         if items is UNKNOWN:
             raise ShortCircuitError(f"{self.file.path.name}: a loop")
         locals_ = [{node.item: item} | ({node.index: index} if node.index else {}) for index, item in enumerate(items)]
-        return [self._instance(node.body, local) for local in locals_]
+        return [self._build_instance(node.body, local) for local in locals_]
 
-    def _instance(self, node: Node, local: dict[str, Any]) -> _Instance:
+    def _build_instance(self, node: Node, local: dict[str, Any]) -> _Instance:
         is_deployed = True
         if isinstance(node, Condition):
-            is_deployed, node = self._holds(node.condition, local), node.body
+            is_deployed, node = self._is_condition_true(node.condition, local), node.body
         assert isinstance(node, Object)
         return _Instance(node, local, is_deployed)
 
-    def _holds(self, condition: Node, local: dict[str, Any]) -> bool:
+    def _is_condition_true(self, condition: Node, local: dict[str, Any]) -> bool:
         value = self.evaluate(condition, local)
         if value is UNKNOWN:
             raise ShortCircuitError(f"{self.file.path.name}: a condition")
         return bool(value)
 
-    def _symbol(self, declared: Declaration) -> Any:
-        node = _required(declared.value)
-        instances = self._instances(node)
+    def _resolve_symbol(self, declared: Declaration) -> Any:
+        node = _require_node(declared.value)
+        instances = self._build_instances(node)
         if declared.kind == "module":
-            found: list[Any] = [self._module_reference(declared, each) for each in instances]
+            found: list[Any] = [self._build_module_reference(declared, each) for each in instances]
         else:
-            found = [self._reference(declared, each) for each in instances]
+            found = [self._build_reference(declared, each) for each in instances]
         return found if isinstance(node, Loop) else found[0]
 
-    def _module_reference(self, declared: Declaration, instance: _Instance) -> _ModuleReference:
+    def _build_module_reference(self, declared: Declaration, instance: _Instance) -> _ModuleReference:
         if not instance.is_deployed:
             return _ModuleReference(declared.target, None)
         members = instance.members
         given = self.evaluate(members.get("params", Object(())), instance.local)
-        prefix = self._scope_id(members, instance.local)
+        prefix = self._find_scope_id(members, instance.local)
         path = (self.file.path.parent / declared.target).resolve()
         return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
 
-    def _scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
+    def _find_scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
         """Return the first part of the ids of resources in the scope of a resource or module."""
         if "scope" not in members:
             return self.id_prefix
@@ -411,21 +411,23 @@ class _Scope:
                     del self._result.resources[before:]
                     self._result.hidden.append(f"{declared.name}: {cause}")
 
-    def _reference(self, declared: Declaration, instance: _Instance) -> _Reference:
+    def _build_reference(self, declared: Declaration, instance: _Instance) -> _Reference:
         kind, _, version = declared.target.partition("@")
         members, local = instance.members, instance.local
         name = self.evaluate(members["name"], local)
         if "parent" in members:
-            name = _joined([self.evaluate(members["parent"], local).members["name"], "/", name])
-        prefix = self._scope_id(members, local)
-        return _Reference({"name": name, "type": kind, "apiVersion": version, "id": _resource_id(prefix, kind, name)})
+            name = _join_parts([self.evaluate(members["parent"], local).members["name"], "/", name])
+        prefix = self._find_scope_id(members, local)
+        return _Reference(
+            {"name": name, "type": kind, "apiVersion": version, "id": _build_resource_id(prefix, kind, name)}
+        )
 
     def _add_resources(self, declared: Declaration) -> None:
         kind, _, version = declared.target.partition("@")
-        for instance in self._instances(_required(declared.value)):
+        for instance in self._build_instances(_require_node(declared.value)):
             if not instance.is_deployed:
                 continue
-            reference = self._reference(declared, instance).members
+            reference = self._build_reference(declared, instance).members
             plain = Object(tuple(each for each in instance.body.members if each[0] not in _REFERENCES))
             evaluated = self.evaluate(plain, instance.local)
             after = instance.members.get("dependsOn", Array(()))
@@ -453,7 +455,7 @@ class _Scope:
             case Literal(value):
                 found: Any = value
             case Interpolation(parts):
-                found = _joined([self.evaluate(each, local) for each in parts])
+                found = _join_parts([self.evaluate(each, local) for each in parts])
             case Name(name):
                 found = local[name] if name in local else self.look_up(name)
             case Array(items):
@@ -463,24 +465,24 @@ class _Scope:
             case Lambda():
                 found = (node, local)
             case _:
-                found = self._computed(node, local)
+                found = self._evaluate_computed(node, local)
         return found
 
-    def _computed(self, node: Node, local: dict[str, Any]) -> Any:
+    def _evaluate_computed(self, node: Node, local: dict[str, Any]) -> Any:
         match node:
             case Loop():
-                found = self._loop(node, local)
+                found = self._evaluate_loop(node, local)
             case Member():
-                found = self._member(node, local)
+                found = self._evaluate_member(node, local)
             case Operation():
-                found = self._operation(node, local)
+                found = self._evaluate_operation(node, local)
             case Call():
                 found = self._call(node, local)
             case _:
                 raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
         return found
 
-    def _loop(self, node: Loop, local: dict[str, Any]) -> Any:
+    def _evaluate_loop(self, node: Loop, local: dict[str, Any]) -> Any:
         items = self.evaluate(node.items, local)
         if items is UNKNOWN:
             return UNKNOWN
@@ -490,7 +492,7 @@ class _Scope:
             found.append(self.evaluate(node.body, further))
         return found
 
-    def _member(self, node: Member, local: dict[str, Any]) -> Any:
+    def _evaluate_member(self, node: Member, local: dict[str, Any]) -> Any:
         base, name = self.evaluate(node.base, local), self.evaluate(node.name, local)
         if base is UNKNOWN or name is UNKNOWN:
             return UNKNOWN
@@ -506,7 +508,7 @@ class _Scope:
             raise DeploymentError(f"{self.file.path.name}: {name} is not a member of {base}")
         return base[name]
 
-    def _operation(self, node: Operation, local: dict[str, Any]) -> Any:
+    def _evaluate_operation(self, node: Operation, local: dict[str, Any]) -> Any:
         operator, (first, *others) = node.operator, node.operands
         value = self.evaluate(first, local)
         if operator == "?":
@@ -539,7 +541,7 @@ class _Scope:
             source = _Scope(file, {}, self.azure, self.id_prefix, Deployment())
         declared = source._declared[node.function]
         values = [self.evaluate(each, local) for each in node.arguments]
-        return source.evaluate(_required(declared.value), dict(zip(declared.parameters, values, strict=True)))
+        return source.evaluate(_require_node(declared.value), dict(zip(declared.parameters, values, strict=True)))
 
     def call_lambda(self, function: tuple[Lambda, dict[str, Any]], *values: Any) -> Any:
         """Return the value of a lambda for some arguments."""
@@ -572,15 +574,15 @@ class _Outputs:
             return UNKNOWN
 
 
-def _joined(parts: list[Any]) -> Any:
-    return UNKNOWN if any(each is UNKNOWN for each in parts) else "".join(_text(each) for each in parts)
+def _join_parts(parts: list[Any]) -> Any:
+    return UNKNOWN if any(each is UNKNOWN for each in parts) else "".join(_to_text(each) for each in parts)
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _resource_id(prefix: str, kind: str, name: Any) -> Any:
+def _build_resource_id(prefix: str, kind: str, name: Any) -> Any:
     if name is UNKNOWN:
         return UNKNOWN
     if kind == "Microsoft.Resources/resourceGroups":
@@ -613,7 +615,7 @@ _OPERATORS: dict[tuple[str, int], Callable[..., Any]] = {
 }
 
 
-def _union(*values: Any) -> Any:
+def _compute_union(*values: Any) -> Any:
     if isinstance(values[0], dict):
         return reduce(lambda a, b: a | b, values)
     found: list[Any] = []
@@ -627,15 +629,15 @@ def _contains(container: Any, item: Any) -> bool:
     return item in container
 
 
-def _substring(text: str, start: int, length: int | None = None) -> str:
+def _get_substring(text: str, start: int, length: int | None = None) -> str:
     return text[start:] if length is None else text[start : start + length]
 
 
 def _format(pattern: str, *values: Any) -> str:
-    return re.sub(r"\{(\d+)\}", lambda found: _text(values[int(found[1])]), pattern)
+    return re.sub(r"\{(\d+)\}", lambda found: _to_text(values[int(found[1])]), pattern)
 
 
-def _guid(*values: str) -> str:
+def _compute_guid(*values: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "-".join(values)))
 
 
@@ -655,11 +657,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "first": lambda value: value[0] if value else None,
     "flatten": lambda values: [item for value in values for item in value],
     "format": _format,
-    "guid": _guid,
+    "guid": _compute_guid,
     "indexOf": lambda container, item: container.find(item) if isinstance(container, str) else container.index(item),
     "int": int,
     "items": lambda value: [{"key": key, "value": each} for key, each in sorted(value.items())],
-    "join": lambda values, separator: separator.join(_text(each) for each in values),
+    "join": lambda values, separator: separator.join(_to_text(each) for each in values),
     "json": json.loads,
     "last": lambda value: value[-1] if value else None,
     "length": len,
@@ -671,16 +673,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split": lambda text, separator: text.split(separator),
     "startsWith": lambda text, start: text.lower().startswith(start.lower()),
     "string": lambda value: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")),
-    "substring": _substring,
+    "substring": _get_substring,
     "take": lambda value, count: value[:count],
     "toLower": str.lower,
     "toUpper": str.upper,
     "trim": str.strip,
-    "union": _union,
+    "union": _compute_union,
 }
 
 
-def _environment_variable(scope: _Scope, name: str, default: str | None = None) -> str:
+def _read_environment_variable(scope: _Scope, name: str, default: str | None = None) -> str:
     value = scope.azure.environment.get(name, default)
     if value is None:
         raise DeploymentError(f"{scope.file.path.name}: environment variable {name} is missing")
@@ -707,24 +709,26 @@ def _to_object(scope: _Scope, items: Any, key: Any, value: Any = None) -> Any:
     return UNKNOWN if any(key is UNKNOWN for key, _ in pairs) else dict(pairs)
 
 
-def _resource_id_function(scope: _Scope, *values: Any) -> Any:
+def _call_resource_id(scope: _Scope, *values: Any) -> Any:
     """Return the id for ``resourceId([group,] type, names...)``."""
     at = 0 if "/" in values[0] else 1
     prefix = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{values[0]}" if at else scope.id_prefix
-    return _resource_id(prefix, values[at], _joined([x for each in values[at + 1 :] for x in ("/", each)][1:]))
+    return _build_resource_id(
+        prefix, values[at], _join_parts([x for each in values[at + 1 :] for x in ("/", each)][1:])
+    )
 
 
-def _subscription_resource_id(_: _Scope, kind: str, name: Any) -> Any:
-    return _resource_id(f"/subscriptions/{SUBSCRIPTION}", kind, name)
+def _build_subscription_resource_id(_: _Scope, kind: str, name: Any) -> Any:
+    return _build_resource_id(f"/subscriptions/{SUBSCRIPTION}", kind, name)
 
 
-def _resource_group(scope: _Scope, name: str = "") -> dict[str, Any]:
+def _describe_resource_group(scope: _Scope, name: str = "") -> dict[str, Any]:
     if name:
         return {"id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{name}", "name": name}
     return {"id": scope.id_prefix, "name": scope.id_prefix.rpartition("/")[2], "location": UNKNOWN}
 
 
-def _unique_string(scope: _Scope, *values: Any) -> Any:
+def _compute_unique_string(scope: _Scope, *values: Any) -> Any:
     return UNKNOWN if any(each is UNKNOWN for each in values) else scope.azure.unique_text(values)
 
 
@@ -735,12 +739,12 @@ _CONTEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "loadJsonContent": lambda scope, path: json.loads(scope.load(path)),
     "loadTextContent": lambda scope, path: scope.load(path),
     "map": _map,
-    "readEnvironmentVariable": _environment_variable,
-    "resourceGroup": _resource_group,
-    "resourceId": _resource_id_function,
+    "readEnvironmentVariable": _read_environment_variable,
+    "resourceGroup": _describe_resource_group,
+    "resourceId": _call_resource_id,
     "subscription": lambda _: {"id": f"/subscriptions/{SUBSCRIPTION}", "subscriptionId": SUBSCRIPTION},
-    "subscriptionResourceId": _subscription_resource_id,
+    "subscriptionResourceId": _build_subscription_resource_id,
     "tenant": lambda _: {"tenantId": TENANT},
     "toObject": _to_object,
-    "uniqueString": _unique_string,
+    "uniqueString": _compute_unique_string,
 }

@@ -212,20 +212,20 @@ def parse(path: Path) -> File:
         BicepSyntaxError: if the file has a construct that the parser does not know.
     """
     try:
-        return _Parser(_tokens(path.read_text(encoding="utf-8"))).file(path)
+        return _Parser(_tokenize(path.read_text(encoding="utf-8"))).file(path)
     except BicepSyntaxError as error:
         raise BicepSyntaxError(f"{path.name}: {error}") from error
 
 
 def parse_expression(text: str) -> Node:
     """Parse one expression."""
-    parser = _Parser(_tokens(text))
+    parser = _Parser(_tokenize(text))
     node = parser.expression()
     parser.expect("end")
     return node
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokenize(text: str) -> list[_Token]:
     tokens, at, line = [], 0, 1
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -233,7 +233,7 @@ def _tokens(text: str) -> list[_Token]:
             raise BicepSyntaxError(f"line {line}: unknown character {text[at]!r}")
         kind, value = str(found.lastgroup), found[0]
         if kind == "quote":
-            token, at = _quoted(text, found.end(), line)
+            token, at = _read_quoted(text, found.end(), line)
             tokens.append(token)
             continue
         if kind == "multiline":
@@ -245,7 +245,7 @@ def _tokens(text: str) -> list[_Token]:
     return [*tokens, _Token("newline", "\n", line), _Token("end", "", line)]
 
 
-def _quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
+def _read_quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
     """Return the quoted text that begins at an offset, and the offset after its closing quote."""
     parts: list[Node] = []
     plain = ""
@@ -253,7 +253,7 @@ def _quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
         if text[at] == "\n":
             break
         if text.startswith("${", at):
-            end = _closing_brace(text, at + 2)
+            end = _find_closing_brace(text, at + 2)
             parts += [Literal(plain), parse_expression(text[at + 2 : end])]
             plain, at = "", end + 1
         elif text[at] == "\\":
@@ -267,11 +267,11 @@ def _quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
     return _Token("text", "", line, (*parts, Literal(plain))), at + 1
 
 
-def _closing_brace(text: str, at: int) -> int:
+def _find_closing_brace(text: str, at: int) -> int:
     depth = 0
     while at < len(text):
         if text[at] == "'":
-            at = _quoted(text, at + 1, 0)[1]
+            at = _read_quoted(text, at + 1, 0)[1]
             continue
         if text[at] == "}" and depth == 0:
             return at
@@ -292,7 +292,7 @@ class _Parser:
     def _peek(self, ahead: int = 0) -> _Token:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
-    def _next(self) -> _Token:
+    def _take_token(self) -> _Token:
         token = self._peek()
         self._at += 1
         return token
@@ -307,7 +307,7 @@ class _Parser:
         """Return the next token; raise an error if it has another kind."""
         if kind == "end":
             self._skip_lines()
-        token = self._next()
+        token = self._take_token()
         if token.kind != kind:
             raise BicepSyntaxError(f"line {token.line}: {kind} expected, {token.text or token.kind!r} found")
         return token
@@ -316,17 +316,17 @@ class _Parser:
         while self._take("newline"):
             pass
 
-    def _ends(self, kind: str) -> bool:
+    def _take_if(self, kind: str) -> bool:
         """Return whether a token of this kind follows, after any number of empty lines; consume it if so."""
         self._skip_lines()
         return self._take(kind)
 
-    def _plain(self) -> str:
+    def _parse_plain_text(self) -> str:
         token = self.expect("text")
         [part] = token.parts
         return str(part.value) if isinstance(part, Literal) else ""
 
-    def _word(self, text: str) -> bool:
+    def _take_word(self, text: str) -> bool:
         token = self._peek()
         if (token.kind, token.text) == ("name", text):
             self._at += 1
@@ -340,16 +340,16 @@ class _Parser:
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
         declarations: list[Declaration] = []
-        while not self._ends("end"):
-            decorators = self._decorators()
+        while not self._take_if("end"):
+            decorators = self._parse_decorators()
             keyword = self.expect("name").text
             if keyword == "targetScope":
                 self.expect("=")
-                scope = self._plain()
+                scope = self._parse_plain_text()
             elif keyword == "using":
-                using = self._plain()
+                using = self._parse_plain_text()
             elif keyword == "import":
-                imports |= self._imports()
+                imports |= self._parse_imports()
             elif keyword in _STATEMENTS:
                 declarations.append(_STATEMENTS[keyword](self, decorators))
             else:
@@ -357,57 +357,57 @@ class _Parser:
             self.expect("newline")
         return File(path, scope, tuple(declarations), imports, using)
 
-    def _decorators(self) -> dict[str, tuple[Node, ...]]:
+    def _parse_decorators(self) -> dict[str, tuple[Node, ...]]:
         found = {}
         while self._take("@"):
             name = self.expect("name").text
-            found[name] = self._arguments()
+            found[name] = self._parse_arguments()
             self._skip_lines()
         return found
 
-    def _imports(self) -> dict[str, str]:
+    def _parse_imports(self) -> dict[str, str]:
         self.expect("{")
         names = []
-        while not self._ends("}"):
+        while not self._take_if("}"):
             names.append(self.expect("name").text)
             self._take(",")
-        if not self._word("from"):
+        if not self._take_word("from"):
             raise BicepSyntaxError(f"line {self._peek().line}: from expected")
-        path = self._plain()
+        path = self._parse_plain_text()
         return dict.fromkeys(names, path)
 
-    def _param(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+    def _parse_param(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         kind = None if self._peek().kind == "=" else self.type()
         value = self.expression() if self._take("=") else None
         return Declaration("param", name, value=value, type=kind, decorators=decorators)
 
-    def _var(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+    def _parse_var(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         self.expect("=")
-        return Declaration("var", name, value=self._value(), decorators=decorators)
+        return Declaration("var", name, value=self._parse_value(), decorators=decorators)
 
-    def _output(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+    def _parse_output(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name, kind = self.expect("name").text, self.type()
         self.expect("=")
-        return Declaration("output", name, value=self._value(), type=kind, decorators=decorators)
+        return Declaration("output", name, value=self._parse_value(), type=kind, decorators=decorators)
 
-    def _resource(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
-        name, target, existing = self.expect("name").text, self._plain(), self._word("existing")
+    def _parse_resource(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name, target, existing = self.expect("name").text, self._parse_plain_text(), self._take_word("existing")
         self.expect("=")
-        return Declaration("resource", name, target, self._value(), existing=existing, decorators=decorators)
+        return Declaration("resource", name, target, self._parse_value(), existing=existing, decorators=decorators)
 
-    def _module(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
-        name, target = self.expect("name").text, self._plain()
+    def _parse_module(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name, target = self.expect("name").text, self._parse_plain_text()
         self.expect("=")
-        return Declaration("module", name, target, self._value(), decorators=decorators)
+        return Declaration("module", name, target, self._parse_value(), decorators=decorators)
 
     def _type(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         self.expect("=")
         return Declaration("type", name, type=self.type(), decorators=decorators)
 
-    def _func(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+    def _parse_func(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         self.expect("(")
         parameters = []
@@ -420,39 +420,39 @@ class _Parser:
         body = self.expression()
         return Declaration("func", name, value=body, type=kind, decorators=decorators, parameters=tuple(parameters))
 
-    def _value(self) -> Node:
+    def _parse_value(self) -> Node:
         """Parse an expression, a loop or a body with a condition."""
-        if self._word("if"):
+        if self._take_word("if"):
             self.expect("(")
             condition = self.expression()
             self.expect(")")
-            return Condition(condition, self._value())
+            return Condition(condition, self._parse_value())
         return self.expression()
 
     # Types
 
     def type(self) -> Type:
         """Parse a type."""
-        first = self._suffixed_type()
+        first = self._parse_suffixed_type()
         if self._peek().kind != "|":
             return first
         options = [first]
         while self._take("|"):
-            options.append(self._suffixed_type())
+            options.append(self._parse_suffixed_type())
         values = [value for each in options if isinstance(each, UnionType) for value in each.values]
         if len(values) != len(options):
             raise BicepSyntaxError(f"line {self._peek().line}: a union of anything but literals")
         return UnionType(tuple(values))
 
-    def _suffixed_type(self) -> Type:
-        found = self._primary_type()
+    def _parse_suffixed_type(self) -> Type:
+        found = self._parse_primary_type()
         while self._peek().kind == "[" and self._peek(1).kind == "]":
             self._at += 2
             found = ArrayType(found)
         return found
 
-    def _primary_type(self) -> Type:
-        token = self._next()
+    def _parse_primary_type(self) -> Type:
+        token = self._take_token()
         if token.kind == "name":
             return UnionType((_CONSTANTS[token.text],)) if token.text in _CONSTANTS else NamedType(token.text)
         if token.kind == "text":
@@ -465,20 +465,20 @@ class _Parser:
             self.expect(")")
             return found
         if token.kind == "{":
-            return self._object_type()
+            return self._parse_object_type()
         raise BicepSyntaxError(f"line {token.line}: a type expected, {token.text!r} found")
 
-    def _object_type(self) -> ObjectType:
+    def _parse_object_type(self) -> ObjectType:
         members: list[tuple[str, Type]] = []
         optional = set()
         rest: Type | None = None
-        while not self._ends("}"):
-            self._decorators()
+        while not self._take_if("}"):
+            self._parse_decorators()
             if self._take("*"):
                 self.expect(":")
                 rest = self.type()
             else:
-                name = self._plain() if self._peek().kind == "text" else self.expect("name").text
+                name = self._parse_plain_text() if self._peek().kind == "text" else self.expect("name").text
                 self.expect(":")
                 members.append((name, self.type()))
                 if self._take("?"):
@@ -490,18 +490,18 @@ class _Parser:
 
     def expression(self) -> Node:
         """Parse an expression."""
-        if (parameters := self._lambda_parameters()) is not None:
+        if (parameters := self._parse_lambda_parameters()) is not None:
             return Lambda(parameters, self.expression())
-        condition = self._binary(0)
+        condition = self._parse_binary(0)
         if not self._take("?"):
             return condition
         true = self.expression()
         self.expect(":")
         return Operation("?", (condition, true, self.expression()))
 
-    def _lambda_parameters(self) -> tuple[str, ...] | None:
+    def _parse_lambda_parameters(self) -> tuple[str, ...] | None:
         if self._peek().kind == "name" and self._peek(1).kind == "=>":
-            name = self._next().text
+            name = self._take_token().text
             self._at += 1
             return (name,)
         ahead, names = 1, []
@@ -514,21 +514,21 @@ class _Parser:
                 return tuple(names)
         return None
 
-    def _binary(self, level: int) -> Node:
+    def _parse_binary(self, level: int) -> Node:
         if level == len(_PRECEDENCE):
-            return self._unary()
-        left = self._binary(level + 1)
+            return self._parse_unary()
+        left = self._parse_binary(level + 1)
         while self._peek().kind in _PRECEDENCE[level]:
-            operator = self._next().kind
-            left = Operation(operator, (left, self._binary(level + 1)))
+            operator = self._take_token().kind
+            left = Operation(operator, (left, self._parse_binary(level + 1)))
         return left
 
-    def _unary(self) -> Node:
+    def _parse_unary(self) -> Node:
         if self._peek().kind in {"!", "-"}:
-            return Operation(self._next().kind, (self._unary(),))
-        node = self._primary()
+            return Operation(self._take_token().kind, (self._parse_unary(),))
+        node = self._parse_primary()
         while self._peek().kind in {".", ".?", "[", "!"}:
-            sign = self._next().kind
+            sign = self._take_token().kind
             if sign == "[":
                 node = Member(node, self.expression())
                 self.expect("]")
@@ -536,8 +536,8 @@ class _Parser:
                 node = Member(node, Literal(self.expect("name").text), safe=sign == ".?")
         return node
 
-    def _primary(self) -> Node:
-        token = self._next()
+    def _parse_primary(self) -> Node:
+        token = self._take_token()
         match token.kind:
             case "text":
                 node: Node = token.parts[0] if len(token.parts) == 1 else Interpolation(token.parts)
@@ -546,40 +546,40 @@ class _Parser:
             case "name" if token.text in _CONSTANTS:
                 node = Literal(_CONSTANTS[token.text])
             case "name":
-                node = Call(token.text, self._arguments()) if self._peek().kind == "(" else Name(token.text)
+                node = Call(token.text, self._parse_arguments()) if self._peek().kind == "(" else Name(token.text)
             case "(":
                 node = self.expression()
                 self.expect(")")
             case "[":
-                node = self._array()
+                node = self._parse_array()
             case "{":
-                node = self._object()
+                node = self._parse_object()
             case _:
                 raise BicepSyntaxError(f"line {token.line}: an expression expected, {token.text!r} found")
         return node
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _parse_arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         found = []
-        while not self._ends(")"):
+        while not self._take_if(")"):
             found.append(self.expression())
             self._skip_lines()
             if self._peek().kind != ")":
                 self.expect(",")
         return tuple(found)
 
-    def _array(self) -> Node:
+    def _parse_array(self) -> Node:
         self._skip_lines()
-        if self._word("for"):
-            return self._loop()
+        if self._take_word("for"):
+            return self._parse_loop()
         found = []
-        while not self._ends("]"):
+        while not self._take_if("]"):
             found.append(self.expression())
             if self._peek().kind not in {"newline", "]"}:
                 self.expect(",")
         return Array(tuple(found))
 
-    def _loop(self) -> Loop:
+    def _parse_loop(self) -> Loop:
         index = ""
         if self._take("("):
             item = self.expect("name").text
@@ -588,34 +588,34 @@ class _Parser:
             self.expect(")")
         else:
             item = self.expect("name").text
-        if not self._word("in"):
+        if not self._take_word("in"):
             raise BicepSyntaxError(f"line {self._peek().line}: in expected")
         items = self.expression()
         self.expect(":")
         self._skip_lines()
-        body = self._value()
+        body = self._parse_value()
         self._skip_lines()
         self.expect("]")
         return Loop(item, index, items, body)
 
-    def _object(self) -> Object:
+    def _parse_object(self) -> Object:
         members: list[tuple[Node, Node]] = []
-        while not self._ends("}"):
+        while not self._take_if("}"):
             token = self._peek()
-            key = self._primary() if token.kind == "text" else Literal(self.expect("name").text)
+            key = self._parse_primary() if token.kind == "text" else Literal(self.expect("name").text)
             self.expect(":")
-            members.append((key, self._value()))
+            members.append((key, self._parse_value()))
             if self._peek().kind not in {"newline", "}"}:
                 self.expect(",")
         return Object(tuple(members))
 
 
 _STATEMENTS: dict[str, Callable[[_Parser, dict[str, tuple[Node, ...]]], Declaration]] = {
-    "param": _Parser._param,
-    "var": _Parser._var,
-    "output": _Parser._output,
-    "resource": _Parser._resource,
-    "module": _Parser._module,
+    "param": _Parser._parse_param,
+    "var": _Parser._parse_var,
+    "output": _Parser._parse_output,
+    "resource": _Parser._parse_resource,
+    "module": _Parser._parse_module,
     "type": _Parser._type,
-    "func": _Parser._func,
+    "func": _Parser._parse_func,
 }

@@ -123,7 +123,7 @@ class Needs:
 
 def needs_of_the_code() -> Needs:
     """Return the needs of the current code."""
-    bindings = list(_bindings())
+    bindings = list(_iterate_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}
     roles: set[tuple[str, str, str]] = HOST_ROLES | received
@@ -144,25 +144,25 @@ def needs_of_the_code() -> Needs:
         live_system_events=frozenset({CONNECT, CONNECTED, DISCONNECTED}),
         live_stream=ROUTE,
         moved_header=MOVED_HEADER,
-        messages=frozenset(_messages()),
+        messages=frozenset(_iterate_messages()),
         metrics=frozenset(INSTRUMENTS),
     )
 
 
-def adapters_with_an_identity() -> set[str]:
+def find_adapters_with_an_identity() -> set[str]:
     """Return the adapters that sign in with the app's identity."""
     folder = ROOT / "shared" / "backends" / "azure"
     found = {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}
     return found - {"identity"}
 
 
-def _bindings() -> Iterator[dict[str, Any]]:
+def _iterate_bindings() -> Iterator[dict[str, Any]]:
     for blueprint in BLUEPRINTS:
         for builder in blueprint._function_builders:
             yield from (binding.get_dict_repr() for binding in builder._function.get_bindings())
 
 
-def _messages() -> Iterator[str]:
+def _iterate_messages() -> Iterator[str]:
     for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -65,16 +65,16 @@ class Template:
         """Yield symbol, type with version, and body of each resource that the file creates."""
         for symbol, each in self.file.of_kind("resource").items():
             if not each.existing:
-                yield symbol, each.target, body(each)
+                yield symbol, each.target, get_body(each)
 
     def resource(self, symbol: str) -> Any:
         """Return the body of a resource."""
-        return self.plain(body(self.file.of_kind("resource")[symbol]))
+        return self.plain(get_body(self.file.of_kind("resource")[symbol]))
 
     def modules(self) -> Iterator[tuple[str, Path, set[str]]]:
         """Yield symbol, file and names of the parameters of each module that the file uses."""
         for symbol, each in self.file.of_kind("module").items():
-            parameters = member(body(each), "params")
+            parameters = get_member(get_body(each), "params")
             assert isinstance(parameters, Object), f"{self.path.name}: {symbol}"
             names = {str(key.value) for key, _ in parameters.members if isinstance(key, Literal)}
             yield symbol, (self.path.parent / each.target).resolve(), names
@@ -85,10 +85,10 @@ class Template:
         Raises:
             TypeError: if the loop is over anything else, because its names would be missed.
         """
-        name = member(body(declared), "name")
+        name = get_member(get_body(declared), "name")
         if not isinstance(declared.value, Loop):
             return {str(self.plain(name)).rsplit("/", 1)[-1]}
-        items = self.plain(self._resolved(declared.value.items))
+        items = self.plain(self._resolve_node(declared.value.items))
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise TypeError(f"{self.path.name}: {declared.name} has names that only an evaluation shows")
         return set(items)
@@ -101,7 +101,7 @@ class Template:
             case Name(name):
                 return name
             case Interpolation(parts):
-                return "".join(_source(each) for each in parts)
+                return "".join(_render_source(each) for each in parts)
             case Array(items):
                 return [self.plain(each) for each in items]
             case Object(members):
@@ -127,10 +127,10 @@ class Template:
             case Call("union" | "concat" | "filter", arguments):
                 for each in arguments:
                     yield from self.member_names(each)
-            case Name() if (resolved := self._resolved(node)) is not node:
+            case Name() if (resolved := self._resolve_node(node)) is not node:
                 yield from self.member_names(resolved)
 
-    def _resolved(self, node: Node) -> Node:
+    def _resolve_node(self, node: Node) -> Node:
         declared = self.file.of_kind("var").get(node.name) if isinstance(node, Name) else None
         return declared.value if declared is not None and declared.value is not None else node
 
@@ -173,11 +173,11 @@ def _is_of_parameters(source: Template, declared: Declaration) -> bool:
     items = declared.value.items if isinstance(declared.value, Loop) else None
     if not isinstance(items, Name):
         return False
-    resolved = source._resolved(items)
+    resolved = source._resolve_node(items)
     return items.name in source.parameters or isinstance(resolved, _OPAQUE)
 
 
-def body(declared: Declaration) -> Object:
+def get_body(declared: Declaration) -> Object:
     """Return the object literal of a resource or module, without its condition or loop."""
     node = declared.value
     while isinstance(node, Condition | Loop):
@@ -186,12 +186,12 @@ def body(declared: Declaration) -> Object:
     return node
 
 
-def member(node: Object, name: str) -> Node:
+def get_member(node: Object, name: str) -> Node:
     """Return the value of a member."""
     return next(value for key, value in node.members if key == Literal(name))
 
 
-def _source(node: Node) -> str:
+def _render_source(node: Node) -> str:
     if isinstance(node, Literal):
         return str(node.value)
     return "${" + (node.name if isinstance(node, Name) else "...") + "}"

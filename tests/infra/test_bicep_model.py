@@ -11,7 +11,7 @@ from tests.infra.bicep_syntax import BicepSyntaxError, parse
 ACCOUNT = "resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = "
 
 
-def template(folder: Path, text: str, name: str = "main.bicep") -> Path:
+def write_template(folder: Path, text: str, name: str = "main.bicep") -> Path:
     """Write a template and return its path."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -20,7 +20,7 @@ def template(folder: Path, text: str, name: str = "main.bicep") -> Path:
 
 def run(folder: Path, text: str, **given: Any) -> Deployment:
     """Evaluate a template."""
-    return deploy_template(template(folder, text), given)
+    return deploy_template(write_template(folder, text), given)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def run(folder: Path, text: str, **given: Any) -> Deployment:
 def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
     """An unknown construct is an error; the parser never skips it."""
     with pytest.raises(BicepSyntaxError):
-        parse(template(tmp_path, text))
+        parse(write_template(tmp_path, text))
 
 
 def test_unknown_function_is_an_error(tmp_path: Path) -> None:
@@ -72,9 +72,11 @@ output id string = isNeeded ? blobs.id : ''
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
     """Resources that depend on runtime values have no name in a preview; loops over them hide the module."""
-    template(tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep")
+    write_template(
+        tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
+    )
     guarded = f"param key string\n{ACCOUNT}if (!empty(key)) {{\n  name: 'b'\n}}\n"
-    template(tmp_path, guarded, "guarded.bicep")
+    write_template(tmp_path, guarded, "guarded.bicep")
     text = f"""
 module inner 'inner.bicep' = {{
 }}
@@ -96,7 +98,7 @@ output key string = inner.outputs.key
 
 def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
     """The output of a module whose condition is false is an error, as in a deployment to Azure."""
-    template(tmp_path, "output key string = 'a'\n", "inner.bicep")
+    write_template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
     assert run(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
     with pytest.raises(DeploymentError, match="not deployed"):
@@ -111,7 +113,7 @@ def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
 
 def test_functions_types_and_lambdas(tmp_path: Path) -> None:
     """User-defined functions, unions, sealed types of another file and lambdas are evaluated."""
-    template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
+    write_template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
     text = """import { hub } from 'types.bicep'
 param hubs hub[]
 func lower(text string) string => toLower(replace(text, ' ', ''))

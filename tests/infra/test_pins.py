@@ -33,12 +33,12 @@ NOT_INSTALLED_BY_US = {"pip"}  # part of Python
 WITHOUT_DEPENDENCIES = "infra-types.txt"
 
 
-def normal(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return the normalised name of a Python package."""
     return re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
 
 
-def pins(path: Path) -> dict[str, str]:
+def read_pins(path: Path) -> dict[str, str]:
     """Return the packages of a requirements or constraints file with exact versions, without included files."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -46,15 +46,15 @@ def pins(path: Path) -> dict[str, str]:
         if requirement and not requirement.startswith("-"):
             name, _, version = requirement.partition("==")
             assert re.fullmatch(r"[0-9][0-9A-Za-z.]*", version), f"{path.name}: {line} is not an exact version"
-            found[normal(name)] = version
+            found[normalise_name(name)] = version
     return found
 
 
-def files_of(path: Path) -> Iterator[Path]:
+def list_requirement_files(path: Path) -> Iterator[Path]:
     """Yield a requirements file and those that it includes."""
     yield path
     for included in re.findall(r"^-r (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE):
-        yield from files_of(path.parent / included)
+        yield from list_requirement_files(path.parent / included)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def files_of(path: Path) -> Iterator[Path]:
 )
 def test_requirements_are_exact_and_constrained(path: Path) -> None:
     """Each requirements file pins exact versions, the same as in the constraints that its installation uses."""
-    direct = pins(path)
+    direct = read_pins(path)
     assert direct
     if path.name == WITHOUT_DEPENDENCIES:
         return
     used = [
         file.parent / each
-        for file in files_of(path)
+        for file in list_requirement_files(path)
         for each in re.findall(r"^-c (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert len(used) == 1
-    constraints = pins(used[0])
+    constraints = read_pins(used[0])
     assert {name: constraints.get(name) for name in direct} == direct
 
 
@@ -90,10 +90,10 @@ def test_every_installed_package_is_pinned(environment: str) -> None:
         return
     command = [str(ROOT / environment / "bin" / "python"), "-c", LIST]
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
-    installed = {normal(name): version for name, version in listed.items() if name not in NOT_INSTALLED_BY_US}
-    pinned = pins(REQUIREMENTS / constraints)
+    installed = {normalise_name(name): version for name, version in listed.items() if name not in NOT_INSTALLED_BY_US}
+    pinned = read_pins(REQUIREMENTS / constraints)
     if environment == ".venv-infra":
-        pinned |= pins(REQUIREMENTS / WITHOUT_DEPENDENCIES)
+        pinned |= read_pins(REQUIREMENTS / WITHOUT_DEPENDENCIES)
     assert installed == pinned, f"pip install -r requirements/{requirements}, then update requirements/{constraints}"
 
 

@@ -34,15 +34,15 @@ LEGAL = {
 """Names that Azure accepts, by type: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules."""
 
 
-def one(deployment: Deployment, kind: str, start: str = "") -> Resource:
+def find_only_resource(deployment: Deployment, kind: str, start: str = "") -> Resource:
     """Return the only resource of a type whose name begins with a text."""
     [found] = [each for each in deployment.of_type(kind) if str(each.name).startswith(start)]
     return found
 
 
-def regions(deployment: Deployment) -> list[str]:
+def list_regions(deployment: Deployment) -> list[str]:
     """Return the regions of Cosmos DB in their order."""
-    locations = one(deployment, COSMOS).body["properties"]["locations"]
+    locations = find_only_resource(deployment, COSMOS).body["properties"]["locations"]
     assert [each["failoverPriority"] for each in locations] == list(range(len(locations)))
     return [each["locationName"] for each in locations]
 
@@ -94,7 +94,7 @@ def test_locked_policy_is_omitted(name: str) -> None:
     assert len(evaluate(name).of_type(POLICY)) == is_written
     if name == "locked":
         ids = {each.id for each in evaluate("prod").resources} - {each.id for each in evaluate("locked").resources}
-        assert ids == {one(evaluate("prod"), POLICY).id}
+        assert ids == {find_only_resource(evaluate("prod"), POLICY).id}
 
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
@@ -112,14 +112,14 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
     """After a failover the vault, the data storage and the Cosmos DB account are unchanged."""
     home, away = evaluate("prod"), evaluate("failed over")
     assert away.of_type(VAULT) == []
-    assert [each.name for each in away.of_type(STORAGE)] == [one(away, STORAGE, "sthost").name]
-    assert one(away, COSMOS).id == one(home, COSMOS).id
-    assert one(away, COSMOS).location == "westeurope"
+    assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
+    assert find_only_resource(away, COSMOS).id == find_only_resource(home, COSMOS).id
+    assert find_only_resource(away, COSMOS).location == "westeurope"
     assert away.outputs["VAULT_NAME"] == "kv-prod-home"
     assert away.outputs["DATA_STORAGE_NAME"] == "stdataprodhome"
     other = evaluate("everything failed over")
-    assert one(other, VAULT).id == one(home, VAULT).id
-    assert one(other, STORAGE, "stdata").id == one(home, STORAGE, "stdata").id
+    assert find_only_resource(other, VAULT).id == find_only_resource(home, VAULT).id
+    assert find_only_resource(other, STORAGE, "stdata").id == find_only_resource(home, STORAGE, "stdata").id
 
 
 def test_second_region_has_zones_of_its_own() -> None:
@@ -147,7 +147,7 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
     before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
-    assert one(evaluate("restored"), COSMOS).body["properties"]["publicNetworkAccess"] == "Disabled"
+    assert find_only_resource(evaluate("restored"), COSMOS).body["properties"]["publicNetworkAccess"] == "Disabled"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
     """No Cosmos DB region is named twice in any spelling, and the first region is that of the app."""
-    assert regions(evaluate(name)) == expected
+    assert list_regions(evaluate(name)) == expected
 
 
 @pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
@@ -171,16 +171,18 @@ def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
     environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
     deployment = deploy(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
     assert [each.id for each in deployment.resources] == [each.id for each in evaluate("prod").resources]
-    assert regions(deployment) == ["westeurope", "northeurope"]
+    assert list_regions(deployment) == ["westeurope", "northeurope"]
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
     """A change of the number of regions changes only the regions, because Cosmos DB refuses other changes with it."""
-    one_region, two_regions = (one(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod"))
+    one_region, two_regions = (
+        find_only_resource(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod")
+    )
     assert one_region["locations"] != two_regions["locations"]
     assert one_region | {"locations": []} == two_regions | {"locations": []}
     for name in SITUATIONS:
-        policy = one(evaluate(name), COSMOS).body["properties"]["consistencyPolicy"]
+        policy = find_only_resource(evaluate(name), COSMOS).body["properties"]["consistencyPolicy"]
         assert (policy["maxStalenessPrefix"], policy["maxIntervalInSeconds"]) == (100000, 300)
 
 
@@ -196,7 +198,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
     """Purge protection is omitted outside production, because Azure refuses the value false; names can be reused."""
-    properties = one(evaluate(name), VAULT).body["properties"]
+    properties = find_only_resource(evaluate(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
 
@@ -204,7 +206,7 @@ def test_purge_protection_is_omitted_outside_production(name: str, expected: obj
 def test_deleted_vault_can_be_recovered() -> None:
     """VAULT_CREATE_MODE recovers the deleted vault of the same name."""
     deployment = deploy(BICEP / "dev.bicepparam", ENVIRONMENT | {"VAULT_CREATE_MODE": "recover"})
-    assert one(deployment, VAULT).body["properties"]["createMode"] == "recover"
+    assert find_only_resource(deployment, VAULT).body["properties"]["createMode"] == "recover"
 
 
 @pytest.mark.parametrize("name", ["Plant_1", "my plant", "plänt", "-plant", "plant-", "a--b", "a", "a-name-of-13s"])
@@ -248,7 +250,7 @@ def test_production_has_alerts() -> None:
     with pytest.raises(DeploymentError, match="alertEmails"):
         deploy(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"
-    group = one(evaluate("prod"), kind).body["properties"]
+    group = find_only_resource(evaluate("prod"), kind).body["properties"]
     assert [each["emailAddress"] for each in group["emailReceivers"]] == [
         "operators@plant.example",
         "night@plant.example",
@@ -280,16 +282,16 @@ def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> 
 def test_orchestrations_have_an_always_ready_instance() -> None:
     """Sizes with always-ready instances have one always-ready instance for orchestrations."""
     for name in ("test", "prod"):
-        ready = _scale(name)["alwaysReady"]
+        ready = _read_scale(name)["alwaysReady"]
         assert "durable" in {each["name"] for each in ready}
 
 
 def test_host_of_production_is_spread_over_zones() -> None:
     """In production the plan and its storage are zone redundant, and each group has at least two instances."""
-    assert one(evaluate("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is True
-    assert one(evaluate("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
-    assert min(each["instanceCount"] for each in _scale("prod")["alwaysReady"]) == 2
-    assert one(evaluate("dev"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is False
+    assert find_only_resource(evaluate("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is True
+    assert find_only_resource(evaluate("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
+    assert min(each["instanceCount"] for each in _read_scale("prod")["alwaysReady"]) == 2
+    assert find_only_resource(evaluate("dev"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is False
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
@@ -303,11 +305,13 @@ def test_names_of_other_private_endpoints_are_found() -> None:
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
     """Without a public address, the cluster has a managed private endpoint, for which the data connection waits."""
     closed, opened = evaluate("prod"), evaluate("dev")
-    path = one(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
-    assert path["privateLinkResourceId"] == one(closed, "Microsoft.EventHub/namespaces").id
-    assert {"privatePath", "reader"} <= one(closed, "Microsoft.Kusto/clusters/databases/dataConnections").after
+    path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
+    assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
+    assert {"privatePath", "reader"} <= find_only_resource(
+        closed, "Microsoft.Kusto/clusters/databases/dataConnections"
+    ).after
     assert opened.of_type("Microsoft.Kusto/clusters/managedPrivateEndpoints") == []
-    rules = one(closed, "Microsoft.EventHub/namespaces/networkRuleSets").body["properties"]
+    rules = find_only_resource(closed, "Microsoft.EventHub/namespaces/networkRuleSets").body["properties"]
     assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
 
 
@@ -323,9 +327,11 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 def test_private_network_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, and none if only the gateway does."""
-    subnets = one(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
+    subnets = find_only_resource(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
     by_name = {each["name"]: each["properties"] for each in subnets}
-    assert by_name["app"]["natGateway"]["id"] == one(evaluate("prod"), "Microsoft.Network/natGateways").id
+    assert (
+        by_name["app"]["natGateway"]["id"] == find_only_resource(evaluate("prod"), "Microsoft.Network/natGateways").id
+    )
     assert by_name["app"]["defaultOutboundAccess"] is False
     parameters = {"gatewayHostName": "plant.example", "gatewayCertificateSecretUri": "x", "gatewayIdentityId": "y"}
     with_gateway = deploy(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
@@ -335,7 +341,7 @@ def test_private_network_has_a_nat_gateway() -> None:
 
 def test_gateway_probes_paths_that_answer_get() -> None:
     """The health probe of Web PubSub does not use the path that supports only HEAD requests."""
-    gateway = one(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
+    gateway = find_only_resource(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
     probes = {each["name"]: each["properties"] for each in gateway["probes"]}
     assert probes["web-pubsub"]["path"] == "/client"
     assert probes["web-pubsub"]["match"] == {"statusCodes": ["200-499"]}
@@ -343,18 +349,20 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 def test_ingest_alert_names_functions() -> None:
     """The alert names ingest functions, including those of connections' own hubs, but not the live stream."""
-    rule = one(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body["properties"]
+    rule = find_only_resource(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
+        "properties"
+    ]
     query = rule["criteria"]["allOf"][0]["query"]
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
 
 def test_overwritten_states_are_retained_for_one_day() -> None:
     """Soft delete retains overwritten versions of checkpoints for one day, the minimum."""
-    blobs = one(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
+    blobs = find_only_resource(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 
 
-def _scale(name: str) -> dict[str, Any]:
-    config = one(evaluate(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
+def _read_scale(name: str) -> dict[str, Any]:
+    config = find_only_resource(evaluate(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
     scale: dict[str, Any] = config["scaleAndConcurrency"]
     return scale

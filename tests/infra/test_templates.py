@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.bicep_syntax import Literal, Object
-from tests.infra.templates import BICEP, Template, Templates, member
+from tests.infra.templates import BICEP, Template, Templates, get_member
 
 TEMPLATES = Templates()
 _OUTPUT = re.compile(r"\b(\w+)!?\.\??outputs\.\??(\w+)")
@@ -89,6 +89,6 @@ def test_access_by_key_is_disabled(template: Template) -> None:
     }
     for symbol, kind, body in template.resources():
         if (switch := switches.get(kind.partition("@")[0])) is not None:
-            properties = member(body, "properties")
+            properties = get_member(body, "properties")
             assert isinstance(properties, Object), symbol
-            assert member(properties, switch[0]) == Literal(switch[1]), symbol
+            assert get_member(properties, switch[0]) == Literal(switch[1]), symbol

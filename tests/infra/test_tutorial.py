@@ -93,7 +93,7 @@ def address() -> Iterator[str]:
     server.server_close()
 
 
-def blocks(heading: str = "", *, until: str = "") -> str:
+def read_blocks(heading: str = "", *, until: str = "") -> str:
     """Return the commands of the tutorial between two headings."""
     text = TUTORIAL[TUTORIAL.index(f"\n## {heading}") if heading else 0 :]
     return "\n".join(BLOCK.findall(text[: text.index(f"\n## {until}")] if until else text))
@@ -152,7 +152,7 @@ def shell(tmp_path: Path, address: str) -> Shell:
     return Shell(root, home, address)
 
 
-def _in_order(calls: list[str], *expected: str) -> None:
+def _check_order(calls: list[str], *expected: str) -> None:
     """Check that calls begin with the expected texts, in this order."""
     rest = iter(calls)
     for text in expected:
@@ -163,11 +163,11 @@ def _in_order(calls: list[str], *expected: str) -> None:
 def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) -> None:
     """Every command succeeds in order, each variable is set before it is used, and no file is left in the checkout."""
     before = {path for path in shell.root.rglob("*") if path.is_file()}
-    script = blocks(until="The same with azd").replace("OI_ENVIRONMENT=dev", f"OI_ENVIRONMENT={environment}")
+    script = read_blocks(until="The same with azd").replace("OI_ENVIRONMENT=dev", f"OI_ENVIRONMENT={environment}")
     code, printed, calls = shell.run(script, typed="stdataplant\n")
     assert code == 0, printed
     region = f"--name workspace-{environment}-westeurope --location westeurope"
-    _in_order(
+    _check_order(
         calls,
         "az login",
         "az account set",
@@ -212,39 +212,41 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
 
 def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
     """The section on azd fits between steps 4 and 7, and gives them every variable that they use."""
-    script = blocks(until="5. Deploy the templates") + blocks("The same with azd")
-    script += blocks("7. Apply the workspace document", until="9. Close the network")
+    script = read_blocks(until="5. Deploy the templates") + read_blocks("The same with azd")
+    script += read_blocks("7. Apply the workspace document", until="9. Close the network")
     code, printed, calls = shell.run(script)
     assert code == 0, printed
     expected = ("azd auth login", "azd env new dev --location westeurope", "azd up", "azd env get-values")
-    _in_order(calls, *expected, "python -m shared.commands.workspace apply", f"smoke {shell.address}")
+    _check_order(calls, *expected, "python -m shared.commands.workspace apply", f"smoke {shell.address}")
 
 
 def test_a_new_shell_continues(shell: Shell) -> None:
     """The lines for a new shell, and the two files, are enough for the later steps."""
-    code, printed, _ = shell.run(blocks(until="8. Open the live stream"))
+    code, printed, _ = shell.run(read_blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(
         line for line in TUTORIAL.splitlines() if line.startswith(("export OI_ENVIRONMENT=", "export OI_HOME="))
     )
     again += '\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n. "$OI_HOME/outputs.env"\n'
     assert all(f"`{line}`" in TUTORIAL for line in again.splitlines()[2:])
-    code, printed, _ = shell.run(again + blocks("7. Apply the workspace document", until="8. Open the live stream"))
+    code, printed, _ = shell.run(
+        again + read_blocks("7. Apply the workspace document", until="8. Open the live stream")
+    )
     assert code == 0, printed
     keys = shell.home / ".oi" / "dev" / "keys.json"
     for _ in range(2):
         keys.unlink(missing_ok=True)
-        code, printed, calls = shell.run(again + blocks("8. Open the live stream", until="9. Close the network"))
+        code, printed, calls = shell.run(again + read_blocks("8. Open the live stream", until="9. Close the network"))
         assert code == 0, printed
-        _in_order(calls, f"smoke {shell.address}")
+        _check_order(calls, f"smoke {shell.address}")
         assert set(json.loads(keys.read_text(encoding="utf-8"))) == {"admin@plant-a.example", "editor@plant-a.example"}
 
 
 def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
     """After the lock, the same shell can repeat step 5, which stops if CHECKPOINTS_LOCKED differs from Azure."""
-    script = blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
+    script = read_blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
     script += "\n"
-    script += blocks("5. Deploy the templates", until="6. Deploy the app")
+    script += read_blocks("5. Deploy the templates", until="6. Deploy the app")
     code, printed, calls = shell.run(script, typed="stdataplant\n")
     assert code == 0, printed
     assert sum(call.startswith("az deployment sub create") for call in calls) == 3
@@ -252,7 +254,7 @@ def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
 
 def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
     """A value with spaces is the same in the shell that reads the settings file."""
-    script = blocks(until="5. Deploy the templates").replace(
+    script = read_blocks(until="5. Deploy the templates").replace(
         "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
     )
     script = script.replace('"operators@plant.example"', '"a@plant.example, b@plant.example"')
@@ -263,7 +265,7 @@ def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
 
 def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
     """The file of outputs is replaced only after a successful deployment."""
-    code, printed, _ = shell.run(blocks(until="6. Deploy the app"))
+    code, printed, _ = shell.run(read_blocks(until="6. Deploy the app"))
     assert code == 0, printed
     outputs = shell.home / ".oi" / "dev" / "outputs.env"
     before = outputs.read_text(encoding="utf-8")
@@ -273,7 +275,7 @@ def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
         encoding="utf-8",
     )
     # As a person types it: a shell that goes on after an error.
-    shell.run("set +e\n" + blocks(until="6. Deploy the app"))
+    shell.run("set +e\n" + read_blocks(until="6. Deploy the app"))
     assert outputs.read_text(encoding="utf-8") == before
 
 
@@ -283,7 +285,7 @@ def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None
     path = shell.root / "bin" / "az"
     name = {"AZURE_PRINCIPAL_ID": "person-id", "WEB_PUBSUB_AUDIENCE": "audience-id"}[setting]
     path.write_text(path.read_text(encoding="utf-8").replace(f"echo {name}", "echo"), encoding="utf-8")
-    code, printed, calls = shell.run(blocks(until="6. Deploy the app"))
+    code, printed, calls = shell.run(read_blocks(until="6. Deploy the app"))
     assert code != 0
     assert f"{setting} is empty" in printed
     assert not any(call.startswith("az deployment sub") for call in calls)
@@ -343,7 +345,7 @@ def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
     section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
     # The tutorial is about one environment; the runbook about production.
     home = "OI_ENVIRONMENT=prod"
-    start = blocks(until="6. Deploy the app").replace("OI_ENVIRONMENT=dev", home)
+    start = read_blocks(until="6. Deploy the app").replace("OI_ENVIRONMENT=dev", home)
     script = start + "\n".join(BLOCK.findall(section)) + "\nscripts/azure/deploy-templates create prod --output none\n"
     code, printed, calls = shell.run(script)
     assert code == 0, printed
@@ -353,6 +355,6 @@ def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
         [("workspace-prod-northeurope", "northeurope")],
         [("workspace-prod-westeurope", "westeurope")],
     ]
-    _in_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
+    _check_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
     settings = (shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
     assert "AZURE_ACTIVE_LOCATION" not in settings

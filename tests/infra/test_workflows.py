@@ -17,7 +17,7 @@ DEPLOY: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").
 SCRIPTS = [path for path in (ROOT / "scripts").rglob("*") if path.is_file() and path.read_bytes().startswith(b"#!")]
 
 
-def steps(job: str) -> dict[str, dict[str, Any]]:
+def read_steps(job: str) -> dict[str, dict[str, Any]]:
     """Return the steps of a deployment job by their name, action or command, in order."""
     return {
         step.get("name") or step.get("uses", "").partition("@")[0] or step["run"]: step
@@ -35,11 +35,11 @@ def test_actions_are_pinned(path: Path) -> None:
 
 def test_the_package_is_deployed_as_it_was_built() -> None:
     """The workflow deploys dist/app.zip without a build on Azure, and does not change the checkout for later steps."""
-    deploy = steps("deploy")
+    deploy = read_steps("deploy")
     app = deploy["App"]
     assert app["uses"] == "azure/functions-action@c5060b3b8bb1ebbcb531abd00c822ecbaa8ea656"
     assert app["with"] == {"app-name": "${{ env.APP_NAME }}", "package": "dist/app.zip", "remote-build": False}
-    assert steps("build")["actions/setup-python"]["with"]["python-version"] == "3.13"
+    assert read_steps("build")["actions/setup-python"]["with"]["python-version"] == "3.13"
 
 
 def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
@@ -57,17 +57,17 @@ def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
     """The deployment uses the file that the build job created, and stops if its digest differs."""
     assert DEPLOY["jobs"]["deploy"]["needs"] == ["what-if", "build"]
     assert DEPLOY["jobs"]["build"]["outputs"] == {"sha256": "${{ steps.digest.outputs.sha256 }}"}
-    upload, download = steps("build")["actions/upload-artifact"], steps("deploy")["actions/download-artifact"]
+    upload, download = read_steps("build")["actions/upload-artifact"], read_steps("deploy")["actions/download-artifact"]
     assert (upload["with"]["name"], upload["with"]["path"]) == ("package", "dist/app.zip")
     assert download["with"] == {"name": "package", "path": "dist"}
-    order = list(steps("deploy"))
+    order = list(read_steps("deploy"))
     assert order.index("actions/download-artifact") < order.index("Package") < order.index("azure/login")
-    check = steps("deploy")["Package"]
+    check = read_steps("deploy")["Package"]
     assert check["env"] == {"SHA256": "${{ needs.build.outputs.sha256 }}"}
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "app.zip").write_text("built")
-    assert steps("build")["Digest"]["id"] == "digest"
-    _run_bash(steps("build")["Digest"]["run"], tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
+    assert read_steps("build")["Digest"]["id"] == "digest"
+    _run_bash(read_steps("build")["Digest"]["run"], tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
     digest = (tmp_path / "output").read_text().strip().removeprefix("sha256=")
     assert _run_bash(check["run"], tmp_path, SHA256=digest) == 0
     assert _run_bash(check["run"], tmp_path, SHA256="") != 0
@@ -118,7 +118,7 @@ def _run_step(folder: Path, job: str, environment: str = "prod", **variables: st
     for name, text in (("az", AZ), ("sleep", '#!/bin/sh\necho "sleep $1" >&2\n')):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
-    script = steps(job)[JOBS[job]]["run"].replace("${{ inputs.environment }}", environment)
+    script = read_steps(job)[JOBS[job]]["run"].replace("${{ inputs.environment }}", environment)
     given = VARIABLES | {"RUNNER_TEMP": str(folder), "GITHUB_ENV": str(folder / "env"), "OPEN_NETWORK": "false"}
     path = f"{folder}:{os.environ['PATH']}"
     done = subprocess.run(
@@ -173,7 +173,7 @@ def test_both_jobs_have_every_variable_of_the_templates() -> None:
     files = [ROOT / "infra/bicep" / f"{size}.bicepparam" for size in ("dev", "test", "prod")]
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     read = set(re.findall(r"readEnvironmentVariable\('(\w+)'", text))
-    preview, deploy = (steps(job)[name]["env"] for job, name in JOBS.items())
+    preview, deploy = (read_steps(job)[name]["env"] for job, name in JOBS.items())
     assert preview == deploy
     assert set(preview) == read
 
@@ -267,7 +267,7 @@ def test_the_preview_has_its_own_identity() -> None:
     """The job without reviewers has an environment of its own and previews without write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"
-    assert "--validation-level ProviderNoRbac" in steps("what-if")["What would change"]["run"]
+    assert "--validation-level ProviderNoRbac" in read_steps("what-if")["What would change"]["run"]
     assert DEPLOY["jobs"]["deploy"]["environment"] == "${{ inputs.environment }}"
     assert DEPLOY["permissions"] == {"contents": "read"}
 
@@ -284,11 +284,11 @@ def test_a_reviewer_sees_the_predicted_resources() -> None:
         assert upload["if"] == "always()"
         assert upload["uses"] == "actions/upload-artifact@330a01c490aca151604b8cf639adc76d48f6c5d4"
         assert upload["with"]["path"] == "predicted"
-    order = list(steps("what-if"))
+    order = list(read_steps("what-if"))
     assert order.index("actions/upload-artifact") < order.index("azure/login") < order.index("What would change")
     # Azure CLI compiles with the program on the path when it runs on GitHub.
     for job, name in (("what-if", "Predicted resources"), ("deploy", "Bicep")):
-        assert 'echo "$RUNNER_TEMP/bin" >> "$GITHUB_PATH"' in steps(job)[name]["run"]
+        assert 'echo "$RUNNER_TEMP/bin" >> "$GITHUB_PATH"' in read_steps(job)[name]["run"]
 
 
 def test_the_compiler_is_pinned(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "su
     script.write_text(f'#!/bin/sh\necho "$@"\necho "{output}"\n')
     script.chmod(0o755)
     given = {"APP_URL": "https://app", "RUNNER_TEMP": str(tmp_path), **environment}
-    command = ["bash", "-eo", "pipefail", "-c", steps("deploy")["Tour"]["run"]]
+    command = ["bash", "-eo", "pipefail", "-c", read_steps("deploy")["Tour"]["run"]]
     return subprocess.run(command, cwd=tmp_path, env=os.environ | given, capture_output=True, text=True, check=False)
 
 

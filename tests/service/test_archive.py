@@ -6,11 +6,11 @@ from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
 from tests.service.local_service import Service, wait_until
-from tests.unit.shared.cold_data.archived import folder_store, ids
+from tests.unit.shared.cold_data.archived import open_folder_store, read_ids
 
 
 def read_archive(data_dir: Path, connection: str) -> list[str]:
-    return asyncio.run(ids(folder_store(data_dir / "blobs"), connection))
+    return asyncio.run(read_ids(open_folder_store(data_dir / "blobs"), connection))
 
 
 def send(service: Service, names: Sequence[str]) -> None:

@@ -83,7 +83,7 @@ def amend_often(service: Service) -> None:
         assert reply.status_code == 201, reply.text
 
 
-def mcp_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def build_mcp_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the request body of an MCP tool call."""
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
@@ -98,7 +98,7 @@ def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
         yield client.post("/oi-api/warm-queries", json={"query": "Telemetry | take 1", "timeRange": text})
         definition = {"name": "Slow", "surface": "cooling", "kql": text}
         yield client.put("/oi-api/warm-queries/slow-text", json=definition)
-        call = mcp_call("run_adhoc_query", {"query": text, "timeRange": "PT1H"})
+        call = build_mcp_call("run_adhoc_query", {"query": text, "timeRange": "PT1H"})
         yield client.post("/oi-api/mcp", json=call, headers=accept)
 
 
@@ -128,7 +128,7 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 }
 
 
-def attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
+def attack_service(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
     """Repeat the requests of an attack without a pause and return the counts of statuses; 0 is a lost connection."""
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
@@ -206,7 +206,8 @@ def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"])
         for name in ATTACKERS
     }
     processes = [
-        context.Process(target=attack, args=(service.url, token, name, stop, results)) for name, token in tokens.items()
+        context.Process(target=attack_service, args=(service.url, token, name, stop, results))
+        for name, token in tokens.items()
     ]
     for process in processes:
         process.start()

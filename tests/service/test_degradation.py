@@ -103,7 +103,7 @@ class Probe:
             assert "failing" not in check_problem(stranger.get("/readyz"), 503, "NOT_READY")
 
 
-def other_names(*names: str) -> tuple[str, ...]:
+def list_other_names(*names: str) -> tuple[str, ...]:
     """Return all names except the given ones."""
     return tuple(name for name in EVERYTHING if name not in names)
 
@@ -148,7 +148,7 @@ def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
             (504, "QUERY_TIMEOUT"),
             (503, "QUERY_ENGINE_UNAVAILABLE"),
         }, reply.text
-        probe.check_success(*other_names("query"))
+        probe.check_success(*list_other_names("query"))
         probe.wait_for_readiness("query engine")
     finally:
         os.kill(engine, signal.SIGCONT)
@@ -188,7 +188,7 @@ def test_a_locked_database_affects_only_its_writers(
         if missed:
             probe.check_unavailable(missed, code)
         # Issuing a token also writes an audit event.
-        probe.check_success(*other_names(missed, *(["token"] if missed == "event" else [])))
+        probe.check_success(*list_other_names(missed, *(["token"] if missed == "event" else [])))
         probe.check_key()
         if failing:
             probe.wait_for_readiness(*failing)

@@ -8,7 +8,7 @@ import pytest
 from tests.node_suites import running
 from tests.service.local_service import Service
 
-pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+pytestmark = pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def test_spectral_finds_nothing(document: Path) -> None:
     """Spectral reports no violation of its OpenAPI and OWASP API Security rules."""
-    done = running.script(
+    done = running.run_script(
         "node_modules/@stoplight/spectral-cli/dist/index.js",
         *("lint", str(document), "--ruleset", str(running.FOLDER / "spectral.yaml"), "-f", "json"),
         *("--fail-severity", "hint"),
@@ -34,7 +34,7 @@ def test_spectral_finds_nothing(document: Path) -> None:
 
 def test_redocly_finds_nothing(document: Path) -> None:
     """Redocly reports no violation of its strict rules."""
-    done = running.script(
+    done = running.run_script(
         "node_modules/@redocly/cli/bin/cli.js",
         *("lint", str(document), "--config", str(running.FOLDER / "redocly.yaml"), "--format", "json"),
     )

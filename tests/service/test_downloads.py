@@ -83,7 +83,7 @@ def fetch_files(job: dict[str, Any]) -> list[bytes]:
     return contents
 
 
-def payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def group_payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return payloads by message id, and check that no id occurs twice."""
     assert len(rows) == len(dict(rows))
     return dict(rows)
@@ -139,7 +139,7 @@ def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == ["codes", "motor.on", "motor.rpm", "note", "payload.connection", "pressure"]
-    found = payloads_by_id([(row[3], row) for row in rows])
+    found = group_payloads_by_id([(row[3], row) for row in rows])
     assert set(found) == {f"m{number}" for number in range(ROWS)}
     for number in range(ROWS):
         row, sent = found[f"m{number}"], build_message(number)
@@ -160,7 +160,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
         rows = pq.read_table(io.BytesIO(content)).to_pylist()
         rows = [{**row, "payload": json.loads(row["payload"])} for row in rows]
     assert {tuple(row) for row in rows} == {("timestamp", "connection", "deviceId", "messageId", "payload")}
-    assert payloads_by_id([(row["messageId"], row["payload"]) for row in rows]) == {
+    assert group_payloads_by_id([(row["messageId"], row["payload"]) for row in rows]) == {
         f"m{number}": build_message(number) for number in range(ROWS)
     }
     times = [row["timestamp"] for row in rows]
@@ -353,5 +353,7 @@ def _check_continued(client: httpx.Client, job: dict[str, Any], rows: int) -> No
     assert (done["status"], done["progress"]["rows"]) == ("completed", rows)
     [content] = fetch_files(done)
     if job["format"] == "jsonl":
-        found = payloads_by_id([(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())])
+        found = group_payloads_by_id(
+            [(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())]
+        )
         assert found == {f"m{number}": build_message(number) for number in range(rows)}

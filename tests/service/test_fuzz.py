@@ -86,7 +86,7 @@ JUNK: tuple[bytes, ...] = (
 )
 
 
-def random_value(chance: random.Random, depth: int = 0) -> Any:
+def draw_value(chance: random.Random, depth: int = 0) -> Any:
     """Return a random JSON value."""
     kind = chance.randrange(8 if depth < 4 else 5)
     makers: tuple[Callable[[], Any], ...] = (
@@ -95,31 +95,31 @@ def random_value(chance: random.Random, depth: int = 0) -> Any:
         lambda: chance.choice((True, False, None)),
         lambda: chance.choice(TEXTS),
         lambda: chance.randrange(10_000),
-        lambda: [random_value(chance, depth + 1) for _ in range(chance.randrange(4))],
-        lambda: {chance.choice(TEXTS): random_value(chance, depth + 1) for _ in range(chance.randrange(4))},
+        lambda: [draw_value(chance, depth + 1) for _ in range(chance.randrange(4))],
+        lambda: {chance.choice(TEXTS): draw_value(chance, depth + 1) for _ in range(chance.randrange(4))},
         dict,
     )
     return makers[kind]()
 
 
-def random_body(operation: Operation, chance: random.Random) -> bytes:
+def draw_body(operation: Operation, chance: random.Random) -> bytes:
     """Return a random body: bytes, a JSON value, or the operation's example with a changed part."""
     dice = chance.random()
     if dice < 0.2:
         return chance.choice(JUNK)
     example = operation.docs.example
     if dice < 0.4 or not isinstance(example, dict):
-        return json.dumps(random_value(chance)).encode()
+        return json.dumps(draw_value(chance)).encode()
     members = dict(example)
     name = chance.choice([*members, chance.choice(TEXTS)])
     if chance.random() < 0.3:
         members.pop(name, None)
     else:
-        members[name] = random_value(chance)
+        members[name] = draw_value(chance)
     return json.dumps(members).encode()
 
 
-def random_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
+def draw_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
     """Return random query parameters, mostly those of the operation."""
     known = (
         []
@@ -130,7 +130,7 @@ def random_query(operation: Operation, chance: random.Random) -> httpx.QueryPara
     return httpx.QueryParams([(name, chance.choice(TEXTS)) for name in names])
 
 
-def random_headers(chance: random.Random) -> dict[str, str]:
+def draw_headers(chance: random.Random) -> dict[str, str]:
     """Return random values of headers that routes read."""
     names = (
         "Accept",
@@ -156,13 +156,13 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
         route = re.sub(
             r"\{\*?[^{}]+\}", lambda _: chance.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
         )
-        headers = random_headers(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
-        query = httpx.QueryParams() if operation.name in PATIENT else random_query(operation, chance)
+        headers = draw_headers(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
+        query = httpx.QueryParams() if operation.name in PATIENT else draw_query(operation, chance)
         request = caller.build_request(
             operation.method,
             httpx.URL(caller.base_url).copy_with(path=route),
             params=query,
-            content=random_body(operation, chance),
+            content=draw_body(operation, chance),
             headers=headers,
         )
         started = time.monotonic()

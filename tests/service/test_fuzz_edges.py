@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from tests.service.local_service import Service
-from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, random_value
+from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, draw_value
 
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
 PAGES = ("/oi-api/explorer", "/console", "/", "/graphiql", "/static", "/v1/plant-t/graphql")
@@ -56,17 +56,17 @@ type Raw = tuple[str, str, dict[str, str], bytes]
 """Method, target, headers and body."""
 
 
-def random_text(chance: random.Random) -> str:
+def draw_text(chance: random.Random) -> str:
     """Return random text, in some cases percent-encoded."""
     chosen = chance.choice(TEXTS)[:200]
     return quote(chosen, safe="") if chance.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
 
 
-def random_handshake(chance: random.Random) -> Raw:
+def draw_handshake(chance: random.Random) -> Raw:
     """Return a handshake with missing, repeated or wrong parts."""
     path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
     names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
-    query = "&".join(f"{chance.choice(names)}={random_text(chance)}" for _ in range(chance.randrange(4)))
+    query = "&".join(f"{chance.choice(names)}={draw_text(chance)}" for _ in range(chance.randrange(4)))
     headers = {"Connection": "Upgrade", "Upgrade": chance.choice(("websocket", "WebSocket", "h2c", "x"))}
     headers["Sec-WebSocket-Version"] = chance.choice(("13", "8", "x"))
     headers["Sec-WebSocket-Key"] = chance.choice(("dGhlIHNhbXBsZSBub25jZQ==", "", "x"))
@@ -77,36 +77,36 @@ def random_handshake(chance: random.Random) -> Raw:
     return "GET", f"{path}?{query}", headers, b""
 
 
-def random_file_link(chance: random.Random) -> Raw:
+def draw_file_link(chance: random.Random) -> Raw:
     """Return a URL of a file that does not exist."""
-    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", random_text(chance)))
-    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={random_text(chance)}" for _ in range(3))
+    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", draw_text(chance)))
+    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={draw_text(chance)}" for _ in range(3))
     headers = {"Range": chance.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
-    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{random_text(chance)}?{query}", headers, b""
+    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{draw_text(chance)}?{query}", headers, b""
 
 
-def random_page(chance: random.Random) -> Raw:
+def draw_page(chance: random.Random) -> Raw:
     """Return a URL below the pages."""
-    parts = "/".join(random_text(chance) for _ in range(chance.randrange(1, 4)))
+    parts = "/".join(draw_text(chance) for _ in range(chance.randrange(1, 4)))
     return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
 
 
-def random_graphql(chance: random.Random) -> Raw:
+def draw_graphql_request(chance: random.Random) -> Raw:
     """Return a request with a random sequence of GraphQL tokens."""
     document = " ".join(chance.choices(WORDS, k=chance.randrange(40)))
-    body = {"query": document, "variables": random_value(chance), "operationName": chance.choice(TEXTS)}
+    body = {"query": document, "variables": draw_value(chance), "operationName": chance.choice(TEXTS)}
     return "POST", "/v1/plant-t/graphql", {"Content-Type": "application/json"}, json.dumps(body).encode()
 
 
-def random_mcp(chance: random.Random) -> Raw:
+def draw_mcp_request(chance: random.Random) -> Raw:
     """Return a random MCP message."""
-    params = {"name": chance.choice(TOOLS), "arguments": random_value(chance), "uri": chance.choice(TEXTS)}
+    params = {"name": chance.choice(TOOLS), "arguments": draw_value(chance), "uri": chance.choice(TEXTS)}
     message: dict[str, Any] = {
         "jsonrpc": "2.0",
         "id": chance.choice((1, "a", None, 1.5)),
         "method": chance.choice(METHODS),
     }
-    message["params"] = chance.choice((params, random_value(chance)))
+    message["params"] = chance.choice((params, draw_value(chance)))
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if chance.random() < 0.5:
         headers["MCP-Protocol-Version"] = chance.choice(("2026-07-28", "2025-11-25", "x"))
@@ -114,11 +114,11 @@ def random_mcp(chance: random.Random) -> Raw:
 
 
 KINDS: tuple[Callable[[random.Random], Raw], ...] = (
-    random_handshake,
-    random_file_link,
-    random_page,
-    random_graphql,
-    random_mcp,
+    draw_handshake,
+    draw_file_link,
+    draw_page,
+    draw_graphql_request,
+    draw_mcp_request,
 )
 
 

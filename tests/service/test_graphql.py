@@ -26,7 +26,7 @@ def query_data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, 
     return found
 
 
-def error_codes(body: dict[str, Any]) -> list[str]:
+def list_error_codes(body: dict[str, Any]) -> list[str]:
     """Return the codes of a reply's errors, and check that each error has a message and a path."""
     assert all(error["message"] and isinstance(error["path"], list) for error in body["errors"])
     return [error["extensions"]["code"] for error in body["errors"]]
@@ -45,7 +45,7 @@ def test_api_keys_and_tokens_are_accepted(service: Service) -> None:
     assert query_data(service.caller("viewer@t"), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
     for caller in (service.anonymous(), service.anonymous(bearer="oik_nonsense")):
         reply = caller.post(ADDRESS, json={"query": "{ workspace { id } }"})
-        assert (reply.status_code, error_codes(reply.json()), reply.json()["errors"][0]["path"]) == (
+        assert (reply.status_code, list_error_codes(reply.json()), reply.json()["errors"][0]["path"]) == (
             401,
             ["UNAUTHORIZED"],
             [],
@@ -56,7 +56,7 @@ def test_api_keys_and_tokens_are_accepted(service: Service) -> None:
 def test_another_workspace_is_forbidden(reader: httpx.Client) -> None:
     """The workspace in the URL must be the workspace of the deployment."""
     reply = reader.post("/v1/elsewhere/graphql", json={"query": "{ workspace { id } }"})
-    assert (reply.status_code, error_codes(reply.json())) == (403, ["FORBIDDEN"])
+    assert (reply.status_code, list_error_codes(reply.json())) == (403, ["FORBIDDEN"])
 
 
 def test_workspace_statistics(reader: httpx.Client) -> None:
@@ -145,7 +145,7 @@ def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
 )
 def test_invalid_queries_are_validation_errors(reader: httpx.Client, query: str) -> None:
     """A query that does not parse, does not match the schema or exceeds a limit is a VALIDATION_ERROR."""
-    assert set(error_codes(execute(reader, query))) == {"VALIDATION_ERROR"}
+    assert set(list_error_codes(execute(reader, query))) == {"VALIDATION_ERROR"}
 
 
 SIZED = "query($n: Int) { connections(first: $n) { totalCount } }"
@@ -177,7 +177,7 @@ GIVEN = 'mutation($p: JSON) { executeQuery(name: "none", parameters: $p) { rows 
 def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: int, body: Any) -> None:
     """Values out of range, unknown operations, batches and similar requests are VALIDATION_ERRORs with a path."""
     reply = reader.post(ADDRESS, json=body)
-    assert (reply.status_code, set(error_codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
+    assert (reply.status_code, set(list_error_codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
 
 
 def test_null_arguments_count_as_missing(reader: httpx.Client) -> None:
@@ -217,13 +217,13 @@ def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
     """Without the access right the reply is 200 with a FORBIDDEN error at the field."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
     body = execute(caller, '{ connection(id: "x") { id } }')
-    assert (error_codes(body), body["errors"][0]["path"], body["data"]) == (
+    assert (list_error_codes(body), body["errors"][0]["path"], body["data"]) == (
         ["FORBIDDEN"],
         ["connection"],
         {"connection": None},
     )
     refused = service.caller("viewer@t", scopes="Workspace.Catalog.Read")
-    assert error_codes(execute(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
+    assert list_error_codes(execute(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
 
 
 def test_execute_query_runs_approved_queries(service: Service) -> None:
@@ -240,7 +240,7 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
         'mutation($p: JSON) { executeQuery(name: "Asked by GraphQL", parameters: $p) { rows columns { name type } '
         "meta { rowCount executionTime truncated } governance { queryApprovedBy queryApprovedAt } } }"
     )
-    assert error_codes(execute(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
+    assert list_error_codes(execute(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
     assert admin.post("/oi-api/warm-queries/by-graphql/approve").status_code == 200
     created = query_data(viewer, run, p={"n": 21})["executeQuery"]
     assert created["rows"][0]["answer"] == 42
@@ -248,9 +248,9 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
     assert (created["meta"]["rowCount"], created["meta"]["truncated"]) == (1, False)
     assert created["governance"]["queryApprovedBy"] == "admin@t"
     for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
-        assert error_codes(execute(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
+        assert list_error_codes(execute(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
     unknown = 'mutation { executeQuery(name: "none") { rows } }'
-    assert error_codes(execute(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
+    assert list_error_codes(execute(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
     assert editor.delete("/oi-api/warm-queries/by-graphql").status_code == 204
 
 
@@ -280,7 +280,7 @@ def test_malformed_requests_have_an_errors_array(
 ) -> None:
     """A malformed GraphQL request gets its status and an `errors` array."""
     reply = reader.post(ADDRESS, content=body, headers={"Content-Type": content_type})
-    assert (reply.status_code, error_codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
+    assert (reply.status_code, list_error_codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
 
 
 def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:

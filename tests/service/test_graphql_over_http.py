@@ -10,10 +10,10 @@ from tests.service.local_service import Service
 AUDITS = 61
 
 
-@pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
     """Every audit (must, should, may) of the npm package graphql-http passes."""
-    done = running.script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
+    done = running.run_script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
     assert [one for one in results if one["status"] != "ok"] == []

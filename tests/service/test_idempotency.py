@@ -14,7 +14,7 @@ QUERIES = "/oi-api/warm-queries"
 DEFINITION = {"name": "Repeated", "surface": "hall", "kql": "Telemetry | count"}
 
 
-def key_header(key: str) -> dict[str, str]:
+def build_key_header(key: str) -> dict[str, str]:
     """Return the header with a key."""
     return {"Idempotency-Key": key}
 
@@ -29,18 +29,20 @@ def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
 def test_a_retry_returns_the_same_api_key(service: Service) -> None:
     """A retry creates no second key and returns the secret again; another body, caller or key is a new request."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    first = editor.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1"))
+    first = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
     assert first.status_code == 201
-    again = editor.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1"))
+    again = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
     assert (again.status_code, again.json()) == (201, first.json())
     assert service.anonymous(first.json()["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
-    other = editor.post(KEYS, json={"name": "another"}, headers=key_header("new-key-1"))
+    other = editor.post(KEYS, json={"name": "another"}, headers=build_key_header("new-key-1"))
     check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
-    mine = admin.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1")).json()
+    mine = admin.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1")).json()
     assert mine["keyId"] != first.json()["keyId"]
     assert len(list_created_events(admin, "repeated")) == 2
     assert len(list_created_events(admin, "another")) == 0
-    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=key_header(""))) == ["Idempotency-Key"]
+    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=build_key_header(""))) == [
+        "Idempotency-Key"
+    ]
     two = [("Idempotency-Key", "new-key-1"), ("Idempotency-Key", "new-key-2")]
     assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=two)) == ["Idempotency-Key"]
 
@@ -48,12 +50,14 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
     """A retry with a token of other rights does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
-    first = wide.post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide"))
+    first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
     check_problem(
-        narrow.post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED"
+        narrow.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide")),
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
     )
-    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide"))
+    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert again.json() == first.json()
 
 
@@ -62,7 +66,9 @@ def test_concurrent_retries_create_one_api_key(service: Service) -> None:
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         replies = list(
-            pool.map(lambda _: editor.post(KEYS, json={"name": "crowd"}, headers=key_header("new-key-2")), range(8))
+            pool.map(
+                lambda _: editor.post(KEYS, json={"name": "crowd"}, headers=build_key_header("new-key-2")), range(8)
+            )
         )
     assert {reply.status_code for reply in replies} == {201}
     assert len({reply.json()["apiKey"] for reply in replies}) == 1
@@ -74,41 +80,41 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
     """After a 400 or 403 the fixed request succeeds with the same Idempotency-Key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     check_problem(
-        editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=key_header("free")),
+        editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=build_key_header("free")),
         403,
         "ACCESS_RIGHT_MISSING",
     )
-    assert editor.post(KEYS, json={"name": "free"}, headers=key_header("free")).status_code == 201
+    assert editor.post(KEYS, json={"name": "free"}, headers=build_key_header("free")).status_code == 201
     body = {**BODY, "ScopeKey": "free"}
-    refused = admin.post(AMENDMENTS, json={**body, "ReasonCategory": "typo"}, headers=key_header("free"))
+    refused = admin.post(AMENDMENTS, json={**body, "ReasonCategory": "typo"}, headers=build_key_header("free"))
     check_problem(refused, 400, "REASON_CATEGORY_UNKNOWN")
-    assert admin.post(AMENDMENTS, json=body, headers=key_header("free")).status_code == 201
+    assert admin.post(AMENDMENTS, json=body, headers=build_key_header("free")).status_code == 201
 
 
 def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) -> None:
     """After a kill the retry gets the first reply, and no file contains the secret as plain text."""
     editor = own_module_service.caller("editor@t")
-    first = editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json()
+    first = editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json()
     own_module_service.kill()
     stored = b"".join(file.read_bytes() for file in own_module_service.data_dir.rglob("*.sqlite*"))
     assert first["keyId"].encode() in stored
     assert first["apiKey"].split("_", 2)[2].encode() not in stored
     editor = own_module_service.start().caller("editor@t")
-    assert editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json() == first
+    assert editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json() == first
 
 
 def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Service) -> None:
     """A query that was edited after its approval stays a draft if the approval is retried."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     assert editor.put(f"{QUERIES}/repeated", json=DEFINITION).status_code == 201
-    first = admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve"))
+    first = admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve"))
     assert first.status_code == 200
     assert editor.put(f"{QUERIES}/repeated", json={**DEFINITION, "kql": "Telemetry | take 1"}).status_code == 200
-    again = admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve"))
+    again = admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve"))
     assert (again.status_code, again.json()) == (200, first.json())
     check_problem(admin.get(f"{QUERIES}/repeated"), 403, "QUERY_NOT_APPROVED")
     assert (
-        admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve anew")).json()["kql"]
+        admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve anew")).json()["kql"]
         == "Telemetry | take 1"
     )
 
@@ -121,12 +127,12 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
     created = create(editor, scope).json()["RecordID"]
     address, where = f"{AMENDMENTS}/{created}/{verb}", {"scopeKey": scope}
     with ThreadPoolExecutor(6) as pool:
-        replies = list(pool.map(lambda _: admin.post(address, params=where, headers=key_header(verb)), range(6)))
+        replies = list(pool.map(lambda _: admin.post(address, params=where, headers=build_key_header(verb)), range(6)))
     assert {reply.status_code for reply in replies} == {200}
     assert {reply.json()["RecordID"] for reply in replies} == {"000000000002"}
-    check_problem(admin.post(address, params=where, headers=key_header("other")), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(admin.post(address, params=where, headers=build_key_header("other")), 409, "AMENDMENT_NOT_PENDING")
     if verb == "reject":
-        changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=key_header(verb))
+        changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=build_key_header(verb))
         check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
     check_problem(approve(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
 
@@ -135,9 +141,9 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
     """A retry returns the same amendment; with another body it is 422."""
     editor = service.caller("editor@t")
     body = {**BODY, "ScopeKey": "again"}
-    first = editor.post(AMENDMENTS, json=body, headers=key_header("correction"))
-    assert editor.post(AMENDMENTS, json=body, headers=key_header("correction")).json() == first.json()
-    changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=key_header("correction"))
+    first = editor.post(AMENDMENTS, json=body, headers=build_key_header("correction"))
+    assert editor.post(AMENDMENTS, json=body, headers=build_key_header("correction")).json() == first.json()
+    changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=build_key_header("correction"))
     check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
@@ -169,7 +175,7 @@ def test_kills_during_creation_store_each_key_once(own_module_service: Service, 
 def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
     """Create a key and store the reply; a later reply must be the same."""
     try:
-        reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=key_header(f"kill {number}"))
+        reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=build_key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):
         return  # the service was killed, or its client was closed
     assert reply.status_code == 201, reply.text

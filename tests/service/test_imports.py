@@ -65,7 +65,7 @@ def wait_until_ended(client: httpx.Client, made: dict[str, Any]) -> dict[str, An
     )
 
 
-def numbers(job: dict[str, Any]) -> tuple[str, int, int, int]:
+def read_counts(job: dict[str, Any]) -> tuple[str, int, int, int]:
     """Return the result of an import."""
     return job["status"], job["accepted"], job["duplicates"], job["rejected"]
 
@@ -85,11 +85,11 @@ def editor(plant: Service) -> httpx.Client:
 def test_a_file_is_imported_once(editor: httpx.Client) -> None:
     """The rows reach the query table and the archive; another import of the same rows adds nothing."""
     first = run(editor, build_csv(50), fileName="one/valve.csv")
-    assert numbers(first) == ("completed", 50, 0, 0)
+    assert read_counts(first) == ("completed", 50, 0, 0)
     assert first["progress"]["rows"] == 50
     assert first["files"] == []
     again = run(editor, build_csv(60), fileName="two/valve.csv")
-    assert numbers(again) == ("completed", 10, 50, 0)
+    assert read_counts(again) == ("completed", 10, 50, 0)
     assert count_rows(editor, "lathe") == 60
     [row] = query_rows(editor, "Telemetry | where ConnectionLookup == 'lathe' | top 1 by Timestamp asc")
     assert row["Payload"] == {"t": 0, "state": "run"}
@@ -104,7 +104,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
     """The file of rejected rows names each row, its reason and its text."""
     text = build_csv(3, device="d-rejected") + "bad,d1,1,x\n2026-01-05T10:00:00Z,d1\n=1+1,d1,2,y\n"
     job = run(editor, text)
-    assert numbers(job) == ("completed", 3, 0, 3)
+    assert read_counts(job) == ("completed", 3, 0, 3)
     [file] = job["files"]
     content = httpx.get(file["url"], trust_env=False).content
     rows = list(csv.reader(io.StringIO(content.decode())))
@@ -133,7 +133,7 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
     assert count_rows(editor, "press") == 0
     ended = editor.post(f"{made['statusUrl']}/start", json=body, headers={"Prefer": "wait=30"})
     assert (ended.status_code, ended.headers["preference-applied"]) == (200, "wait=30")
-    assert numbers(ended.json()) == ("completed", 150, 0, 0)
+    assert read_counts(ended.json()) == ("completed", 150, 0, 0)
     [row] = query_rows(editor, f"Telemetry | where MessageId == '{shown['messages'][0]['messageId']}'")
     assert row["Payload"] == {"t": 0}
 
@@ -154,19 +154,19 @@ def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
     target = url.copy_merge_params({"comp": "blocklist"})
     assert httpx.put(target, content=f"<BlockList>{document}</BlockList>", trust_env=False).status_code == 201
     editor.post(f"{made['statusUrl']}/start")
-    assert numbers(wait_until_ended(editor, made)) == ("completed", 20, 0, 0)
+    assert read_counts(wait_until_ended(editor, made)) == ("completed", 20, 0, 0)
 
 
 def test_other_formats_are_imported(editor: httpx.Client) -> None:
     """The same rows of a CSV file, an NDJSON file and a Parquet file have the same ids."""
     content = build_csv(5, device="d-formats")
-    assert numbers(run(editor, content)) == ("completed", 5, 0, 0)
+    assert read_counts(run(editor, content)) == ("completed", 5, 0, 0)
     rows = list(csv.DictReader(io.StringIO(content)))
     lines = "".join(
         f'{{"timestamp":"{row["timestamp"]}","device":"{row["device"]}","t":{row["t"]},"state":"run"}}\n'
         for row in rows
     )
-    assert numbers(run(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
+    assert read_counts(run(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
     target = io.BytesIO()
     table = pa.table(
         {
@@ -177,7 +177,7 @@ def test_other_formats_are_imported(editor: httpx.Client) -> None:
         }
     )
     pq.write_table(table, target)
-    assert numbers(run(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
+    assert read_counts(run(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
     failed = run(editor, target.getvalue()[:-9], format="parquet")
     assert (failed["status"], failed["files"]) == ("failed", [])
     assert "not a valid Parquet file" in failed["error"]
@@ -191,7 +191,7 @@ def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
     for made in both:
         assert editor.post(f"{made['statusUrl']}/start").status_code == 202
     ended = [wait_until_ended(editor, made) for made in both]
-    assert sorted(numbers(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
+    assert sorted(read_counts(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
     assert query_rows(editor, "Telemetry | where DeviceId == 'd-twice' | count") == [{"Count": 500}]
 
 
@@ -245,5 +245,5 @@ def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path
     ended = wait_until(
         lambda: editor.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 120
     )
-    assert numbers(ended) == ("completed", 100_000, 0, 0)
+    assert read_counts(ended) == ("completed", 100_000, 0, 0)
     assert count_rows(editor, "lathe") == 100_000

@@ -29,7 +29,7 @@ from tests.service.stream_client import (
 _NUMBERS = count()
 
 
-def new_message_id(prefix: str = "live-stream") -> str:
+def create_message_id(prefix: str = "live-stream") -> str:
     """Return a message id that no other test uses: the service sends an id of a connection only once in 10 minutes."""
     return f"{prefix}-{next(_NUMBERS)}"
 
@@ -42,7 +42,7 @@ def send_telemetry(service: Service, connection: str, *messages: dict[str, Any])
 
 async def test_an_impulse_is_one_json_message(service: Service) -> None:
     """A telemetry message is received as an impulse with all its members."""
-    identifier = new_message_id()
+    identifier = create_message_id()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:
         details = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
@@ -79,7 +79,7 @@ async def test_filters_are_combined(service: Service, query: dict[str, str], hea
     ):
         sent = []
         for connection in ("lathe", "press", "pump-rig", "press", "lathe", "pump-rig"):
-            sent.append((connection, new_message_id()))
+            sent.append((connection, create_message_id()))
             send_telemetry(service, connection, {"messageId": sent[-1][1]})
         await receive_impulses(all_, len(sent))
         expected = {identifier for connection, identifier in sent if connection in heard}
@@ -107,8 +107,8 @@ async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
         url = reply.json()["url"]
     async with connect_stream(url, given, subprotocols) as client:
         assert client.subprotocol == (subprotocols[0] if subprotocols else None)
-        identifier = new_message_id()
-        send_telemetry(service, "lathe", {"messageId": new_message_id()})
+        identifier = create_message_id()
+        send_telemetry(service, "lathe", {"messageId": create_message_id()})
         send_telemetry(service, "press", {"messageId": identifier})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [identifier]
 
@@ -167,7 +167,7 @@ async def test_service_tokens_can_open_streams(service: Service) -> None:
     bearer = request_token(service, "historian")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
     async with connect_stream(build_stream_url(service), bearer) as one, connect_stream(link) as other:
-        send_telemetry(service, "press", {"messageId": new_message_id()})
+        send_telemetry(service, "press", {"messageId": create_message_id()})
         assert await receive_impulses(one, 1) == await receive_impulses(other, 1)
 
 
@@ -259,7 +259,7 @@ async def test_order_per_connection(service: Service) -> None:
     async with connect_stream(
         build_stream_url(service, connection="lathe"), request_token(service, "viewer@t")
     ) as client:
-        sent = [new_message_id("order") for _ in range(1500)]
+        sent = [create_message_id("order") for _ in range(1500)]
         for first in range(0, len(sent), 500):
             send_telemetry(service, "lathe", *({"messageId": identifier} for identifier in sent[first : first + 500]))
         assert [impulse["ID"] for impulse in await receive_impulses(client, len(sent))] == sent
@@ -273,7 +273,7 @@ async def test_a_stream_ends_with_its_token(service: Service) -> None:
                 await asyncio.wait_for(client.recv(), 20)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
-        send_telemetry(service, "press", {"messageId": new_message_id()})
+        send_telemetry(service, "press", {"messageId": create_message_id()})
         assert len(await receive_impulses(other, 1)) == 1
 
 
@@ -305,7 +305,7 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
     async with connect_stream(url, bearer) as reading, connect_stream(url, bearer) as idle:
         idle.transport.pause_reading()
         for _ in range(8):
-            messages = [{"messageId": new_message_id("big"), "filler": filler} for _ in range(30)]
+            messages = [{"messageId": create_message_id("big"), "filler": filler} for _ in range(30)]
             await asyncio.to_thread(send_telemetry, service, "press", *messages)
         assert len(await receive_impulses(reading, 240)) == 240
         idle.transport.resume_reading()
@@ -323,7 +323,7 @@ def choose_day(ahead: int) -> str:
 async def test_a_replay_precedes_live_impulses(service: Service) -> None:
     """A replay contains the same impulses as the live stream did, without headers, ordered by time."""
     bearer = request_token(service, "viewer@t")
-    mark, day = new_message_id("replay"), choose_day(200)
+    mark, day = create_message_id("replay"), choose_day(200)
     sent = [
         {
             "messageId": f"{mark}-{number}",
@@ -349,7 +349,7 @@ async def test_a_replay_precedes_live_impulses(service: Service) -> None:
 
 async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
     """Impulses with the same time are replayed in the order of the numbers in their ids."""
-    mark, at = new_message_id("instant"), f"{choose_day(220)}T00:00:00Z"
+    mark, at = create_message_id("instant"), f"{choose_day(220)}T00:00:00Z"
     sent = [{"messageId": f"{mark}-{number}", "timestamp": at} for number in range(12)]
     send_telemetry(service, "lathe", *sent)
     url = build_stream_url(service, connection="lathe", since=at)
@@ -359,7 +359,7 @@ async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
 
 async def test_duplicates_are_received_once(service: Service) -> None:
     """A message that is sent three times is received once, and not again after a replay."""
-    bearer, again, last = request_token(service, "viewer@t"), new_message_id("again"), new_message_id("last")
+    bearer, again, last = request_token(service, "viewer@t"), create_message_id("again"), create_message_id("last")
     at = f"{choose_day(240)}T00:00:00Z"
     async with connect_stream(build_stream_url(service, connection="lathe"), bearer) as client:
         for _ in range(3):
@@ -368,14 +368,14 @@ async def test_duplicates_are_received_once(service: Service) -> None:
         assert [impulse["ID"] for impulse in await receive_impulses(client, 2)] == [again, last]
     async with connect_stream(build_stream_url(service, connection="lathe", since=at), bearer) as client:
         assert {impulse["ID"] for impulse in await receive_impulses(client, 2)} == {again, last}
-        end = new_message_id("end")
+        end = create_message_id("end")
         send_telemetry(service, "lathe", {"messageId": again, "timestamp": at}, {"messageId": end, "timestamp": at})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [end]
 
 
 async def test_window_replays_the_last_seconds(service: Service) -> None:
     """`windowSec` replays the messages of that many seconds before the stream was opened."""
-    now_, old = new_message_id("now"), new_message_id("old")
+    now_, old = create_message_id("now"), create_message_id("old")
     viewer = service.caller("viewer@t")
     send_telemetry(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
     wait_until(lambda: query_rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
@@ -392,7 +392,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
     """During ingestion, a client with a replay receives each impulse exactly once."""
     bearer = request_token(service, "viewer@t")
     editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
-    mark, batch, day = new_message_id("seam"), 40, choose_day(260)
+    mark, batch, day = create_message_id("seam"), 40, choose_day(260)
     url = build_stream_url(service, connection="pump-rig", since=f"{day}T00:00:00Z")
 
     async def send_messages() -> None:

@@ -70,7 +70,7 @@ async def list_tools(client: Client) -> dict[str, types.Tool]:
             return found
 
 
-def structured_content(result: types.CallToolResult) -> Any:
+def get_structured_content(result: types.CallToolResult) -> Any:
     """Return the structured content of a successful call, and check that the text is equal."""
     assert not result.is_error, result.content
     assert isinstance(result.content[0], types.TextContent)
@@ -105,7 +105,7 @@ async def test_every_tool_follows_its_output_schema(plant: Service, mode: Litera
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint is True
             if name in PLAIN or name in arguments:
-                content = structured_content(await client.call_tool(name, arguments.get(name, {})))
+                content = get_structured_content(await client.call_tool(name, arguments.get(name, {})))
                 assert tool.output_schema is not None
                 jsonschema.validate(content, tool.output_schema)
 
@@ -116,7 +116,7 @@ async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
         tool = (await list_tools(client))["warm_query_asked_by"]
         assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "from", "to", "limit"}
         assert tool.input_schema["required"] == ["n"]
-        content = structured_content(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
+        content = get_structured_content(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
         assert content["results"] == [{"n": 7, "text": "x"}]
         assert content["governance"]["queryApprovedBy"] == "admin@t"
 
@@ -216,10 +216,10 @@ async def test_a_connection_is_described(plant: Service) -> None:
     body = {"name": "Lathe", "type": "CLOUD_EVENT_HUB", "signals": [signal]}
     assert plant.caller("admin@t").put("/oi-api/connections/lathe", json=body).status_code == 200
     async with connect_client(plant) as client:
-        described = structured_content(await client.call_tool("describe_connection", {"connection": "lathe"}))
+        described = get_structured_content(await client.call_tool("describe_connection", {"connection": "lathe"}))
         assert described["signals"] == [{**signal, "description": None, "min": None, "max": None}]
         assert (described["lookup"], described["surfaces"], described["queries"]) == ("lathe", [], [])
-        rig = structured_content(await client.call_tool("describe_connection", {"lookup": "pump-rig"}))
+        rig = get_structured_content(await client.call_tool("describe_connection", {"lookup": "pump-rig"}))
         assert {"per-minute", "asked-by"} <= set(rig["queries"])
         assert "draft" not in rig["queries"]
 
@@ -284,7 +284,7 @@ async def test_invalid_arguments_are_listed(
 async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
     """A null argument selects the default, and a whole number may have a decimal point, in both query tools."""
     async with connect_client(plant) as client:
-        content = structured_content(await client.call_tool(name, arguments))
+        content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
 
 
@@ -295,7 +295,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
     async with connect_client(plant) as client:
-        content = structured_content(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
+        content = get_structured_content(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
         assert [one["MessageId"] for one in content["messages"]] == ["near"]
 
 
@@ -313,7 +313,7 @@ async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> Non
         }
         for scope, record in (("scopeKey", "recordId"), ("ScopeKey", "RecordID")):
             arguments = {scope: "by an assistant", record: "000000000001"}
-            verdict = structured_content(await client.call_tool("verify_audit_chain", arguments))
+            verdict = get_structured_content(await client.call_tool("verify_audit_chain", arguments))
             assert (verdict["Target"], verdict["Valid"], verdict["Empty"]) == ("DomainEvents", True, False)
             assert verdict["Record"]["EntityID"] == "e"
         refused = await client.call_tool("verify_audit_chain", {"scope_key": "by an assistant"})

@@ -10,7 +10,7 @@ import pytest
 from tests.node_suites import running
 from tests.service.local_service import Service
 
-pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+pytestmark = pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 
 ADDRESS: Final = "/oi-api/mcp"
 REVISIONS: Final = ("2026-07-28", "2025-11-25")
@@ -56,7 +56,7 @@ def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision
     """All scenarios of a revision pass that need neither test fixtures nor features that the server does not offer."""
     token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
     options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
-    done = running.script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
+    done = running.run_script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
     found = read_failures(tmp_path)
     assert len(found) > 25, done.stdout + done.stderr
     assert {"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} <= found.keys()
@@ -71,8 +71,8 @@ def test_inspector_lists_and_calls_tools(service: Service) -> None:
     authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
     launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)
-    listed = running.script(launcher, *server, "--method", "tools/list")
+    listed = running.run_script(launcher, *server, "--method", "tools/list")
     assert "list_surfaces" in {tool["name"] for tool in json.loads(listed.stdout)["tools"]}, listed.stderr
-    called = running.script(launcher, *server, "--method", "tools/call", "--tool-name", "list_surfaces")
+    called = running.run_script(launcher, *server, "--method", "tools/call", "--tool-name", "list_surfaces")
     surfaces = json.loads(called.stdout)["structuredContent"]["surfaces"]
     assert "hall" in {surface["lookup"] for surface in surfaces}, called.stderr

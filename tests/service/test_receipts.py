@@ -229,7 +229,7 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
     assert "receipt.cbor" not in page
 
 
-@pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
     """A CBOR package of npm and WebCrypto verify both kinds of receipts with the JWK set, and reject another record."""
     hashes = read_hashes(plant)
@@ -244,7 +244,7 @@ def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> N
     keys = plant.anonymous().get(KEYS, params={"format": "jwks"}).json()["keys"]
     file = tmp_path / "receipts.json"
     file.write_text(json.dumps({"keys": keys, "receipts": receipts}))
-    done = running.script("receipts.mjs", str(file))
+    done = running.run_script("receipts.mjs", str(file))
     assert done.returncode == 0, done.stderr
     first, second, *wrong = json.loads(done.stdout)
     root, subject = scitt_cose.merkle_root(hashes[:5]), "oi-provenance/plant-t/DomainEvents/receipts%2F%C3%BC%201"

@@ -83,7 +83,7 @@ def test_no_secret_is_logged(plant: Service) -> None:
     assert '"status": 503' in log
     for secret in [
         *secrets,
-        *_secret_parts(secrets),
+        *_list_secret_parts(secrets),
         ACCESS_KEY,
         CONTINUATION,
         PASSWORD,
@@ -94,7 +94,7 @@ def test_no_secret_is_logged(plant: Service) -> None:
     assert "-----BEGIN" not in log
 
 
-def _secret_parts(secrets: list[str]) -> list[str]:
+def _list_secret_parts(secrets: list[str]) -> list[str]:
     """Return the secret parts of credentials: the secret of a key, the signature of a token."""
     return [secret[-43:] for secret in secrets]
 

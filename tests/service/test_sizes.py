@@ -25,7 +25,7 @@ def admin(service: Service) -> httpx.Client:
 
 
 @contextmanager
-def raw_connection(service: Service) -> Iterator[socket.socket]:
+def open_raw_connection(service: Service) -> Iterator[socket.socket]:
     """Return a TCP connection for requests that client libraries cannot send."""
     parts = urlsplit(service.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
@@ -103,7 +103,7 @@ def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
 )
 def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int) -> None:
     """An endless target, header name or header value is rejected while it is received."""
-    with raw_connection(service) as connection:
+    with open_raw_connection(service) as connection:
         connection.sendall(begin)
         sent = 0
         try:
@@ -113,7 +113,7 @@ def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int
         except OSError:
             pass  # the host closed the connection before it read all
         assert sent <= 4 * MIB
-    with raw_connection(service) as connection:
+    with open_raw_connection(service) as connection:
         connection.sendall(begin + b"a" * (MAX_HEADER_BYTES * 9))
         reply = read_all(connection)
     assert reply.status_code == status
@@ -128,7 +128,7 @@ def test_trailers_and_chunk_extensions_are_limited(service: Service) -> None:
         b"\r\na\r\n0\r\nx: " + b"b" * 600_000,
         b"\r\na\r\n0\r\n" + b"a: b\r\n" * 200,
     ):
-        with raw_connection(service) as connection:
+        with open_raw_connection(service) as connection:
             for part in (begin, flood[:1], flood[1:]):
                 connection.sendall(part)
             check_problem(read_all(connection), 431, "HEADERS_TOO_LARGE")
@@ -140,7 +140,7 @@ def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
     trailers = f"Authorization: {token}\r\nx-request-id: trailed\r\nContent-Encoding: gzip\r\nHost: b\r\n".encode()
     for path in ("/oi-api/warm-queries", "/oi-api/mcp", "/v1/plant-t/graphql"):
         begin = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-        with raw_connection(service) as connection:
+        with open_raw_connection(service) as connection:
             connection.sendall(begin.encode() + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
             reply = read_all(connection)
         assert (reply.status_code, reply.headers["x-request-id"] == "trailed") == (401, False)
@@ -161,14 +161,14 @@ def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
 )
 def test_unsupported_protocols_are_named(service: Service, head: str, status: int, code: str) -> None:
     """An unsupported coding, version, port or scheme is rejected with its own error."""
-    with raw_connection(service) as connection:
+    with open_raw_connection(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
         check_problem(read_all(connection), status, code)
 
 
 def test_other_callers_are_served_during_a_flood(service: Service) -> None:
     """Connections that send endless headers do not affect other callers."""
-    with raw_connection(service) as connection:
+    with open_raw_connection(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: " + b"a" * 20_000)
         assert service.anonymous().get("/healthz").status_code == 200
 
@@ -193,7 +193,7 @@ def test_the_size_of_a_body_is_limited(admin: httpx.Client) -> None:
 
 def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, service: Service) -> None:
     """A Content-Length over 100 MB is rejected before the body is received."""
-    with raw_connection(service) as connection:
+    with open_raw_connection(service) as connection:
         connection.sendall(b"POST /oi-api/telemetry/press HTTP/1.1\r\nHost: a\r\nContent-Length: 104857601\r\n\r\n")
         assert read_all(connection).json()["code"] == "BODY_TOO_LARGE"
     assert admin.get("/healthz").status_code == 200

@@ -59,7 +59,7 @@ class Forger:
         return self.key.public_key().public_bytes(serialization.Encoding.PEM, form)
 
 
-def _mac(forger: Forger) -> str:
+def _sign_with_mac(forger: Forger) -> str:
     return forger.create_token(
         {"alg": "HS256"}, sign=lambda message: hmac.digest(forger.public_key(), message, hashlib.sha256)
     )
@@ -96,7 +96,7 @@ def _encode(encoding: str) -> Callable[[Forger], str]:
 ATTACKS: dict[str, Callable[[Forger], str]] = {
     "none": lambda forger: forger.create_token({"alg": "none"}, sign=lambda _: b""),
     "nOnE": lambda forger: forger.create_token({"alg": "nOnE"}),
-    "public key as secret": _mac,
+    "public key as secret": _sign_with_mac,
     "key of its own": _embed_key,
     "another algorithm": _imitate_entra,
     "psychic signature": lambda forger: forger.create_token(sign=lambda _: bytes(64)),

@@ -59,12 +59,12 @@ class Traces:
 
     def wait_for_request(self, request_id: str) -> Span:
         """Wait for the span of a request."""
-        found = wait_until(lambda: self._requests(request_id), bool)
+        found = wait_until(lambda: self._find_request_spans(request_id), bool)
         return found[0]
 
     def wait_for_descendant(self, span: Span, name: str) -> Span:
         """Wait for a descendant of a span with a name."""
-        return wait_until(lambda: [one for one in self._descendants(span) if one.name == name], bool)[0]
+        return wait_until(lambda: [one for one in self._find_descendants(span) if one.name == name], bool)[0]
 
     def wait_for_links(self, span: Span) -> list[Span]:
         """Wait for the spans that link to a span."""
@@ -75,16 +75,16 @@ class Traces:
             bool,
         )
 
-    def _requests(self, request_id: str) -> list[Span]:
+    def _find_request_spans(self, request_id: str) -> list[Span]:
         return [
             one
             for one in self._collector.read_spans()
             if read_attributes(one).get("workspace.request_id") == request_id
         ]
 
-    def _descendants(self, span: Span) -> list[Span]:
+    def _find_descendants(self, span: Span) -> list[Span]:
         below = [one for one in self._collector.read_spans() if one.parent_span_id == span.span_id]
-        return [*below, *(deeper for one in below for deeper in self._descendants(one))]
+        return [*below, *(deeper for one in below for deeper in self._find_descendants(one))]
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     ) as listener:
         assert caller.post("/oi-api/telemetry/press", json={"value": 3}).status_code == 202
         assert listener.recv(30)
-        wait_until(lambda: _clients(collector), lambda clients: clients == 1)
+        wait_until(lambda: _count_clients(collector), lambda clients: clients == 1)
     wait_until(lambda: list((traced_service.data_dir / "blobs").rglob("*.parquet")), bool, 60)
     around = {"start": rfc3339(now() - timedelta(days=1)), "end": rfc3339(now() + timedelta(days=1))}
     ranged = {"format": "csv", "dateRange": around}
@@ -214,7 +214,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     faults |= {"workspace.chain.verified", "workspace.chain.verify.failures", "workspace.alerts.failures"}
     expected = set(INSTRUMENTS) - faults
     wait_until(lambda: expected - set(collector.read_metrics()), lambda missing: not missing, 60)
-    wait_until(lambda: _clients(collector), lambda clients: clients == 0)
+    wait_until(lambda: _count_clients(collector), lambda clients: clients == 0)
 
 
 def _use_later_features(service: Service, caller: httpx.Client) -> None:
@@ -248,6 +248,6 @@ def test_no_request_content_is_exported(traced_service: Service, collector: Coll
     assert [secret for secret in secrets if secret.encode() in sent] == []
 
 
-def _clients(collector: Collector) -> int | None:
+def _count_clients(collector: Collector) -> int | None:
     metric = collector.read_metrics().get("workspace.live.clients")
     return None if metric is None else metric.sum.data_points[0].as_int

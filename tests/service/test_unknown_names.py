@@ -18,7 +18,7 @@ AD_HOC = "/oi-api/warm-queries"
 DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
 
 
-def messages_by_field(reply: Any) -> dict[str, str]:
+def group_messages_by_field(reply: Any) -> dict[str, str]:
     """Return the message of each invalid field of an error reply."""
     return {error["field"]: error["message"] for error in check_problem(reply, 400, "INVALID_REQUEST")["errors"]}
 
@@ -32,7 +32,9 @@ def test_rejecting_operations_list_unknown_names(service: Service, operation: Op
     # A raw body is parsed after the parameters; the tests of workspace documents cover its members.
     checks_body = operation.takes_body and operation.body is not RawBody
     expected = {"zzParameter", "zzMember"} if checks_body else {"zzParameter"}
-    assert expected <= {name for name, message in messages_by_field(reply).items() if message.startswith("Unknown ")}
+    assert expected <= {
+        name for name, message in group_messages_by_field(reply).items() if message.startswith("Unknown ")
+    }
 
 
 def test_misspelt_rights_create_no_credential(service: Service) -> None:
@@ -40,16 +42,16 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
     admin = service.caller("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
-    assert messages_by_field(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
+    assert group_messages_by_field(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
     assert len(admin.get(KEYS).json()["keys"]) == before
     reply = admin.get(f"{KEYS}/jwt?scope=Workspace.Catalog.Read&Scopes=Workspace.Catalog.Read&minute=5")
-    assert messages_by_field(reply) == {
+    assert group_messages_by_field(reply) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "minute": "Unknown parameter `minute`; did you mean `minutes`?",
     }
     reply = admin.get(f"{KEYS}/jwt?scopes=Workspace.Catalog.Read&scopes=Workspace.Keys.Manage")
-    assert messages_by_field(reply) == {"scopes": "is repeated; send it once"}
+    assert group_messages_by_field(reply) == {"scopes": "is repeated; send it once"}
 
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
@@ -59,7 +61,7 @@ def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
     assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
     reply = viewer.get(path, params={"p.connection": "press", "timerange": "PT1H", "connection": "press"})
-    assert set(messages_by_field(reply)) == {"timerange", "connection"}
+    assert set(group_messages_by_field(reply)) == {"timerange", "connection"}
 
 
 def test_aliases_are_accepted(service: Service) -> None:
@@ -67,12 +69,12 @@ def test_aliases_are_accepted(service: Service) -> None:
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
-    assert messages_by_field(reply) == {"Query": "repeats `query`; send only one of them"}
+    assert group_messages_by_field(reply) == {"Query": "repeats `query`; send only one of them"}
     path = "/oi-api/downloads/data-connections/press"
     reply = editor.post(path, json={"dateRange": {"from": DAY["start"], "to": DAY["end"]}})
     assert reply.status_code == 202
     reply = editor.post(path, json={"dateRange": {**DAY, "until": DAY["end"]}, "fromat": "csv"})
-    assert messages_by_field(reply) == {
+    assert group_messages_by_field(reply) == {
         "dateRange.until": "Unknown member `until`; known: `start`, `end`.",
         "fromat": "Unknown member `fromat`; did you mean `format`?",
     }
@@ -91,7 +93,7 @@ def test_many_unknown_members_are_rejected(service: Service, method: str, path: 
     """A body with more errors than a reply lists is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
     reply = service.caller("admin@t").request(method, path, json=body)
-    assert "body" in messages_by_field(reply) or len(messages_by_field(reply)) >= 1_000
+    assert "body" in group_messages_by_field(reply) or len(group_messages_by_field(reply)) >= 1_000
 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
@@ -106,7 +108,7 @@ async def test_misspelt_stream_filters_are_rejected(service: Service) -> None:
     """A misspelt filter is rejected before the upgrade, because the stream would return all impulses."""
     bearer = request_token(service, "viewer@t")
     reply = await read_rejection(build_stream_url(service, conection="press"), bearer)
-    assert messages_by_field(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
+    assert group_messages_by_field(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
     viewer = service.caller("viewer@t")
     assert check_failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
     assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
@@ -134,18 +136,20 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
     late = editor.put(path, json={name: value for name, value in read.items() if name != "etag"})
     assert late.status_code == 200, "updatedAt is ignored, because every write changes it"
     unread = editor.put(path, json={**late.json(), "etag": '"other"'})
-    assert set(messages_by_field(unread)) == {"etag"}
+    assert set(group_messages_by_field(unread)) == {"etag"}
     stale = {**late.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
-    assert messages_by_field(editor.put(path, json=stale)) == dict.fromkeys(
+    assert group_messages_by_field(editor.put(path, json=stale)) == dict.fromkeys(
         ("createdAt", "editedBy", "lookup"), "is read-only; omit it or send the stored value"
     )
     copy = {name: read[name] for name in ("name", "surface", "kql", "parameters", "approval", "createdAt")}
-    assert set(messages_by_field(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}
+    assert set(group_messages_by_field(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}
     parameters = [{"name": "device", "type": "string", "defualt": ""}]
     reply = editor.put(
         path, json={"name": "Per minute", "surface": "hall", "kql": "Telemetry", "parameters": parameters}
     )
-    assert messages_by_field(reply) == {"parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"}
+    assert group_messages_by_field(reply) == {
+        "parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"
+    }
 
 
 def test_other_routes_ignore_unknown_names(service: Service) -> None:

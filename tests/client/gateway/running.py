@@ -126,6 +126,6 @@ def encode(**message: Any) -> bytes:
     return json.dumps(message).encode()
 
 
-def without_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
+def remove_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored message without the metadata that the gateway added."""
     return {name: value for name, value in message.items() if name not in {"messageId", "timestamp", "deviceId"}}

@@ -21,9 +21,9 @@ from tests.client.gateway.running import (
     Taker,
     build_settings,
     encode,
+    remove_metadata,
     run,
     wait_for_count,
-    without_metadata,
 )
 
 VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
@@ -39,7 +39,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
         stored = await service.wait_for("press", 300)
     assert [each["value"] for each in stored] == list(range(300))
     assert {each["deviceId"] for each in stored} == {"d-0", "d-1"}
-    assert without_metadata(stored[0]) == {"value": 0}
+    assert remove_metadata(stored[0]) == {"value": 0}
 
 
 async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def _write_file(folder: Path, text: str, name: str = "rig.csv") -> Path:
     return path
 
 
-def _numbers(count: int) -> str:
+def _build_number_rows(count: int) -> str:
     return "timestamp,a\n" + "".join(f"{TIME},{number}\n" for number in range(count))
 
 
@@ -69,7 +69,7 @@ def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     assert value == (cell if cell.strip() else None) or value == cell.strip()
 
 
-def _ids(path: Path, **options: Any) -> list[str]:
+def _read_message_ids(path: Path, **options: Any) -> list[str]:
     rows = CsvFile(path, **{"target": RIG, **options}).read_rows()
     return [json.loads(row.message)["messageId"] for row in rows]
 
@@ -77,19 +77,21 @@ def _ids(path: Path, **options: Any) -> list[str]:
 def test_ids_depend_on_the_content(tmp_path: Path) -> None:
     """The message id of a row depends only on connection, device, time and values."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
-    first = _ids(_write_file(tmp_path, text, "a/0.csv"))
+    first = _read_message_ids(_write_file(tmp_path, text, "a/0.csv"))
     assert len(set(first)) == 2
-    assert _ids(_write_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
+    assert (
+        _read_message_ids(_write_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
+    )
     others = [
-        _ids(_write_file(tmp_path, text), device="d"),
-        _ids(_write_file(tmp_path, text), target=ReplayTarget("press")),
-        _ids(_write_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
-        _ids(_write_file(tmp_path, text.replace("a,b", "b,a"))),
-        _ids(_write_file(tmp_path, text.replace(",x", ",y"))),
+        _read_message_ids(_write_file(tmp_path, text), device="d"),
+        _read_message_ids(_write_file(tmp_path, text), target=ReplayTarget("press")),
+        _read_message_ids(_write_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
+        _read_message_ids(_write_file(tmp_path, text.replace("a,b", "b,a"))),
+        _read_message_ids(_write_file(tmp_path, text.replace(",x", ",y"))),
     ]
     assert len({*first, *(each for other in others for each in other)}) == 12
     # The default device of the service yields the same id.
-    assert _ids(_write_file(tmp_path, text), device="rig") == first
+    assert _read_message_ids(_write_file(tmp_path, text), device="rig") == first
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_overlapping_pointers_are_rejected(source: dict[str, str]) -> None:
 
 def test_devices_need_a_pointer(tmp_path: Path) -> None:
     """A device id without a pointer is rejected."""
-    path, target = _write_file(tmp_path, _numbers(1)), _build_target(deviceIdPointer="")
+    path, target = _write_file(tmp_path, _build_number_rows(1)), _build_target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).read_rows())) == 1
     with pytest.raises(FileError, match="no deviceIdPointer"):
         list(CsvFile(path, target, device="d").read_rows())

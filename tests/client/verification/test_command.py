@@ -19,7 +19,7 @@ from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export_records
 from shared.provenance.records import draft_event, seal_record
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, open_ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, build_event, open_ledger
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
@@ -240,7 +240,7 @@ async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys:
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
     tip = await ledger.store.read_tip(PLATFORM)
-    made = seal_record(draft_event("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(draft_event("u", build_event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await ledger.store.append(PLATFORM, [made], tip)
     file.write_bytes((await export_records(ledger.store, PLATFORM, Filters())).to_json_array())
     assert main([str(file), *OPTIONS]) == 0

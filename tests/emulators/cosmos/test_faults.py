@@ -27,17 +27,17 @@ NO_RETRIES: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "ena
 """The options under which the aio SDK sends every write once."""
 
 
-def _strikes(request: CosmosRequest) -> bool:
+def _is_affected(request: CosmosRequest) -> bool:
     return request.operation in ("batch", "create_item", "read_item")
 
 
-def _status(status: int, substatus: int = 0, *, after: bool = False) -> InjectedFault:
+def _build_status_fault(status: int, substatus: int = 0, *, after: bool = False) -> InjectedFault:
     kind = FaultKind.STATUS_AFTER_COMMIT if after else FaultKind.STATUS
-    return InjectedFault(kind, _strikes, times=1, status=status, substatus=substatus, retry_after_ms=1)
+    return InjectedFault(kind, _is_affected, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
-    return InjectedFault(kind, _strikes, times=1, **more)
+def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
+    return InjectedFault(kind, _is_affected, times=1, **more)
 
 
 async def _append(container: ContainerProxy) -> object:
@@ -47,7 +47,7 @@ async def _append(container: ContainerProxy) -> object:
     return await container.execute_item_batch([change, ("create", ({"id": "r1", "pk": "p"},))], "p")
 
 
-async def _outcome(container: ContainerProxy) -> tuple[str, bool]:
+async def _find_outcome(container: ContainerProxy) -> tuple[str, bool]:
     """Return the result of an append and whether it was committed."""
     try:
         await _append(container)
@@ -58,23 +58,23 @@ async def _outcome(container: ContainerProxy) -> tuple[str, bool]:
     return ended, (await container.read_item("head", "p"))["n"] == 1
 
 
-def _faults() -> dict[str, InjectedFault]:
+def _build_faults() -> dict[str, InjectedFault]:
     return {
-        "drop before": _fault(FaultKind.DROP_BEFORE_COMMIT),
-        "drop after": _fault(FaultKind.DROP_AFTER_COMMIT),
-        "reset after": _fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
-        "drop in reply": _fault(FaultKind.DROP_IN_REPLY),
-        "408": _status(408),
-        "408 after": _status(408, after=True),
-        "410": _status(410, 1002),
-        "412": _status(412),
-        "429": _status(429, 3200),
-        "429 in batch": _fault(FaultKind.BATCH_STATUS, status=429),
-        "449": _status(449),
-        "500 after": _status(500, after=True),
-        "503": _status(503),
-        "503 after": _status(503, after=True),
-        "403": _status(403, 5300),
+        "drop before": _build_fault(FaultKind.DROP_BEFORE_COMMIT),
+        "drop after": _build_fault(FaultKind.DROP_AFTER_COMMIT),
+        "reset after": _build_fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
+        "drop in reply": _build_fault(FaultKind.DROP_IN_REPLY),
+        "408": _build_status_fault(408),
+        "408 after": _build_status_fault(408, after=True),
+        "410": _build_status_fault(410, 1002),
+        "412": _build_status_fault(412),
+        "429": _build_status_fault(429, 3200),
+        "429 in batch": _build_fault(FaultKind.BATCH_STATUS, status=429),
+        "449": _build_status_fault(449),
+        "500 after": _build_status_fault(500, after=True),
+        "503": _build_status_fault(503),
+        "503 after": _build_status_fault(503, after=True),
+        "403": _build_status_fault(403, 5300),
     }
 
 
@@ -101,9 +101,9 @@ MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
 @pytest.mark.parametrize("name", MEASURED)
 async def test_batch_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
     """By default the asynchronous SDK repeats a batch after a lost connection, 429 and 503, even a committed one."""
-    server.faults.add(_faults()[name])
+    server.faults.add(_build_faults()[name])
     ended, sent, _ = MEASURED[name]
-    assert await _outcome(container) == ended
+    assert await _find_outcome(container) == ended
     assert len(server.requests.find_by_operation("batch")) == sent
 
 
@@ -112,8 +112,8 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
     """Without retries every fault reaches the caller and the batch is sent once."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
-        server.faults.add(_faults()[name])
-        assert await _outcome(once) == MEASURED[name][2]
+        server.faults.add(_build_faults()[name])
+        assert await _find_outcome(once) == MEASURED[name][2]
         assert len(server.requests.find_by_operation("batch")) == 1
 
 
@@ -123,13 +123,13 @@ async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: 
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
-        server.faults.add(_status(408, after=True))
-        assert await _outcome(container) == ("408" if write_retries == 1 else "412", True)
+        server.faults.add(_build_status_fault(408, after=True))
+        assert await _find_outcome(container) == ("408" if write_retries == 1 else "412", True)
 
 
 async def test_create_conflicts_with_its_first_attempt(server: CosmosServer, container: ContainerProxy) -> None:
     """A create with a lost reply is repeated by default and raises 409 although it was committed."""
-    server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
+    server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
     assert [exchange.status for exchange in server.requests.find_by_operation("create_item")] == [0, 409]
@@ -139,7 +139,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
     """The synchronous SDK raises ServiceResponseError for a lost reply, with the data committed."""
     with SyncClient(server.endpoint, server.key) as client:
         container = client.create_database("plant").create_container("records", PartitionKey("/pk"))
-        server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
+        server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
         with pytest.raises(ServiceResponseError):
             container.create_item({"id": "a", "pk": "p"})
         assert container.read_item("a", "p")["id"] == "a"
@@ -150,7 +150,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
 async def test_reads_are_repeated(server: CosmosServer, container: ContainerProxy, name: str) -> None:
     """By default the SDK repeats a read after one fault."""
     await container.create_item({"id": "a", "pk": "p"})
-    server.faults.add(_faults()[name])
+    server.faults.add(_build_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
     assert len(server.requests.find_by_operation("read_item")) == 2
 
@@ -160,7 +160,7 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
     """The SDK raises 410 with any sub-status, for writes and for point reads."""
     await container.create_item({"id": "a", "pk": "p"})
     for attempt in (container.read_item("a", "p"), container.create_item({"id": "b", "pk": "p"})):
-        server.faults.add(_status(410, substatus))
+        server.faults.add(_build_status_fault(410, substatus))
         with pytest.raises(CosmosHttpResponseError) as caught:
             await attempt
         assert (caught.value.status_code, caught.value.sub_status or 0) == (410, substatus)
@@ -168,7 +168,7 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
 
 async def test_throttling_states_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
     """A 429 after all retries is raised with the requested delay."""
-    fault = InjectedFault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
+    fault = InjectedFault(FaultKind.STATUS, _is_affected, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.create_item({"id": "a", "pk": "p"})
@@ -178,7 +178,7 @@ async def test_throttling_states_the_delay(server: CosmosServer, container: Cont
 
 async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
     """A throttled operation in a batch reaches the caller with its delay; the SDK does not retry it."""
-    server.faults.add(_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
+    server.faults.add(_build_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
     with pytest.raises(CosmosBatchOperationError) as caught:
         await _append(container)
     assert not isinstance(caught.value, CosmosHttpResponseError)
@@ -188,7 +188,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
 
 async def test_late_replies_repeat_the_write(server: CosmosServer, container: ContainerProxy) -> None:
     """By default a write is repeated after read_timeout and conflicts with its first attempt."""
-    server.faults.add(_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
+    server.faults.add(_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
 
@@ -200,7 +200,7 @@ async def test_writes_are_committed_after_a_timeout(
     """Without retries a late reply raises ServiceResponseTimeoutError; the write may still be committed."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
-        server.faults.add(_fault(kind, seconds=0.3))
+        server.faults.add(_build_fault(kind, seconds=0.3))
         with pytest.raises(ServiceResponseTimeoutError):
             await once.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
         found: list[Any] = []
@@ -214,7 +214,7 @@ async def test_writes_are_committed_after_a_timeout(
 
 async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
     """A fault applies up to its limit, and no longer after it is cleared."""
-    fault = server.faults.add(InjectedFault(FaultKind.STATUS, _strikes, status=449))
+    fault = server.faults.add(InjectedFault(FaultKind.STATUS, _is_affected, status=449))
     for _ in range(2):
         with pytest.raises(CosmosHttpResponseError):
             await container.create_item({"id": "a", "pk": "p"})
@@ -242,7 +242,7 @@ async def test_lost_replies_of_single_writes(server: CosmosServer, container: Co
             (FaultKind.DROP_AFTER_COMMIT, ServiceRequestError),
             (FaultKind.DROP_IN_REPLY, IncompleteReadError),
         ):
-            server.faults.add(_fault(kind))
+            server.faults.add(_build_fault(kind))
             with pytest.raises(error):
                 await once.create_item({"id": kind.value, "pk": "p"})
             assert (await once.read_item(kind.value, "p"))["id"] == kind.value

@@ -44,25 +44,25 @@ def register(functions: SdkFunctions) -> None:
         for position, (kind, argument) in enumerate(program["steps"]):
             context.set_custom_status(position + 1)
             if kind == "race":
-                results.append((yield from _race(context, argument)))
+                results.append((yield from _run_race(context, argument)))
             else:
-                results.append((yield from _caught(_task(context, kind, argument))))
+                results.append((yield from _catch_failure(_create_task(context, kind, argument))))
         if program["rounds"] > 1:
             context.continue_as_new(program | {"rounds": program["rounds"] - 1})
             return None
         return results
 
 
-def _caught(task: Any) -> Steps:
+def _catch_failure(task: Any) -> Steps:
     try:
         return (yield task)
     except Exception as error:  # noqa: BLE001  what the SDK raises
         return "refused" if "ValueError: no" in str(error) else str(error)
 
 
-def _task(context: Any, kind: str, argument: Any) -> Any:
+def _create_task(context: Any, kind: str, argument: Any) -> Any:
     make: dict[str, Callable[[], Any]] = {
-        "all": lambda: context.task_all([_task(context, *step) for step in argument]),
+        "all": lambda: context.task_all([_create_task(context, *step) for step in argument]),
         "timer": lambda: context.create_timer(context.current_utc_datetime + timedelta(seconds=argument)),
         "event": lambda: context.wait_for_external_event(argument),
         "sub": lambda: context.call_sub_orchestrator("interpret", {"steps": argument, "rounds": 1}),
@@ -73,7 +73,7 @@ def _task(context: Any, kind: str, argument: Any) -> Any:
     return make[kind]()
 
 
-def _race(context: Any, argument: int) -> Steps:
+def _run_race(context: Any, argument: int) -> Steps:
     late = context.create_timer(context.current_utc_datetime + timedelta(days=1))
     early = context.call_activity("work", argument)
     winner = yield context.task_any([late, early])
@@ -81,17 +81,17 @@ def _race(context: Any, argument: int) -> Steps:
     return [winner == early, early.result]
 
 
-def expected(program: dict[str, Any]) -> list[Any]:
+def compute_expected_results(program: dict[str, Any]) -> list[Any]:
     """Return the expected output of the program."""
-    return [_expected(*step) for step in program["steps"]]
+    return [_compute_expected_result(*step) for step in program["steps"]]
 
 
-def _expected(kind: str, argument: Any) -> Any:
+def _compute_expected_result(kind: str, argument: Any) -> Any:
     if kind == "all":
-        parts = [_expected(*step) for step in argument]
+        parts = [_compute_expected_result(*step) for step in argument]
         return "refused" if any(step[0] in {"refused", "retried"} for step in argument) else parts
     if kind == "sub":
-        return [_expected(*step) for step in argument]
+        return [_compute_expected_result(*step) for step in argument]
     if kind == "race":
         return [True, argument * argument]
     fixed = {"timer": None, "event": "data", "refused": "refused", "retried": "refused"}

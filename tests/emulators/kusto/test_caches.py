@@ -92,7 +92,7 @@ def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> 
     assert "query_results_cache_max_age" in reply.text
 
 
-def cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryResult:
+def build_cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryResult:
     """Return a cached result with a given size and age."""
     return CachedQueryResult(KqlResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
 
@@ -105,7 +105,7 @@ def create_key(text: str) -> bytes:
 def test_results_older_than_the_maximum_age_are_ignored() -> None:
     """A result older than the maximum age is not returned, but remains for requests with a higher maximum."""
     cache = QueryResultsCache()
-    cache.store(create_key("a"), cached_result(1, MINUTE))
+    cache.store(create_key("a"), build_cached_result(1, MINUTE))
     assert cache.find(create_key("a"), MINUTE / 2) is None
     assert cache.find(create_key("a"), 2 * MINUTE) is not None
 
@@ -114,11 +114,11 @@ def test_the_least_recently_used_result_is_removed_first() -> None:
     """The cache does not exceed its size limit, and a result that is too large is not stored."""
     cache = QueryResultsCache(max_bytes=1000)
     for name in "abc":
-        cache.store(create_key(name), cached_result(300))
+        cache.store(create_key(name), build_cached_result(300))
     assert cache.find(create_key("a"), MINUTE) is not None
-    cache.store(create_key("d"), cached_result(300))
+    cache.store(create_key("d"), build_cached_result(300))
     assert [cache.find(create_key(name), MINUTE) is not None for name in "abcd"] == [True, False, True, True]
-    cache.store(create_key("a"), cached_result(MAX_RESULT_BYTES + 1))
+    cache.store(create_key("a"), build_cached_result(MAX_RESULT_BYTES + 1))
     assert cache.find(create_key("a"), MINUTE) is None
 
 

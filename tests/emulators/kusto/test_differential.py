@@ -21,7 +21,7 @@ _LEAST_OCCURRENCES = 20
 _MOST_FAILURES = 0.001
 _PART = 2000
 _LEAST_AGREEMENT, _LEAST_COLUMNS = 0.97, 0.98
-_MISSING = running.missing("@kusto/language-service-next")
+_MISSING = running.find_missing("@kusto/language-service-next")
 _CALL = re.compile(r"\b([a-z]\w*)\(")
 _RANDOM = frozenset({"rand", "new_guid", "now"})
 _UNSUPPORTED = ("EMB0001", "EMB0003")
@@ -72,7 +72,7 @@ def compare_queries(queries: list[str]) -> Comparison:
     comparison = Comparison()
     for start in range(0, len(queries), _PART):
         part = queries[start : start + _PART]
-        replies = running.script("kusto_language.mjs", text=json.dumps({"tables": tables, "queries": part}))
+        replies = running.run_script("kusto_language.mjs", text=json.dumps({"tables": tables, "queries": part}))
         assert replies.returncode == 0, replies.stderr
         results = run_in_process(["-m", "tests.emulators.kusto.query_runner"], json.dumps(part))
         for query, service, (code, columns) in zip(part, json.loads(replies.stdout), json.loads(results), strict=True):

@@ -48,7 +48,7 @@ ILL_TYPED = [
 ]
 
 
-def error_message(endpoint: Endpoint, text: str) -> str:
+def get_error_message(endpoint: Endpoint, text: str) -> str:
     """Return the error message of a query, after the checks that apply to every message."""
     body = {"db": "Telemetry", "csl": text}
     response = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60)
@@ -62,7 +62,7 @@ def error_message(endpoint: Endpoint, text: str) -> str:
 @pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
 def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
     """An error about a name or a construct contains its name and position."""
-    message = error_message(endpoint, text)
+    message = get_error_message(endpoint, text)
     assert sentence in message
     assert message.endswith(f"[line:position={place}]")
 
@@ -70,7 +70,7 @@ def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentenc
 @pytest.mark.parametrize(("text", "sentence"), ILL_TYPED)
 def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, sentence: str) -> None:
     """Invalid types and values are client errors in the terms of the query language."""
-    assert sentence in error_message(endpoint, text)
+    assert sentence in get_error_message(endpoint, text)
 
 
 @pytest.mark.parametrize("source", ["(Telemetry)", "((Telemetry | where Number < 7))", "(union Telemetry, Devices)"])

@@ -25,7 +25,7 @@ from tests.emulators.kusto.endpoints import Endpoint, end, start
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def message(number: int, connection: str = "press", identifier: str | None = None) -> HubMessage:
+def build_message(number: int, connection: str = "press", identifier: str | None = None) -> HubMessage:
     """Return a message with a content that depends on its number."""
     impulse = Impulse(
         message_id=identifier or f"m-{number}",
@@ -90,7 +90,7 @@ def has_processed(count: int) -> Any:
 
 def test_an_impulse_becomes_a_row(installation: Installation) -> None:
     """Each member of an impulse is stored in its column with a Kusto type."""
-    installation.send(message(3))
+    installation.send(build_message(3))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
     table = endpoint.table("Telemetry")
@@ -112,7 +112,7 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
     """New events are stored, and the offset of the consumer group is committed to the hub."""
     endpoint = installation.start()
     for number in range(5):
-        installation.send(message(number, f"c{number}"))
+        installation.send(build_message(number, f"c{number}"))
         endpoint.wait_for_stats(has_processed(number + 1))
     assert endpoint.rows("Telemetry | summarize count(), dcount(ConnectionLookup)") == [[5, 5]]
     reader = HubReader(installation.hub)
@@ -124,10 +124,16 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
 
 def test_duplicates_are_removed_within_and_between_batches(installation: Installation) -> None:
     """Messages with the same connection and id have one row; ids are unique only within a connection."""
-    installation.send(message(1), message(1), message(2), message(9, identifier="m-1"), message(1, "other"))
+    installation.send(
+        build_message(1),
+        build_message(1),
+        build_message(2),
+        build_message(9, identifier="m-1"),
+        build_message(1, "other"),
+    )
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(5))
-    installation.send(message(1), message(2, "other"), message(2))
+    installation.send(build_message(1), build_message(2, "other"), build_message(2))
     stats = endpoint.wait_for_stats(has_processed(8))
     assert stats["ingest"]["copies"] == 4
     query = "Telemetry | project ConnectionLookup, MessageId, n = tolong(Payload.n) | order by ConnectionLookup, n asc"
@@ -141,12 +147,12 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
 
 def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
     """A message is not a duplicate of one that was received more than 24 hours ago."""
-    installation.send(message(1))
+    installation.send(build_message(1))
     installation.start().wait_for_stats(has_processed(1))
     installation.end()
     with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb")) as database:
         database.execute("UPDATE ingest.seen SET first_seen = first_seen - INTERVAL '24 hours 1 second'")
-    installation.send(message(1))
+    installation.send(build_message(1))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
     assert endpoint.rows("Telemetry | count") == [[2]]
@@ -154,7 +160,7 @@ def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
 
 def test_unrouted_impulses_are_not_stored(installation: Installation) -> None:
     """Impulses of the reserved connection are counted but not stored."""
-    installation.send(message(1, UNROUTED), message(2))
+    installation.send(build_message(1, UNROUTED), build_message(2))
     endpoint = installation.start()
     assert endpoint.wait_for_stats(has_processed(2))["ingest"]["unrouted"] == 1
     assert endpoint.rows("Telemetry | project ConnectionLookup") == [["press"]]
@@ -168,15 +174,15 @@ MALFORMED = [
     b"\xff\xfe",
     b'{"ID": 5}',
     b"[" * 100_000,
-    message(1).body.replace(b"2026", b"20x6"),
+    build_message(1).body.replace(b"2026", b"20x6"),
 ]
 
 
 def test_malformed_impulses_do_not_block_others(installation: Installation) -> None:
     """Each malformed event is stored separately with a reason; the other events are in the table."""
-    installation.send(message(0))
+    installation.send(build_message(0))
     for number, body in enumerate(MALFORMED):
-        installation.send(HubMessage(body, "press", {}), message(number + 1))
+        installation.send(HubMessage(body, "press", {}), build_message(number + 1))
     endpoint = installation.start()
     assert endpoint.wait_for_stats(has_processed(2 * len(MALFORMED) + 1))["ingest"]["malformed"] == len(MALFORMED)
     assert endpoint.rows("Telemetry | count") == [[len(MALFORMED) + 1]]
@@ -192,7 +198,7 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
     """Repeated kills during ingestion neither lose nor duplicate a message."""
     connections = 5
     for first in range(0, total, 5000):
-        installation.send(*(message(number, f"c{number % connections}") for number in range(first, first + 5000)))
+        installation.send(*(build_message(number, f"c{number % connections}") for number in range(first, first + 5000)))
     moments = random.Random(7)
     for _ in range(kills):
         installation.start()
@@ -206,13 +212,13 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
 
 def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
     """If the hub has lost the offset of the group, ingestion continues from the offset in the database."""
-    installation.send(*(message(number) for number in range(10)))
+    installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
     with sqlite3.connect(installation.hub) as hub:
         hub.execute("DELETE FROM offsets")
     hub.close()
-    installation.send(message(10))
+    installation.send(build_message(10))
     endpoint = installation.start()
     stats = endpoint.wait_for_stats(has_processed(1))
     assert stats["ingest"] | {"lagSeconds": 0} == {
@@ -228,13 +234,13 @@ def test_the_offset_in_the_table_is_authoritative(installation: Installation) ->
 
 def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
     """After the hub's file is replaced, all events of the new file are read."""
-    installation.send(*(message(number) for number in range(10)))
+    installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
     for file in installation.root.glob("hub.sqlite*"):
         file.unlink()
     endpoint = installation.start()
-    installation.send(message(10), message(11), message(3))
+    installation.send(build_message(10), build_message(11), build_message(3))
     stats = endpoint.wait_for_stats(has_processed(3))
     assert stats["ingest"]["copies"] == 1
     assert endpoint.rows("Telemetry | count") == [[12]]
@@ -242,7 +248,7 @@ def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> No
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
     """Queries cannot name the internal tables of the schema ``ingest``."""
-    installation.send(message(1))
+    installation.send(build_message(1))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
     for name in ("seen", "offsets", "['ingest.seen']", "['ingest'].seen"):
@@ -251,7 +257,7 @@ def test_queries_cannot_read_internal_tables(installation: Installation) -> None
 
 def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
     """At the end of standard input the process ends and releases the database, even during a query."""
-    installation.send(*(message(number) for number in range(3000)))
+    installation.send(*(build_message(number) for number in range(3000)))
     endpoint = installation.start("--exit-with-parent", stdin=subprocess.PIPE)
     endpoint.wait_for_stats(has_processed(3000))
     endless = "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k | join kind=inner (Telemetry "
@@ -268,7 +274,7 @@ def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
 
 def test_a_new_process_waits_for_the_database_file(installation: Installation) -> None:
     """An emulator waits for the database file of another one that is shutting down."""
-    installation.send(message(1))
+    installation.send(build_message(1))
     first = installation.start()
     first.wait_for_stats(has_processed(1))
     os.kill(first.process.pid, signal.SIGTERM)

@@ -37,7 +37,7 @@ def data_explorer() -> Iterator[DataExplorer]:
 
 
 @asynccontextmanager
-async def queries_on(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
+async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
     """Return the service over the adapter of Azure Data Explorer."""
 
     async def catalog() -> Catalog:
@@ -54,7 +54,7 @@ async def test_both_engines_reject_access_to_other_data(
 ) -> None:
     """The emulator rejects the text; Data Explorer never receives it."""
     before = data_explorer.requests
-    async with queries_on(data_explorer) as queries:
+    async with open_queries(data_explorer) as queries:
         with pytest.raises(WorkspaceError) as refused:
             await queries.execute_ad_hoc(REFUSED[name], None, 10)
     assert refused.value.code == ("QUERY_NOT_READ_ONLY" if name in COMMANDS else "QUERY_INVALID")
@@ -67,7 +67,7 @@ async def test_similar_allowed_queries_run_on_both_engines(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
     """The text reaches Data Explorer unchanged with every restriction set and KQL as its language."""
-    async with queries_on(data_explorer) as queries:
+    async with open_queries(data_explorer) as queries:
         await queries.execute_ad_hoc(ALLOWED[name], None, 10)
     assert data_explorer.asked["csl"] == ALLOWED[name]
     options = json.loads(data_explorer.asked["properties"])["Options"]

@@ -12,7 +12,7 @@ from emulators.kusto import store as store_module
 from emulators.kusto.schema import COLUMNS, create_tables
 from emulators.kusto.store import Offset, TelemetryRow, TelemetryStore
 from shared.telemetry.models import IMPULSES_HUB
-from tests.emulators.kusto.test_ingest import Installation, has_processed, installation, message
+from tests.emulators.kusto.test_ingest import Installation, build_message, has_processed, installation
 
 __all__ = ["installation"]
 
@@ -79,13 +79,13 @@ def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConn
 
 def test_expired_rows_are_deleted_after_a_restart(installation: Installation, tmp_path: Path) -> None:
     """The emulator deletes expired rows at its start, and queries cannot read the time of ingestion."""
-    installation.send(*(message(number) for number in range(3)))
+    installation.send(*(build_message(number) for number in range(3)))
     installation.start("--retention-days", "1").wait_for_stats(has_processed(3))
     installation.kill()
     with duckdb.connect(str(tmp_path / "kusto" / "telemetry.duckdb")) as database:
         database.execute("""UPDATE "TelemetryRaw" SET "IngestedAt" = "IngestedAt" - INTERVAL 2 DAY
                             WHERE "MessageId" <> 'm-1'""")
-    installation.send(message(3))
+    installation.send(build_message(3))
     endpoint = installation.start("--retention-days", "1")
     endpoint.wait_for_stats(lambda stats: stats["ingest"]["expired"] == 2 and stats["ingest"]["added"] == 1)
     assert endpoint.rows("Telemetry | project MessageId | order by MessageId asc") == [["m-1"], ["m-3"]]

@@ -11,7 +11,7 @@ ANY = st.characters(exclude_categories=["Cs"])
 SHORT = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", "\\": "\\", "'": "'", '"': '"'}
 
 
-def escapes_of(character: str) -> list[str]:
+def list_escapes(character: str) -> list[str]:
     """Return all escape sequences for a character, computed from its code."""
     code = ord(character)
     found = [f"\\U{code:08x}", f"\\U{code:08X}"]
@@ -26,18 +26,18 @@ def escapes_of(character: str) -> list[str]:
 
 
 @st.composite
-def escaped(draw: st.DrawFn) -> tuple[str, str]:
+def draw_escaped_literal(draw: st.DrawFn) -> tuple[str, str]:
     """Draw a quoted literal and its text; each character is plain or escaped."""
     quote = draw(st.sampled_from("'\""))
     pieces, text = [], draw(st.text(ANY | st.sampled_from("\a\b\f\n\r\t\v\\'\"\0\xff"), max_size=15))
     for character in text:
         plain = [] if character in f"\\\r\n{quote}" else [character]
-        pieces.append(draw(st.sampled_from(plain + escapes_of(character))))
+        pieces.append(draw(st.sampled_from(plain + list_escapes(character))))
     return f"{draw(st.sampled_from(['', 'h', 'H']))}{quote}{''.join(pieces)}{quote}", text
 
 
 @st.composite
-def verbatim(draw: st.DrawFn) -> tuple[str, str]:
+def draw_verbatim_literal(draw: st.DrawFn) -> tuple[str, str]:
     """Draw a verbatim literal and its text."""
     quote = draw(st.sampled_from("'\""))
     text = draw(st.text(ANY, max_size=15).filter(lambda drawn: not set(drawn) & {"\r", "\n"}))
@@ -45,14 +45,14 @@ def verbatim(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> tuple[str, str]:
+def draw_multiline_literal(draw: st.DrawFn) -> tuple[str, str]:
     """Draw a multi-line literal and its text."""
     fence = draw(st.sampled_from(["```", "~~~"]))
     text = draw(st.text(ANY, max_size=15).filter(lambda drawn: fence[0] not in drawn))
     return f"{draw(st.sampled_from(['', 'h', 'H']))}{fence}{text}{fence}", text
 
 
-LITERALS = escaped() | verbatim() | lines()
+LITERALS = draw_escaped_literal() | draw_verbatim_literal() | draw_multiline_literal()
 
 
 @given(LITERALS)

@@ -34,7 +34,7 @@ def write(path: Path, **columns: Any) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def types_of(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+def read_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     """Return the types of a table's columns."""
     return {row[0]: row[1] for row in connection.execute(f'DESCRIBE "{table}"').fetchall()}
 
@@ -50,7 +50,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
         nulls=pa.array([None] * rows, pa.string()),
     )
     create_views(connection, tmp_path)
-    assert types_of(connection, "T") == {
+    assert read_types(connection, "T") == {
         "objects": "JSON",
         "late": "VARCHAR",
         "scalars": "VARCHAR",

@@ -13,7 +13,7 @@ from emulators.web_pubsub.asgi import Message, Receive, Send
 from local.http_server.server import Server
 
 
-async def echo(scope: Message, receive: Receive, send: Send) -> None:
+async def echo_messages(scope: Message, receive: Receive, send: Send) -> None:
     """Accept a client and send back its messages (ASGI 3)."""
     if scope["type"] != "websocket":
         return
@@ -32,7 +32,7 @@ def main() -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", int(sys.argv[1])))
         listener.listen()
-        server = Server(echo, 1, web_sockets=True)
+        server = Server(echo_messages, 1, web_sockets=True)
         server.config.ws_max_size = 32 * 1024 * 1024  # the suite's longest messages have 16 MiB
         asyncio.run(server.serve([listener]), loop_factory=uvloop.new_event_loop)
 

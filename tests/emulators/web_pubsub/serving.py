@@ -106,7 +106,7 @@ async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIt
         await service.close()
 
 
-def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
+def build_authorization(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
     """Return the authorization header for a URL."""
     token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
     return {"Authorization": f"Bearer {token}"}

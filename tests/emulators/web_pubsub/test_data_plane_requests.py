@@ -7,13 +7,13 @@ import httpx
 import jwt
 import pytest
 
-from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, bearer
+from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, build_authorization
 
 
 async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -> None:
     """A generated token has the requested user, roles, groups and lifetime."""
     url = f"{running.url}/api/hubs/plain/:generateToken?{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
-    token = (await http.post(url, headers=bearer(url))).json()["token"]
+    token = (await http.post(url, headers=build_authorization(url))).json()["token"]
     audience = f"{running.url}/client/hubs/plain"
     claims = jwt.decode(token, KEY, algorithms=["HS256"], audience=audience)
     assert (claims["sub"], claims["role"], claims["webpubsub.group"]) == ("anna", ["r1", "r2"], ["g"])
@@ -36,7 +36,7 @@ async def test_tokens_of_other_calls_are_refused(
 ) -> None:
     """A token that is expired, signed with another key or for another URL is rejected."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
-    headers = bearer(audience.format(url=url, origin=running.url), **changes)
+    headers = build_authorization(audience.format(url=url, origin=running.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
     assert reply.status_code == 401
     assert reply.headers["www-authenticate"] == "Bearer"
@@ -46,7 +46,7 @@ async def test_tokens_of_other_calls_are_refused(
 async def test_the_audience_may_omit_the_query(running: Running, http: httpx.AsyncClient) -> None:
     """The audience may be the URL without its query."""
     url = f"{running.url}/api/hubs/plain/:send"
-    assert (await http.post(f"{url}?{VERSION}", json=1, headers=bearer(url))).status_code == 202
+    assert (await http.post(f"{url}?{VERSION}", json=1, headers=build_authorization(url))).status_code == 202
     assert (await http.post(f"{url}?{VERSION}", json=1)).status_code == 401
 
 
@@ -71,7 +71,7 @@ async def test_calls_that_are_not_supported_are_refused(
 ) -> None:
     """Malformed and unsupported parameters are rejected by name."""
     url = f"{running.url}/api/hubs/plain/{path}"
-    reply = await http.post(url, content=body, headers=bearer(url) | {"Content-Type": content_type})
+    reply = await http.post(url, content=body, headers=build_authorization(url) | {"Content-Type": content_type})
     assert reply.status_code == status
     assert reply.json()["errors"][0]["field"] == field
 
@@ -79,7 +79,7 @@ async def test_calls_that_are_not_supported_are_refused(
 async def test_compressed_bodies_are_refused(running: Running, http: httpx.AsyncClient) -> None:
     """A compressed body is rejected, because clients would receive it compressed."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
-    headers = bearer(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
+    headers = build_authorization(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
 
 
@@ -87,7 +87,7 @@ async def test_compressed_bodies_are_refused(running: Running, http: httpx.Async
 async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
     """A body over 1 MiB is rejected, also in chunks; one of 1 MiB is accepted."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
-    headers = bearer(url) | {"Content-Type": "text/plain"}
+    headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
     async def parts(size: int) -> AsyncIterator[bytes]:
         yield b"x" * size
@@ -101,9 +101,9 @@ async def test_unknown_addresses_and_methods_are_refused(running: Running, http:
     """An unknown route returns 404, an unsupported method 405 with the supported ones."""
     for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
         url = f"{running.url}{path}?{VERSION}"
-        assert (await http.post(url, headers=bearer(url))).status_code == 404
+        assert (await http.post(url, headers=build_authorization(url))).status_code == 404
     url = f"{running.url}/api/hubs/plain/connections/x?{VERSION}"
-    reply = await http.put(url, headers=bearer(url))
+    reply = await http.put(url, headers=build_authorization(url))
     assert (reply.status_code, reply.headers["allow"]) == (405, "HEAD, DELETE")
 
 
@@ -121,7 +121,7 @@ async def test_disconnected_clients_are_not_found(running: Running, http: httpx.
     ]
     for method, path, status in calls:
         url = f"{base}/{path}?{VERSION}"
-        headers = bearer(url) | {"Content-Type": "text/plain"}
+        headers = build_authorization(url) | {"Content-Type": "text/plain"}
         assert (await http.request(method, url, headers=headers)).status_code == status, path
 
 

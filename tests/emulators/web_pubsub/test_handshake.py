@@ -22,12 +22,12 @@ from shared.timestamps import now, rfc3339
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serve_emulator, wait_until
 
 
-def token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
+def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
     """Return an access token for a client URL."""
     return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
 
 
-async def refused(url: str, **options: Any) -> InvalidStatus:
+async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
     """Return the rejection of a client."""
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
@@ -41,7 +41,7 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
     """A token that is expired, signed with another key or for another URL is rejected with 401."""
     url = running.client_url("plain")
     audience = changes.pop("aud", url)
-    error = await refused(f"{url}?access_token={token_for(audience, **changes)}")
+    error = await expect_refusal(f"{url}?access_token={issue_token_for(audience, **changes)}")
     assert error.response.status_code == 401
     assert json.loads(error.response.body or b"")["code"] == "UNAUTHENTICATED"
     assert error.response.headers["www-authenticate"] == "Bearer"
@@ -49,21 +49,21 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
 
 async def test_a_missing_access_token_is_refused(running: Running) -> None:
     """A hub without anonymous clients returns 401, an unknown route 404."""
-    assert (await refused(running.client_url("plain"))).response.status_code == 401
-    assert (await refused(running.client_url("plain") + "/more")).response.status_code == 404
+    assert (await expect_refusal(running.client_url("plain"))).response.status_code == 401
+    assert (await expect_refusal(running.client_url("plain") + "/more")).response.status_code == 404
 
 
 async def test_the_access_token_may_be_a_header(running: Running) -> None:
     """A token is accepted in the Authorization header and in the query."""
     url = running.client_url("plain")
-    async with connect(url, additional_headers={"Authorization": f"Bearer {token_for(url, sub='anna')}"}):
+    async with connect(url, additional_headers={"Authorization": f"Bearer {issue_token_for(url, sub='anna')}"}):
         assert len(running.service.get_or_create_hub("plain").find_user_connections("anna")) == 1
 
 
 async def test_the_event_handler_receives_connect(running: Running) -> None:
     """The connect event is a CloudEvent with the client's request and a signature of the connection id."""
     url = running.client_url()
-    token = token_for(url, sub="anna", role=["r"])
+    token = issue_token_for(url, sub="anna", role=["r"])
     async with connect(
         f"{url}?access_token={token}&connection=a&connection=b",
         additional_headers={"X-Workspace-Authorization": "Bearer w"},
@@ -118,7 +118,7 @@ async def test_a_rejection_of_the_handler_reaches_the_client(running: Running, s
     running.handler.status = status
     running.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
     running.handler.body = b'{"code":"NO"}'
-    error = await refused(running.client_url())
+    error = await expect_refusal(running.client_url())
     assert error.response.status_code == status
     assert error.response.body == b'{"code":"NO"}'
     assert error.response.headers["content-type"] == "application/problem+json"
@@ -130,7 +130,7 @@ async def test_a_rejection_of_the_handler_reaches_the_client(running: Running, s
 async def test_a_malformed_response_rejects_clients(running: Running, body: bytes) -> None:
     """A malformed response of the event handler rejects the client, as if the handler were unavailable."""
     running.handler.status, running.handler.body = 200, body
-    error = await refused(running.client_url())
+    error = await expect_refusal(running.client_url())
     assert error.response.status_code == 503
     assert json.loads(error.response.body or b"")["code"] == "EVENT_HANDLER_UNAVAILABLE"
 
@@ -139,7 +139,7 @@ async def test_a_malformed_response_rejects_clients(running: Running, body: byte
 async def test_a_handler_must_allow_events(running: Running, allowed: str) -> None:
     """Events are sent only after the handler has allowed this origin or all origins."""
     running.handler.allowed = allowed
-    assert (await refused(running.client_url())).response.status_code == 503
+    assert (await expect_refusal(running.client_url())).response.status_code == 503
     assert running.handler.told == []
     running.handler.allowed = f"other.example, {running.url.removeprefix('http://')}"
     async with connect(running.client_url()):
@@ -148,7 +148,7 @@ async def test_a_handler_must_allow_events(running: Running, allowed: str) -> No
 
 async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
     """A client that offers only the reliable subprotocol is rejected."""
-    error = await refused(running.client_url(), subprotocols=["json.reliable.webpubsub.azure.v1"])
+    error = await expect_refusal(running.client_url(), subprotocols=["json.reliable.webpubsub.azure.v1"])
     assert error.response.status_code == 400
 
 
@@ -168,7 +168,7 @@ async def test_a_connection_ends_with_its_access_token(running: Running) -> None
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lives": 1.2}, {"expires_at": soon}):
-        async with connect(f"{url}?access_token={token_for(url, **claims)}") as client:
+        async with connect(f"{url}?access_token={issue_token_for(url, **claims)}") as client:
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
             assert closed.value.rcvd is not None
@@ -194,7 +194,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
     lapses = now() + timedelta(seconds=1)
-    async with connect(f"{url}?access_token={token_for(url, expires_at=rfc3339(lapses))}") as client:
+    async with connect(f"{url}?access_token={issue_token_for(url, expires_at=rfc3339(lapses))}") as client:
         with pytest.raises(ConnectionClosed):
             await asyncio.wait_for(client.recv(), 20)
     assert now() > lapses + timedelta(seconds=1)
@@ -206,7 +206,7 @@ async def test_only_selected_events_are_sent() -> None:
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:
         url = running.client_url("any")
-        async with connect(f"{url}?access_token={token_for(url)}"):
+        async with connect(f"{url}?access_token={issue_token_for(url)}"):
             pass
         await wait_until(lambda: handler.events() == ["connected", "disconnected"])
 

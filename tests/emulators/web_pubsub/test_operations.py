@@ -12,10 +12,10 @@ from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, bearer
+from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, build_authorization
 
 
-def connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
+def find_connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
     """Return the id of a client; plain clients do not know theirs."""
     return list(running.service.get_or_create_hub("plain").connections)[number]
 
@@ -53,7 +53,7 @@ async def test_users_and_connections_are_reached(
     """A message to a user reaches all its clients, a message to a connection only that client."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
     await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
-    await plain_frame.send_to_connection(connection_id(running, second, 1), "to one", content_type="text/plain")
+    await plain_frame.send_to_connection(find_connection_id(running, second, 1), "to one", content_type="text/plain")
     await plain_frame.send_to_all("to all", content_type="text/plain")
     assert [await first.recv(), await first.recv()] == ["to anna", "to all"]
     assert [await second.recv(), await second.recv(), await second.recv()] == ["to anna", "to one", "to all"]
@@ -65,7 +65,7 @@ async def test_excluded_connections_are_left_out(
 ) -> None:
     """Excluded connection ids receive nothing, in a group and in the hub."""
     left_out, reached = await join("g"), await join("g")
-    excluded = [connection_id(running, left_out), "unknown"]
+    excluded = [find_connection_id(running, left_out), "unknown"]
     await plain_frame.send_to_group("g", "group", content_type="text/plain", excluded=excluded)
     await plain_frame.send_to_all("all", content_type="text/plain", excluded=excluded)
     await plain_frame.send_to_all("last", content_type="text/plain")
@@ -78,7 +78,7 @@ async def test_groups_are_changed_by_the_server(
 ) -> None:
     """Connections and users join groups, are listed and leave; a group ends with its last member."""
     clients = [await join(user_id="anna") for _ in range(3)]
-    one = connection_id(running, clients[0])
+    one = find_connection_id(running, clients[0])
     await plain_frame.add_connection_to_group("a", one)
     await plain_frame.add_user_to_group("b", "anna")
     assert await plain_frame.group_exists("a")
@@ -104,7 +104,7 @@ async def test_long_groups_are_listed_in_pages(
     url: str | None = f"{running.url}/api/hubs/plain/groups/g/connections?{VERSION}&maxpagesize=2&top=4"
     seen = []
     while url:
-        page = (await http.get(url, headers=bearer(url))).json()
+        page = (await http.get(url, headers=build_authorization(url))).json()
         seen.append([member["connectionId"] for member in page["value"]])
         url = page.get("nextLink")
     assert seen == [ids[0:2], ids[2:4]]
@@ -113,7 +113,7 @@ async def test_long_groups_are_listed_in_pages(
 async def test_existence_is_reported(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Connections, users and groups exist while a client is connected."""
     client = await join("g", user_id="anna")
-    assert await plain_frame.connection_exists(connection_id(running, client))
+    assert await plain_frame.connection_exists(find_connection_id(running, client))
     assert await plain_frame.user_exists("anna")
     assert not await plain_frame.connection_exists("nobody")
     assert not await plain_frame.user_exists("ben")
@@ -128,7 +128,7 @@ async def test_the_server_closes_clients(
     client = await join("g", user_id="anna")
     match close:
         case "connection":
-            await plain_frame.close_connection(connection_id(running, client), reason="enough")
+            await plain_frame.close_connection(find_connection_id(running, client), reason="enough")
         case "user":
             await plain_frame.close_user_connections("anna", reason="enough")
         case "group":
@@ -150,7 +150,7 @@ async def test_close_reason_is_unchanged(
 ) -> None:
     """A client receives the exact reason of a close."""
     client = await join()
-    await plain_frame.close_connection(connection_id(running, client), reason=reason)
+    await plain_frame.close_connection(find_connection_id(running, client), reason=reason)
     with pytest.raises(ConnectionClosed) as closed:
         await client.recv()
     assert closed.value.rcvd is not None
@@ -160,7 +160,7 @@ async def test_close_reason_is_unchanged(
 async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Excluded clients stay connected."""
     stays, goes = await join(), await join()
-    await plain_frame.close_all_connections(excluded=[connection_id(running, stays)])
+    await plain_frame.close_all_connections(excluded=[find_connection_id(running, stays)])
     with pytest.raises(ConnectionClosed):
         await goes.recv()
     await plain_frame.send_to_all("still", content_type="text/plain")
@@ -171,7 +171,7 @@ async def test_permissions_are_granted_and_revoked(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A permission is valid from its grant to its revocation, for one group or all."""
-    one = connection_id(running, await join(json_client=True))
+    one = find_connection_id(running, await join(json_client=True))
     await plain_frame.grant_permission("sendToGroup", one, target_name="g")
     assert await plain_frame.has_permission("sendToGroup", one, target_name="g")
     assert not await plain_frame.has_permission("sendToGroup", one)

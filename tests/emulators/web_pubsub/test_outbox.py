@@ -51,7 +51,7 @@ async def wait_for_bytes(pipe: Pipe, size: int) -> None:
             await asyncio.sleep(0.001)
 
 
-def outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
+def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
     """Return an outbox over a pipe, and a list of its overflows."""
     overflows: list[str] = []
     return Outbox(pipe, lambda: overflows.append("overflow")), overflows
@@ -63,7 +63,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
 
     async def run() -> None:
         pipe = Pipe()
-        box, overflows = outbox(pipe)
+        box, overflows = build_outbox(pipe)
         for step in steps:
             if isinstance(step, bytes):
                 box.put(step)
@@ -81,7 +81,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
 async def test_frames_of_one_turn_are_written_together() -> None:
     """Frames of one event loop turn are written together, up to 64 KiB per write."""
     pipe = Pipe()
-    box, _ = outbox(pipe)
+    box, _ = build_outbox(pipe)
     for _ in range(100):
         box.put(b"x" * 1000)
     await wait_for_bytes(pipe, 100_000)
@@ -92,7 +92,7 @@ async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None
     """One message or byte above a limit closes the outbox once; later frames are dropped."""
     for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
-        box, overflows = outbox(pipe)
+        box, overflows = build_outbox(pipe)
         pipe.set_room(room=False)
         for _ in range(most):
             box.put(frame)
@@ -108,7 +108,7 @@ async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None
 async def test_paced_frames_wait_for_earlier_frames() -> None:
     """A paced frame waits until all earlier frames are written."""
     pipe = Pipe()
-    box, _ = outbox(pipe)
+    box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
     box.put(b"before")
     paced = asyncio.create_task(box.put_when_drained(b"paced"))
@@ -123,7 +123,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
     """A waiting sender is notified of a disconnect, and its frame is not written."""
     pipe = Pipe()
-    box, _ = outbox(pipe)
+    box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
     paced = asyncio.create_task(box.put_when_drained(b"paced"))
     await asyncio.sleep(0)

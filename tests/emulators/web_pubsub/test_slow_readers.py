@@ -44,7 +44,7 @@ class RawClient:
         return bytes(received)
 
 
-async def slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
+async def connect_slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
     """Return a connected client that reads nothing."""
     token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
@@ -57,11 +57,11 @@ async def test_a_slow_client_is_closed_and_others_are_served(
 ) -> None:
     """A client that stops reading is closed with 1013; twenty others receive all messages in order."""
     readers = [await join("g") for _ in range(20)]
-    slow = await slow_client(running, plain_frame, "g")
+    slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
     sent = 0
     counts = [0] * len(readers)
-    received = [asyncio.create_task(_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
+    received = [asyncio.create_task(_receive_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
     while hub.find_user_connections("slow"):
         await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
         sent += 1
@@ -78,7 +78,7 @@ def _have(counts: list[int], least: int) -> bool:
     return min(counts) >= least
 
 
-async def _numbers(client: ClientConnection, counts: list[int], index: int) -> list[int]:
+async def _receive_numbers(client: ClientConnection, counts: list[int], index: int) -> list[int]:
     numbers = []
     while (message := await client.recv()) != "end":
         numbers.append(int(message[:8]))
@@ -88,7 +88,7 @@ async def _numbers(client: ClientConnection, counts: list[int], index: int) -> l
 
 async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A client with over ten thousand queued messages is closed."""
-    slow = await slow_client(running, plain_frame, "g")
+    slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
     for _ in range(20):
@@ -106,7 +106,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
 
 async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """Paced messages of four times the limit arrive when the client reads."""
-    slow = await slow_client(running, plain_frame)
+    slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
 
@@ -126,7 +126,7 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame:
 
 async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A paced sender stops waiting when the client disconnects."""
-    slow = await slow_client(running, plain_frame)
+    slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
 
     async def send() -> None:
@@ -145,7 +145,7 @@ async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
 ) -> None:
     """A slow client does not delay the shutdown; others receive 1001."""
     reader = await join("h")
-    slow = await slow_client(running, plain_frame, "g")
+    slow = await connect_slow_client(running, plain_frame, "g")
     for _ in range(20):
         await running.service.get_or_create_hub("plain").publish("g", b"x" * 100_000, _TEXT)
     running.server.should_exit = True

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES
 from local.http_server.server import Server
-from tests.emulators.web_pubsub.echo import echo
+from tests.emulators.web_pubsub.echo import echo_messages
 from tests.emulators.web_pubsub.serving import run_server
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
@@ -102,7 +102,7 @@ async def connect_peer(port: int) -> AsyncIterator[Peer]:
 @asynccontextmanager
 async def serve_echo() -> AsyncIterator[int]:
     """Serve the echo on a free port."""
-    server = Server(echo, 1, web_sockets=True)
+    server = Server(echo_messages, 1, web_sockets=True)
     async with run_server(server) as port:
         yield port
 

@@ -210,7 +210,7 @@ async def test_a_failed_dependency_affects_only_its_routes(
     token = await app.token(admin)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
 
-    async def statuses() -> dict[str, int]:
+    async def read_statuses() -> dict[str, int]:
         return {
             "event": (await app.request("POST", EVENTS, token, event)).status,
             "query": (await app.request("POST", "/oi-api/warm-queries", token, QUERY)).status,
@@ -219,15 +219,15 @@ async def test_a_failed_dependency_affects_only_its_routes(
         }
 
     healthy = {"event": 201, "query": 200, "list": 200, "token": 200}
-    assert await statuses() == healthy
+    assert await read_statuses() == healthy
     plant.kusto.process.kill()
     await asyncio.to_thread(end, plant.kusto.process)
-    assert await statuses() == healthy | {"query": 503}
+    assert await read_statuses() == healthy | {"query": 503}
     await asyncio.to_thread(plant.start_engine)
     await asyncio.to_thread(plant.deployment.blobs.stop)
-    assert await statuses() == healthy
+    assert await read_statuses() == healthy
     await asyncio.to_thread(plant.deployment.blobs.start)
     plant.deployment.vault.down = True
-    assert await statuses() == healthy | {"token": 503}
+    assert await read_statuses() == healthy | {"token": 503}
     plant.deployment.vault.down = False
-    assert await statuses() == healthy
+    assert await read_statuses() == healthy

@@ -30,7 +30,7 @@ def functions() -> dict[str, Bindings]:
     return {str(each.get_function_name()): each.get_bindings_dict()["bindings"] for each in app.get_functions()}
 
 
-def http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
+def find_http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
     return [binding for each in functions.values() for binding in each if binding["type"] == "httpTrigger"]
 
 
@@ -60,11 +60,11 @@ def test_each_function_has_one_trigger(functions: dict[str, Bindings]) -> None:
 
 def test_routes_are_unique(functions: dict[str, Bindings]) -> None:
     """Routes are unique without regard to case, because a function without a list of methods accepts all methods."""
-    routes = Counter(str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions))
+    routes = Counter(str(trigger["route"]).strip("/").lower() for trigger in find_http_triggers(functions))
     assert [route for route, count in routes.items() if count > 1] == []
 
 
 def test_no_route_is_reserved(functions: dict[str, Bindings]) -> None:
     """No route is empty or begins with a prefix that the host reserves."""
-    routes = [str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions)]
+    routes = [str(trigger["route"]).strip("/").lower() for trigger in find_http_triggers(functions)]
     assert [route for route in routes if not route or route.startswith(RESERVED_PREFIXES)] == []

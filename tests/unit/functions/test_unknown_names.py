@@ -22,7 +22,7 @@ OPERATIONS = [*(one for group in GROUPS for one in group.operations), *_ADMISSIO
 NAMES = ["zzParameter", "zzMember"]
 
 
-def operations(policy: UnknownNames) -> pytest.MarkDecorator:
+def parametrize_operations(policy: UnknownNames) -> pytest.MarkDecorator:
     """Parametrize a test with the operations of a policy."""
     selected = [one for one in OPERATIONS if one.unknown is policy]
     return pytest.mark.parametrize("operation", selected, ids=[f"{one.method} /{one.route}" for one in selected])
@@ -56,7 +56,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
     return await RequestPipeline([public], authenticate, require_feature).serve(request)
 
 
-def unknown_names(operation: Operation) -> list[str]:
+def build_unknown_names(operation: Operation) -> list[str]:
     """Return the names that :func:`send_unknown_names` sends and the request pipeline checks.
 
     The handler of a raw body checks its members; the tests of workspace documents cover them.
@@ -64,25 +64,25 @@ def unknown_names(operation: Operation) -> list[str]:
     return NAMES if operation.takes_body and operation.body is not RawBody else NAMES[:1]
 
 
-@operations(UnknownNames.REJECT)
+@parametrize_operations(UnknownNames.REJECT)
 async def test_rejecting_operations_list_unknown_names(operation: Operation) -> None:
     """An operation that rejects unknown names returns 400 and lists each of them."""
     reply = await send_unknown_names(operation)
     assert reply.status == 400
     messages = {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
     assert [
-        name for name in unknown_names(operation) if messages.get(name, "").startswith("Unknown ")
-    ] == unknown_names(operation)
+        name for name in build_unknown_names(operation) if messages.get(name, "").startswith("Unknown ")
+    ] == build_unknown_names(operation)
 
 
-@operations(UnknownNames.REPORT)
+@parametrize_operations(UnknownNames.REPORT)
 async def test_reporting_operations_list_ignored_names(operation: Operation) -> None:
     """An operation that reports unknown names executes the request and lists each of them in a header."""
     reply = await send_unknown_names(operation)
-    assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(unknown_names(operation)))
+    assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(build_unknown_names(operation)))
 
 
-@operations(UnknownNames.IGNORE)
+@parametrize_operations(UnknownNames.IGNORE)
 async def test_ignoring_operations_do_not_mention_unknown_names(operation: Operation) -> None:
     """An operation that ignores unknown names neither rejects nor lists them."""
     reply = await send_unknown_names(operation)
@@ -91,19 +91,19 @@ async def test_ignoring_operations_do_not_mention_unknown_names(operation: Opera
         assert not [name for name in NAMES if name in reply.body.decode()]
 
 
-def objects(schema: Any) -> Iterator[dict[str, Any]]:
+def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield all object schemas within a schema that have named members."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
             yield schema
         for each in schema.values():
-            yield from objects(each)
+            yield from iterate_objects(each)
     elif isinstance(schema, list):
         for each in schema:
-            yield from objects(each)
+            yield from iterate_objects(each)
 
 
-@operations(UnknownNames.REJECT)
+@parametrize_operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     """The OpenAPI document of a rejecting operation forbids additional body members and lists the 400 reply."""
     schemas = SchemaRegistry()
@@ -111,7 +111,7 @@ def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     described = build_operation(body_only, schemas)
     assert "400" in described["responses"]
     if "requestBody" in described and operation.body is not RawBody:
-        found = list(objects(schemas.named))
+        found = list(iterate_objects(schemas.named))
         assert found
         assert all(one["additionalProperties"] is False for one in found)
 

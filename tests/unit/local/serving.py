@@ -14,7 +14,7 @@ from shared.backends.embedded.file_links import FileLinks
 
 
 @asynccontextmanager
-async def serving_files(data_dir: Path) -> AsyncIterator[FileLinks]:
+async def serve_files(data_dir: Path) -> AsyncIterator[FileLinks]:
     """Serve the files of a data directory and yield the builder of links."""
     listener = open_listening_socket("127.0.0.1", 0)
     links = FileLinks(build_server_url("127.0.0.1", listener), data_dir / "files-key")

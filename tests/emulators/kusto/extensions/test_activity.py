@@ -25,7 +25,7 @@ IDS = "datatable(id:long, t:long, d:string)[1, 0, 'a', 1, 12, 'a', 2, 15, 'a', 2
 DAY = "T00:00:00.000000Z"
 
 
-def by_day(month: str, rows: list[list[Any]]) -> list[list[Any]]:
+def add_days(month: str, rows: list[list[Any]]) -> list[list[Any]]:
     """Return rows whose first value is a day of a month with that day as an instant."""
     return [[f"{month}-{row[0]:02d}{DAY}", *row[1:]] for row in rows]
 
@@ -37,7 +37,7 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "| evaluate sliding_window_counts(UserId, Timestamp, s, datetime(2017-08-07), 3d, 1d)"
         ),
         ["Timestamp", "Count", "Dcount"],
-        by_day("2017-08", [[1, 5, 3], [2, 8, 5], [3, 13, 5], [4, 9, 5], [5, 7, 5], [6, 2, 2], [7, 1, 1]]),
+        add_days("2017-08", [[1, 5, 3], [2, 8, 5], [3, 13, 5], [4, 9, 5], [5, 7, 5], [6, 2, 2], [7, 1, 1]]),
     ),
     (
         (
@@ -45,7 +45,7 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "activity_counts_metrics(UserId, Timestamp, datetime(2017-08-01), datetime(2017-08-04), window)"
         ),
         ["Timestamp", "count", "dcount", "new_dcount", "aggregated_dcount"],
-        by_day("2017-08", [[1, 4, 4, 4, 4], [2, 3, 3, 2, 6], [3, 6, 5, 2, 8], [4, 1, 1, 0, 8]]),
+        add_days("2017-08", [[1, 4, 4, 4, 4], [2, 3, 3, 2, 6], [3, 6, 5, 2, 8], [4, 1, 1, 0, 8]]),
     ),
     (
         (
@@ -53,12 +53,12 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "active_users_count(User, Timestamp, datetime(2018-07-01), datetime(2018-07-31), 8d, 1d, 3, 7d)"
         ),
         ["Timestamp", "dcount"],
-        by_day("2018-07", [[1, 1], [15, 1]]),
+        add_days("2018-07", [[1, 1], [15, 1]]),
     ),
     (
         f"{LETTERS} | evaluate activity_metrics(UserId, Timestamp, datetime(2017-08-01), datetime(2017-08-04), 1d)",
         ["Timestamp", "dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"],
-        by_day(
+        add_days(
             "2017-08", [[1, 4, 4, "NaN", "NaN"], [2, 3, 2, 0.25, 0.75], [3, 5, 3, 2 / 3, 1 / 3], [4, 1, 0, 0.2, 0.8]]
         ),
     ),

@@ -116,7 +116,7 @@ def test_many_rows_are_in_order(endpoint: Endpoint) -> None:
 START = datetime(2024, 1, 1)  # noqa: DTZ001  as text without a zone
 
 
-def _sessions(minutes: list[int | None], longest: int, gap: int, restarts: list[bool]) -> list[int | None]:
+def _compute_sessions(minutes: list[int | None], longest: int, gap: int, restarts: list[bool]) -> list[int | None]:
     """Return the session starts by the documented rules, row by row."""
     starts: list[int | None] = []
     start: int | None = None
@@ -158,6 +158,6 @@ def test_sessions(
     answer = endpoint.rows(f"datatable(t:datetime, restart:bool)[{values}] | serialize s = {call} | project s")
     expected = [
         None if at is None else (START + timedelta(minutes=at)).isoformat(timespec="microseconds") + "Z"
-        for at in _sessions(minutes, longest, gap, restarts)
+        for at in _compute_sessions(minutes, longest, gap, restarts)
     ]
     assert [row[0] for row in answer] == expected

@@ -73,7 +73,7 @@ def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> Non
     asyncio.run(append())
 
 
-def committed(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
+def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
     reader = HubReader(data_dir / "hub.sqlite")
     try:
         return reader.read_offset(hub, group, find_partition_for_key("key"))
@@ -107,7 +107,7 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
     send(host.data_dir, [str(number).encode() for number in range(25)])
     assert host.terminate() == 0
     host = start_host(BATCHES, HUB="telemetry", batch=10)
-    host.wait_until(lambda: committed(host.data_dir) == 25)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 25)
     assert [len(batch["bodies"]) for batch in host.records()] == [10, 10, 5]
     assert [number for batch in host.records() for number in batch["numbers"]] == list(range(1, 26))
 
@@ -116,7 +116,7 @@ def test_cardinality_one_passes_single_events(start_host: Any) -> None:
     """A function with cardinality one is called for each event with its metadata, in group $Default."""
     host = start_host(SINGLE)
     send(host.data_dir, [b"a", b"b"])
-    host.wait_until(lambda: committed(host.data_dir, group="$Default") == 2)
+    host.wait_until(lambda: read_committed_offset(host.data_dir, group="$Default") == 2)
     assert host.records() == [
         ["a", 1, "key", "1", {"kind": "test"}, "$Default"],
         ["b", 2, "key", "2", {"kind": "test"}, "$Default"],
@@ -128,9 +128,9 @@ def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
     host = start_host(FAILING.format(retry=""))
     send(host.data_dir, [b"bad"])
     host.wait_until(lambda: len(host.records()) >= 2)
-    assert committed(host.data_dir) == 0
+    assert read_committed_offset(host.data_dir) == 0
     (host.data_dir / "mended").touch()
-    host.wait_until(lambda: committed(host.data_dir) == 1)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
     assert [record[:2] for record in host.records()] == [[["bad"], number] for number in range(len(host.records()))]
     assert "cannot take it" in host.log()
 
@@ -140,9 +140,9 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
     retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
     host = start_host(FAILING.format(retry=retry))
     send(host.data_dir, [b"bad"])
-    host.wait_until(lambda: committed(host.data_dir) == 1)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
     send(host.data_dir, [b"good"])
-    host.wait_until(lambda: committed(host.data_dir) == 2)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 2)
     assert host.records() == [[["bad"], 0, 2], [["bad"], 1, 2], [["bad"], 2, 2], [["good"], 0, 2]]
     assert '"CRITICAL"' in host.log()
 
@@ -151,13 +151,13 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
     """After kill -9 the running batch is delivered again, and committed ones are not."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"taken"])
-    host.wait_until(lambda: committed(host.data_dir) == 1)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
     send(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records()[-1:] == [["block"]])
     host.kill()
     (host.data_dir / "go").touch()
     host = start_host(BLOCKING)
-    host.wait_until(lambda: committed(host.data_dir) == 2)
+    host.wait_until(lambda: read_committed_offset(host.data_dir) == 2)
     assert host.records() == [["taken"], ["block"], ["block"]]
 
 
@@ -178,7 +178,7 @@ def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
     host.process.terminate()
     (host.data_dir / "go").touch()
     assert host.process.wait(timeout=30) == 0
-    assert committed(host.data_dir) == 1
+    assert read_committed_offset(host.data_dir) == 1
 
 
 def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
@@ -187,4 +187,4 @@ def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
     send(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])
     assert host.terminate() == 0
-    assert committed(host.data_dir) == 0
+    assert read_committed_offset(host.data_dir) == 0

@@ -34,11 +34,11 @@ async def child(tmp_path: Path) -> AsyncIterator[KustoProcess]:
     await kusto.stop(5)
 
 
-def pids(tmp_path: Path) -> list[int]:
+def read_pids(tmp_path: Path) -> list[int]:
     return [int(line) for line in (tmp_path / "kusto.pids").read_text().split()]
 
 
-async def gone(pid: int) -> None:
+async def wait_until_gone(pid: int) -> None:
     async with asyncio.timeout(DEADLINE):
         while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240  another process's end sets no event
             await asyncio.sleep(0.01)
@@ -50,9 +50,9 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
     supervision = asyncio.create_task(child.supervise(stopping))
-    os.kill(pids(tmp_path)[0], signal.SIGKILL)
+    os.kill(read_pids(tmp_path)[0], signal.SIGKILL)
     async with asyncio.timeout(DEADLINE):
-        while len(pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
+        while len(read_pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
             await asyncio.sleep(0.01)
         _, writer = await asyncio.open_connection(host, int(port))
     writer.close()
@@ -65,7 +65,7 @@ async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
     """Stop ends the child; a second stop has no effect."""
     await child.start()
     await child.stop(5)
-    await gone(pids(tmp_path)[0])
+    await wait_until_gone(read_pids(tmp_path)[0])
     await child.stop(5)
 
 

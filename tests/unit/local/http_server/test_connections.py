@@ -86,7 +86,7 @@ async def exchange(address: Address, *parts: bytes, pause: float = 0) -> bytes:
         writer.close()
 
 
-def problem(answer: bytes) -> dict[str, Any]:
+def parse_problem(answer: bytes) -> dict[str, Any]:
     head, _, body = answer.partition(b"\r\n\r\n")
     document: dict[str, Any] = json.loads(body)
     assert f"HTTP/1.1 {document['status']} {document['title']}\r\n".encode() in head
@@ -107,7 +107,7 @@ def problem(answer: bytes) -> dict[str, Any]:
 )
 async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> None:
     """An incomplete request returns 408, and the connection closes."""
-    document = problem(await exchange(address, half))
+    document = parse_problem(await exchange(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
     assert document["type"] == "urn:oi:problem:request-timeout"
 
@@ -115,7 +115,7 @@ async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> 
 async def test_408_carries_the_request_id(address: Address) -> None:
     """The 408 reply has the caller's request id."""
     half = b"POST /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 5\r\n\r\n"
-    assert problem(await exchange(address, half))["traceId"] == "mine"
+    assert parse_problem(await exchange(address, half))["traceId"] == "mine"
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
@@ -169,7 +169,7 @@ async def test_invalid_data_after_a_request_closes_the_connection(app: App, addr
     app.free.clear()
     assert await exchange(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
     app.free.set()
-    assert problem(await exchange(address, b"\x00\x01\r\n\r\n"))["status"] == 400
+    assert parse_problem(await exchange(address, b"\x00\x01\r\n\r\n"))["status"] == 400
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
@@ -183,7 +183,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
         async with asyncio.timeout(DEADLINE):
             await app.called.wait()
     refused = await exchange(address, WHOLE)
-    document = problem(refused)
+    document = parse_problem(refused)
     assert (document["status"], document["code"]) == (503, "TOO_MANY_CONNECTIONS")
     assert b"\r\nRetry-After: " in refused
     app.free.set()
@@ -207,7 +207,7 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
     assert (await exchange(address, LAST)).startswith(b"HTTP/1.1 200")
     async with asyncio.timeout(DEADLINE):
         left = await silent[0][0].read()
-    assert left == b"" if not begun else problem(left)["code"] == "TOO_MANY_CONNECTIONS"
+    assert left == b"" if not begun else parse_problem(left)["code"] == "TOO_MANY_CONNECTIONS"
     assert not silent[2][0].at_eof()
     for _, writer in silent:
         writer.close()

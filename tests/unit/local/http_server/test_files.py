@@ -10,7 +10,7 @@ import pytest
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks
-from tests.unit.local.serving import serving_files
+from tests.unit.local.serving import serve_files
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -18,7 +18,7 @@ CONTENT = bytes(range(256)) * 4000
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
     """Return the builder of links for a running server."""
-    async with serving_files(tmp_path) as made:
+    async with serve_files(tmp_path) as made:
         yield made
 
 

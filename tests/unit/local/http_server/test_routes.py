@@ -9,7 +9,7 @@ from local.host.worker import LoadedFunction
 from local.http_server.routes import RouteTable
 
 
-def table(*templates: str, prefix: str = "", **methods: list[str]) -> RouteTable:
+def build_table(*templates: str, prefix: str = "", **methods: list[str]) -> RouteTable:
     routes = RouteTable()
     for template in templates:
         trigger = {"type": "httpTrigger", "name": "req", "route": template}
@@ -19,7 +19,7 @@ def table(*templates: str, prefix: str = "", **methods: list[str]) -> RouteTable
     return routes
 
 
-def found(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict[str, str]] | None:
+def find_match(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict[str, str]] | None:
     match = routes.match(path, method)
     return None if match is None else (match.function.name, dict(match.parameters))
 
@@ -43,47 +43,47 @@ def found(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict
 )
 def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
     """Templates match in the order literal, mixed, parameter, catch-all; matching ignores case."""
-    assert found(table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
+    assert find_match(build_table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
 def test_matching_backtracks_to_a_parameter() -> None:
     """Matching backtracks from a literal to a parameter."""
-    routes = table("x/literal/end", "x/{id}/other")
-    assert found(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
+    routes = build_table("x/literal/end", "x/{id}/other")
+    assert find_match(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
 def test_other_method_finds_the_next_template() -> None:
     """A template with other methods is skipped; one without methods accepts all."""
-    routes = table("a", "{any}", a=["POST"])
-    assert found(routes, "/a", "POST") == ("a", {})
-    assert found(routes, "/a", "GET") == ("{any}", {"any": "a"})
-    assert found(table("a", a=["GET"]), "/a", "HEAD") is None
+    routes = build_table("a", "{any}", a=["POST"])
+    assert find_match(routes, "/a", "POST") == ("a", {})
+    assert find_match(routes, "/a", "GET") == ("{any}", {"any": "a"})
+    assert find_match(build_table("a", a=["GET"]), "/a", "HEAD") is None
 
 
 def test_optional_parameter_may_be_missing() -> None:
     """An optional last parameter matches with and without its segment."""
-    routes = table("a/{id?}")
-    assert found(routes, "/a") == ("a/{id?}", {})
-    assert found(routes, "/a/7") == ("a/{id?}", {"id": "7"})
+    routes = build_table("a/{id?}")
+    assert find_match(routes, "/a") == ("a/{id?}", {})
+    assert find_match(routes, "/a/7") == ("a/{id?}", {"id": "7"})
 
 
 def test_prefix_and_root() -> None:
     """Every route starts with the prefix; an empty route is the prefix itself."""
-    assert found(table("", prefix="api"), "/api") == ("", {})
-    assert found(table("", prefix=""), "/") == ("", {})
+    assert find_match(build_table("", prefix="api"), "/api") == ("", {})
+    assert find_match(build_table("", prefix=""), "/") == ("", {})
 
 
 @pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
 def test_unknown_forms_are_refused(template: str) -> None:
     """An unsupported template stops the start."""
     with pytest.raises(StartError):
-        table(template)
+        build_table(template)
 
 
 @given(st.text())
 def test_a_catch_all_route_matches_any_path(text: str) -> None:
     """A catch-all route matches any path."""
-    routes = table("{*rest}")
+    routes = build_table("{*rest}")
     assert routes.match("/" + text, "GET") is not None
 
 
@@ -91,10 +91,10 @@ def test_a_catch_all_route_matches_any_path(text: str) -> None:
 def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
     """Two functions with the same method and route are rejected, as on the Functions host."""
     with pytest.raises(StartError, match="with the same HTTP method"):
-        table(first, second)
+        build_table(first, second)
 
 
 def test_one_route_may_have_a_function_for_each_method() -> None:
     """Functions with different methods may share a route."""
-    routes = table("a", "a/", prefix="", **{"a": ["POST"], "a/": ["GET"]})
-    assert found(routes, "/a", "GET") == ("a/", {})
+    routes = build_table("a", "a/", prefix="", **{"a": ["POST"], "a/": ["GET"]})
+    assert find_match(routes, "/a", "GET") == ("a/", {})

@@ -13,13 +13,13 @@ from local.http_server import uploads
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLink, FileLinks, LinkPermission
 from shared.cold_data.ports import UPLOAD_HEADERS
-from tests.unit.local.serving import serving_files
+from tests.unit.local.serving import serve_files
 
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
     """Return the builder of links for a running server."""
-    async with serving_files(tmp_path) as made:
+    async with serve_files(tmp_path) as made:
         yield made
 
 

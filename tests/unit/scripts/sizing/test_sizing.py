@@ -24,7 +24,7 @@ BICEP = ROOT / "infra" / "bicep"
 # The partition of connection states shrinks when a hub gets more partitions, and with it the item that is written.
 
 
-def _default(name: str, text: str) -> str:
+def _read_default(name: str, text: str) -> str:
     found = re.search(rf"^param {name} \w+ = (.+)$", text, re.MULTILINE)
     assert found, name
     return found[1]
@@ -33,13 +33,13 @@ def _default(name: str, text: str) -> str:
 def test_facts_repeat_the_templates() -> None:
     """Numbers of the model that repeat a default of the Bicep templates or of host.json equal this default."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
-    assert int(_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
-    assert int(_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES
-    assert int(_default("httpConcurrency", main_text)) == facts.HTTP_CONCURRENCY
-    assert int(_default("archiveCoolAfterDays", main_text)) == facts.HOT_ARCHIVE_DAYS
-    assert int(_default("instanceMemoryMb", main_text)) == Load().instance_memory_mb
-    assert int(_default("telemetryHotDays", main_text)) == Load().hot_days
-    assert int(_default("telemetryRetentionDays", main_text)) == Load().retention_days
+    assert int(_read_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
+    assert int(_read_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES
+    assert int(_read_default("httpConcurrency", main_text)) == facts.HTTP_CONCURRENCY
+    assert int(_read_default("archiveCoolAfterDays", main_text)) == facts.HOT_ARCHIVE_DAYS
+    assert int(_read_default("instanceMemoryMb", main_text)) == Load().instance_memory_mb
+    assert int(_read_default("telemetryHotDays", main_text)) == Load().hot_days
+    assert int(_read_default("telemetryRetentionDays", main_text)) == Load().retention_days
     host = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))
     assert host["extensions"]["eventHubs"]["maxEventBatchSize"] == facts.BATCH_EVENTS
     production = (BICEP / "prod.bicepparam").read_text(encoding="utf-8")
@@ -56,13 +56,13 @@ def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> 
         main(["--unicorns", "1"])
 
 
-def _commands() -> list[tuple[str, str]]:
+def _read_commands() -> list[tuple[str, str]]:
     """Return each command of docs/how-to/size-a-deployment.md with its output on the page."""
     blocks = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [(command, output) for command, output in blocks]
 
 
-@pytest.mark.parametrize(("command", "output"), _commands(), ids=lambda text: text[:70])
+@pytest.mark.parametrize(("command", "output"), _read_commands(), ids=lambda text: text[:70])
 def test_the_page_shows_the_output_of_the_commands(command: str, output: str) -> None:
     """Every command of docs/how-to/size-a-deployment.md runs, and prints the lines of the page in their order."""
     arguments = shlex.split(command)
@@ -77,7 +77,7 @@ def test_the_page_shows_the_output_of_the_commands(command: str, output: str) ->
 
 def test_the_page_shows_every_example() -> None:
     """docs/how-to/size-a-deployment.md shows the output of each example."""
-    commands = " ".join(command for command, _ in _commands())
+    commands = " ".join(command for command, _ in _read_commands())
     assert all(f"--example {name}" in commands for name in EXAMPLES)
 
 

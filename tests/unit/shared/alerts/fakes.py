@@ -66,7 +66,7 @@ def build_result(*rows: Mapping[str, Any], truncated: bool = False, **types: str
     return QueryResult("T", AT, columns, [dict(row) for row in rows], truncated, 1.0, None)
 
 
-def unavailable() -> WorkspaceError:
+def build_unavailable_error() -> WorkspaceError:
     """Return the error of a store that does not respond."""
     return WorkspaceError(Kind.UNAVAILABLE, "ALERTS_UNAVAILABLE", "The store does not respond.")
 
@@ -136,7 +136,7 @@ class MemoryAlertStore:
     def _fail(self) -> None:
         if self.failures:
             self.failures -= 1
-            raise unavailable()
+            raise build_unavailable_error()
 
 
 class ListOutbox:
@@ -155,7 +155,7 @@ class ListOutbox:
         """Collect events."""
         if self.failures:
             self.failures -= 1
-            raise unavailable()
+            raise build_unavailable_error()
         for event in events:
             self.events.setdefault(event.key, event)
 
@@ -182,6 +182,6 @@ class ListAuditLog:
         """Collect an event."""
         if self.failures:
             self.failures -= 1
-            raise unavailable()
+            raise build_unavailable_error()
         record = {"Target": target, "ScopeKey": scope_key, "UserID": user_id, **event}
         return self.events.setdefault(append_id, record)

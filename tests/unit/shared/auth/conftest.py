@@ -24,7 +24,7 @@ from shared.errors import WorkspaceError
 from shared.provenance.ports import Target
 from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
-from tests.unit.shared.auth.targets import AttackTarget, entra, own
+from tests.unit.shared.auth.targets import AttackTarget, build_entra_target, build_own_target
 
 ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
 EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
@@ -32,7 +32,7 @@ VIEWER = Member.model_validate({"id": "viewer@x", "name": "Viewer", "role": "Vie
 SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role": "Viewer", "service": True})
 
 
-def caller(
+def build_caller(
     member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
 ) -> Principal:
     """Return a caller with the rights of a role."""
@@ -92,7 +92,7 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
     await database.close()
 
 
-@pytest.fixture(params=[own, entra], ids=["own", "entra"])
+@pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
     """Return the attacked kind of token."""
     attack_target: AttackTarget = request.param()

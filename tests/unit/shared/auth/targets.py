@@ -113,7 +113,7 @@ class OneKey:
         return jwk if key_id == "mine" else None
 
 
-def own() -> AttackTarget:
+def build_own_target() -> AttackTarget:
     """Return the service's own tokens as a target."""
     at = int(time.time())
     claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}
@@ -121,7 +121,7 @@ def own() -> AttackTarget:
     return AttackTarget("ES256", "mine", claims | MEMBERS, sign_raw, KEY.public_key(), codec.verify)
 
 
-def entra() -> AttackTarget:
+def build_entra_target() -> AttackTarget:
     """Return Entra ID tokens as a target."""
     at = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "tid": TENANT, "oid": "o", "iat": at, "nbf": at, "exp": at + 600}

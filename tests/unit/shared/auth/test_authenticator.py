@@ -27,7 +27,7 @@ JWT_ONLY = frozenset({CredentialKind.JWT})
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
-async def principal_by_key(workspace: Workspace, member: str) -> Principal:
+async def authenticate_by_key(workspace: Workspace, member: str) -> Principal:
     """Return the principal of a member, authenticated by a new key."""
     key = await workspace.api_keys.issue("test", member, "a key")
     return await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
@@ -35,7 +35,7 @@ async def principal_by_key(workspace: Workspace, member: str) -> Principal:
 
 async def issue_token(workspace: Workspace, member: str) -> str:
     """Return a token of a member."""
-    return (await workspace.issuer.mint(await principal_by_key(workspace, member), None, None)).token
+    return (await workspace.issuer.mint(await authenticate_by_key(workspace, member), None, None)).token
 
 
 async def get_error(

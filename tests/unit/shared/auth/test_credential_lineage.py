@@ -18,7 +18,7 @@ from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, Workspace
 ANY = frozenset({CredentialKind.API_KEY, CredentialKind.JWT})
 
 
-def caller(member: str, credential_id: str = "c") -> Principal:
+def build_caller(member: str, credential_id: str = "c") -> Principal:
     """Return an administrator with a token."""
     return Principal(member, member, member, frozenset(AccessRight), CredentialKind.JWT, credential_id, None)
 
@@ -34,7 +34,7 @@ async def is_accepted(workspace: Workspace, credential: str) -> bool:
 
 async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> None:
     """An earlier token and its streams end; a later token and the API key are accepted."""
-    key = await workspace.api_keys.create(caller(EDITOR.id), "mine")
+    key = await workspace.api_keys.create(build_caller(EDITOR.id), "mine")
     principal = await workspace.authenticator(f"Bearer {key.api_key}", ANY)
     earlier = await workspace.issuer.mint(principal, Decimal(5), None)
     earlier_id = (await workspace.authenticator(f"Bearer {earlier.token}", ANY)).credential_id
@@ -61,20 +61,20 @@ async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: 
 
 async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> None:
     """After a member was removed and added again, an earlier key is listed as revoked; a later key is accepted."""
-    earlier = await workspace.api_keys.create(caller(EDITOR.id), "earlier")
+    earlier = await workspace.api_keys.create(build_caller(EDITOR.id), "earlier")
     at = now()
     workspace.team_now = replace(workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(keys=at, tokens=at)})
-    later = await workspace.api_keys.create(caller(EDITOR.id), "later")
+    later = await workspace.api_keys.create(build_caller(EDITOR.id), "later")
     assert [await is_accepted(workspace, each.api_key) for each in (earlier, later)] == [False, True]
-    listed = {key.name: key.revoked_at for key in await workspace.api_keys.list_visible(caller(EDITOR.id))}
+    listed = {key.name: key.revoked_at for key in await workspace.api_keys.list_visible(build_caller(EDITOR.id))}
     assert listed == {"earlier": at, "later": None}
 
 
 async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None:
     """Creators are found through any number of tokens, and through keys that were created with such tokens."""
     lineage = CredentialLineage(workspace.store)
-    own = await workspace.api_keys.create(caller(EDITOR.id), "own")
-    given = await workspace.api_keys.create(caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
+    own = await workspace.api_keys.create(build_caller(EDITOR.id), "own")
+    given = await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
     found = {}
     for name, key in (("own", own), ("given", given)):
         principal = await workspace.authenticator(f"Bearer {key.api_key}", ANY)
@@ -91,12 +91,12 @@ async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace
     """In decisions, the creator of a service's API key also counts as the service; a key for a person has no effect."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
-        await workspace.api_keys.create(caller(ADMIN.id), "given", principal=member.id, rights=[])
-    found = [await lineage.find_decider_identities(caller(each.id), workspace) for each in (ADMIN, EDITOR)]
+        await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
+    found = [await lineage.find_decider_identities(build_caller(each.id), workspace) for each in (ADMIN, EDITOR)]
     assert found == [{SERVICE.id}, frozenset()]
     members = {name: each for name, each in workspace.team_now.members.items() if name != SERVICE.id}
     workspace.team_now = replace(workspace.team_now, members=members)
-    assert await lineage.find_decider_identities(caller(ADMIN.id), workspace) == {SERVICE.id}
+    assert await lineage.find_decider_identities(build_caller(ADMIN.id), workspace) == {SERVICE.id}
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(workspace: Workspace) -> None:
@@ -105,5 +105,5 @@ async def test_too_many_tokens_cannot_hide_a_creator(workspace: Workspace) -> No
     for number in range(MAX_TOKENS + 1):
         await workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))
     with pytest.raises(WorkspaceError) as raised:
-        await CredentialLineage(workspace.store).find_creators(caller(EDITOR.id, "t0"))
+        await CredentialLineage(workspace.store).find_creators(build_caller(EDITOR.id, "t0"))
     assert raised.value.code == "MAKER_CHECKER_VIOLATION"

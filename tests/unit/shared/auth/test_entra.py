@@ -3,7 +3,15 @@
 import pytest
 
 from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audience_forms
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, AttackTarget, OneKey, assert_rejected, entra
+from tests.unit.shared.auth.targets import (
+    AUDIENCE,
+    ISSUER,
+    TENANT,
+    AttackTarget,
+    OneKey,
+    assert_rejected,
+    build_entra_target,
+)
 
 V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
 CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
@@ -25,7 +33,7 @@ def target() -> AttackTarget:
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
         "2.0": EntraTokens(OneKey(), TENANT, *audiences),
     }
-    signer = entra()
+    signer = build_entra_target()
     return AttackTarget(
         signer.alg, signer.kid, signer.claims, signer.sign, signer.public, ManagedIdentityTokens(versions).verify
     )

@@ -9,20 +9,20 @@ from shared.auth.principals import CredentialKind
 from shared.auth.rights import AccessRight, Role
 from shared.errors import Kind
 from shared.timestamps import now
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, caller, catch_error
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, build_caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def test_token_expires_after_an_hour_by_default(workspace: Workspace) -> None:
     """Without ``minutes``, a token expires after 60 minutes."""
-    minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)
+    minted = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)
     assert timedelta(minutes=59, seconds=58) < minted.expires_at - now() <= timedelta(minutes=60)
 
 
 async def test_scopes_restrict_rights(workspace: Workspace) -> None:
     """A token with scopes has only those rights."""
-    minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    minted = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     assert minted.rights == (AccessRight.CATALOG_READ,)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
     assert principal.rights == {AccessRight.CATALOG_READ}
@@ -32,7 +32,7 @@ async def test_scopes_restrict_rights(workspace: Workspace) -> None:
 async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> None:
     """A right that the caller lacks or that does not exist is reported by name."""
     error = await catch_error(
-        workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
+        workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
     )
     assert error.kind is Kind.INVALID
     assert scope in error.detail
@@ -40,7 +40,7 @@ async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> No
 
 async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) -> None:
     """The lifetime is limited by the caller's token; a longer lifetime is an error."""
-    parent = caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
+    parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
     capped = await workspace.issuer.mint(parent, None, None)
     assert capped.expires_at == parent.expires_at
     error = await catch_error(workspace.issuer.mint(parent, Decimal(11), None))
@@ -52,7 +52,7 @@ async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) ->
 
 async def test_revoked_token_is_rejected(workspace: Workspace) -> None:
     """A revocation invalidates a cached token, and is recorded once for any number of requests."""
-    owner = caller(EDITOR.id, Role.EDITOR)
+    owner = build_caller(EDITOR.id, Role.EDITOR)
     minted = await workspace.issuer.mint(owner, None, None)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
     await workspace.issuer.revoke(owner, principal.credential_id)
@@ -63,17 +63,19 @@ async def test_revoked_token_is_rejected(workspace: Workspace) -> None:
 
 async def test_revoking_token_of_other_member_requires_right(workspace: Workspace) -> None:
     """A member can revoke only its own tokens; an administrator can revoke any."""
-    minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)
+    minted = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
-    assert (await catch_error(workspace.issuer.revoke(caller(VIEWER.id, Role.VIEWER), token_id))).kind is Kind.FORBIDDEN
-    await workspace.issuer.revoke(caller(ADMIN.id, Role.ADMIN), token_id)
-    error = await catch_error(workspace.issuer.revoke(caller(ADMIN.id, Role.ADMIN), "unknown"))
+    assert (
+        await catch_error(workspace.issuer.revoke(build_caller(VIEWER.id, Role.VIEWER), token_id))
+    ).kind is Kind.FORBIDDEN
+    await workspace.issuer.revoke(build_caller(ADMIN.id, Role.ADMIN), token_id)
+    error = await catch_error(workspace.issuer.revoke(build_caller(ADMIN.id, Role.ADMIN), "unknown"))
     assert (error.kind, error.code) == (Kind.NOT_FOUND, "TOKEN_NOT_FOUND")
 
 
 async def test_each_issued_token_is_audited(workspace: Workspace) -> None:
     """The AccessControl chain records the actor, the token id and its rights, but not the token."""
-    minted = await workspace.issuer.mint(caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"])
+    minted = await workspace.issuer.mint(build_caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"])
     [event] = workspace.trail
     assert (event["target"], event["user"], event["ActionType"]) == ("AccessControl", VIEWER.id, "Token.Issued")
     assert event["AfterState"]["accessRights"] == ["Workspace.Catalog.Read"]
@@ -84,7 +86,7 @@ async def test_each_issued_token_is_audited(workspace: Workspace) -> None:
 @pytest.mark.parametrize("via", [CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA])
 async def test_each_event_contains_the_callers_credential(workspace: Workspace, via: CredentialKind) -> None:
     """Issues and revocations of tokens and keys record kind and id of the caller's credential."""
-    owner = caller(EDITOR.id, Role.EDITOR, via, minutes=60)
+    owner = build_caller(EDITOR.id, Role.EDITOR, via, minutes=60)
     minted = await workspace.issuer.mint(owner, None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
     key = await workspace.api_keys.create(owner, "k")
@@ -102,7 +104,7 @@ async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspac
     child = (await workspace.issuer.mint(by_key, Decimal(30), None)).token
     by_child = await workspace.authenticator(f"Bearer {child}", KEYS)
     grandchild = (await workspace.issuer.mint(by_child, None, None)).token
-    other = (await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)).token
+    other = (await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)).token
     await workspace.api_keys.revoke(by_key, key.key.key_id)
     for token in (child, grandchild):
         assert (await catch_error(workspace.authenticator(f"Bearer {token}", KEYS))).kind is Kind.UNAUTHENTICATED
@@ -120,7 +122,7 @@ async def test_token_expires_with_its_key(workspace: Workspace) -> None:
 async def test_all_invalid_scopes_are_listed(workspace: Workspace) -> None:
     """All unknown and all missing rights are listed."""
     scopes = ["Nope", "Workspace.Keys.Manage", "Workspace.Catalog.Read"]
-    error = await catch_error(workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, scopes))
+    error = await catch_error(workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]

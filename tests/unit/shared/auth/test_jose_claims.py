@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, AttackTarget, Json, assert_rejected, encode_part, own
+from tests.unit.shared.auth.targets import (
+    AUDIENCE,
+    ISSUER,
+    AttackTarget,
+    Json,
+    assert_rejected,
+    build_own_target,
+    encode_part,
+)
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
@@ -71,7 +79,7 @@ async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name
 
 async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
     """Workspaces with the same signing key do not accept each other's tokens."""
-    claims = own().claims | {"WorkspaceLookup": "plant-b"}
+    claims = build_own_target().claims | {"WorkspaceLookup": "plant-b"}
     header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"
     token = f"{message}.{encode_part(await workspace.key.sign(message.encode()))}"

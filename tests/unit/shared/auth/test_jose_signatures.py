@@ -5,7 +5,15 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tests.unit.shared.auth.targets import HALF, ORDER, AttackTarget, assert_rejected, encode_part, own, sign_ecdsa
+from tests.unit.shared.auth.targets import (
+    HALF,
+    ORDER,
+    AttackTarget,
+    assert_rejected,
+    build_own_target,
+    encode_part,
+    sign_ecdsa,
+)
 
 
 async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> None:
@@ -37,7 +45,7 @@ async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> N
 @pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
 async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
     """R and s must be between 1 and the order of the group; some libraries accepted zero for any message."""
-    target = own()
+    target = build_own_target()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     prime = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
@@ -54,7 +62,7 @@ async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> No
 
 async def test_other_signature_encodings_are_rejected() -> None:
     """ASN.1 in place of r and s, other widths, and invalid ASN.1 numbers are rejected."""
-    target = own()
+    target = build_own_target()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     first, second = good[:HALF], good[HALF:]

@@ -6,7 +6,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight, Role
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import Kind
-from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, caller, catch_error
+from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Workspace, build_caller, catch_error
 
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
@@ -20,7 +20,7 @@ async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -
 
 async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
     """A caller with the right to manage keys cannot create a key with a right that the caller lacks."""
-    manager = caller(VIEWER.id, Role.VIEWER)
+    manager = build_caller(VIEWER.id, Role.VIEWER)
     manager = Principal(
         **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
         rights=manager.rights | {AccessRight.KEYS_MANAGE},
@@ -38,7 +38,7 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
 async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
     """A key may have the rights that both the caller and its principal have; the error names who lacks one."""
     approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
-    admin = caller(ADMIN.id, Role.ADMIN)
+    admin = build_caller(ADMIN.id, Role.ADMIN)
     manager = replace(admin, rights=admin.rights - {export, approve})
     rights = [approve, export, manage, AccessRight.CATALOG_READ]
     error = await catch_error(workspace.api_keys.create(manager, "k", principal=EDITOR.id, rights=rights))
@@ -51,7 +51,7 @@ async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
 
 async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
     """A token with restricted rights cannot create a key with all rights."""
-    full = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    full = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
     key = await workspace.api_keys.create(cut, "k")
     principal = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
@@ -61,9 +61,9 @@ async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> No
 async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
     """Creating, listing and revoking another member's key requires the right to manage keys."""
     editor, viewer, admin = (
-        caller(EDITOR.id, Role.EDITOR),
-        caller(VIEWER.id, Role.VIEWER),
-        caller(ADMIN.id, Role.ADMIN),
+        build_caller(EDITOR.id, Role.EDITOR),
+        build_caller(VIEWER.id, Role.VIEWER),
+        build_caller(ADMIN.id, Role.ADMIN),
     )
     assert (await catch_error(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
     key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
@@ -98,7 +98,7 @@ async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> Non
 async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
     """A key for devices has one right; any other requested right is an error that names the right."""
     binding = TelemetryBinding(("rig",))
-    admin = caller(ADMIN.id, Role.ADMIN)
+    admin = build_caller(ADMIN.id, Role.ADMIN)
     error = await catch_error(workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding))
     assert "Workspace.Catalog.Read" in error.detail
     key = (await workspace.api_keys.create(admin, "k", binding=binding)).key
@@ -116,6 +116,6 @@ async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Worksp
 async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(workspace: Workspace) -> None:
     """A key signs without a sign-in, so a person with an old token cannot create one for themselves."""
     workspace.team_now = replace(workspace.team_now, max_sign_in_age=300)
-    person = caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
+    person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
     assert (await catch_error(workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
     assert (await workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id

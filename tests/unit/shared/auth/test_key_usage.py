@@ -38,7 +38,7 @@ async def store(database: SqliteDatabase) -> SqliteCredentialStore:
     return made
 
 
-async def last_use(store: SqliteCredentialStore) -> datetime | None:
+async def read_last_use(store: SqliteCredentialStore) -> datetime | None:
     """Return the stored last use of the key."""
     return (await store.load()).keys[make_key().key_id].last_used_at
 
@@ -49,7 +49,7 @@ async def test_use_is_stored_once_a_minute(store: SqliteCredentialStore) -> None
     for seconds, written in ((0, 0), (ACCURACY_SECONDS - 1, 0), (ACCURACY_SECONDS, ACCURACY_SECONDS)):
         uses.record(make_key(), AT + timedelta(seconds=seconds))
         await uses.close()
-        assert await last_use(store) == AT + timedelta(seconds=written)
+        assert await read_last_use(store) == AT + timedelta(seconds=written)
 
 
 async def test_locked_store_is_logged_once(
@@ -68,7 +68,7 @@ async def test_locked_store_is_logged_once(
     later = AT + timedelta(seconds=ACCURACY_SECONDS)
     uses.record(make_key(), later)
     await uses.close()
-    assert await last_use(store) == later
+    assert await read_last_use(store) == later
 
 
 class UnresponsiveStore(SqliteCredentialStore):

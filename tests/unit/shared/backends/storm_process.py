@@ -15,7 +15,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import ChainStore
-from tests.unit.shared.backends.storms import CHAIN, READ_SECONDS, SEGMENT_BYTES, workspace
+from tests.unit.shared.backends.storms import CHAIN, READ_SECONDS, SEGMENT_BYTES, get_workspace_id
 
 
 def _store(kind: str, address: str) -> ChainStore:
@@ -43,7 +43,7 @@ async def _append(log: EventLog, name: str, number: int) -> AppendResult:
                 raise
 
 
-async def _writer(log: EventLog, name: str, first: int) -> None:
+async def _run_writer(log: EventLog, name: str, first: int) -> None:
     for number in count(first):
         asked = time.monotonic() if number > first else 0.0
         record = (await _append(log, name, number)).record
@@ -53,8 +53,8 @@ async def _writer(log: EventLog, name: str, first: int) -> None:
 
 async def main(kind: str, address: str, writers: list[str]) -> None:
     """Append until the process ends."""
-    log = EventLog(ChainLog(_store(kind, address), workspace))
-    await asyncio.gather(*(_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
+    log = EventLog(ChainLog(_store(kind, address), get_workspace_id))
+    await asyncio.gather(*(_run_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
 
 
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

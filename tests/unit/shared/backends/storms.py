@@ -47,7 +47,7 @@ class Acknowledgement(NamedTuple):
 type Acknowledgements = dict[tuple[str, int], Acknowledgement]
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
@@ -94,7 +94,7 @@ class Crew:
                     )
 
 
-def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
+def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
     """Let the crews write for a while and kill some at random; return the replies.
 
     Args:
@@ -132,9 +132,9 @@ def _wait_for_answers(crews: Sequence[Crew]) -> None:
         threading.Event().wait(0.01)
 
 
-async def stored(store: ChainStore) -> list[dict[str, Any]]:
+async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
     """Return the chain after the verification by the service."""
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert verdict.chain_valid, verdict.reason
     records: list[dict[str, Any]] = []
     while (page := await store.read(CHAIN, len(records), limit=1_000, max_bytes=2**30)).records:
@@ -153,14 +153,14 @@ def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements)
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
-    places = _places(records)
+    places = _list_places(records)
     for event, answer in acknowledgements.items():
         assert places[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
     assert 0 <= len(places) - len(acknowledgements) <= WRITERS
     _check_real_time([acknowledgements[event] for event in places if event in acknowledgements])
 
 
-def _places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
+def _list_places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
     """Return the position of each event in the chain."""
     following: Counter[str] = Counter()
     places: dict[tuple[str, int], tuple[str, str]] = {}

@@ -16,7 +16,7 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.service import CatalogService
-from tests.unit.shared.catalog.stores import plant, workspace_id
+from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
 
 
 class _CrashingLog(SqliteAuditLog):
@@ -31,10 +31,10 @@ class _CrashingStore(SqliteCatalogStore):
 
 async def main(folder: Path, document: WorkspaceDocument, actor: str, crash_point: str) -> None:
     """Apply the document after a line on standard input."""
-    async with plant(folder) as opened:
+    async with open_plant(folder) as opened:
         store, log = opened.store, opened.log
         if crash_point == "before-append":
-            log = _CrashingLog(folder / "provenance.sqlite", workspace_id)
+            log = _CrashingLog(folder / "provenance.sqlite", get_workspace_id)
         if crash_point == "before-settle":
             store = _CrashingStore(store._database)
         print("ready", flush=True)  # noqa: T201  the test waits for it

@@ -46,20 +46,20 @@ _NAMES = st.sampled_from(["a", "b", "c"])
 _FLAG = st.booleans()
 
 
-def _lists_of(
+def _draw_lists_of(
     strategy: st.SearchStrategy[dict[str, Any]], key: str = "lookup"
 ) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(strategy, max_size=3, unique_by=lambda item: item[key])
 
 
-_PEOPLE = _lists_of(
+_PEOPLE = _draw_lists_of(
     st.fixed_dictionaries(
         {"id": st.sampled_from(["x@p", "y@p"]), "name": _NAMES, "role": st.sampled_from(["Viewer", "Editor"])},
         optional={"enabled": _FLAG, "rights": st.just(["Workspace.Keys.Manage"])},
     ),
     "id",
 )
-_CONTAINERS = _lists_of(
+_CONTAINERS = _draw_lists_of(
     st.fixed_dictionaries(
         {"name": st.sampled_from(["ab", "cd"]), "partitionKeyPath": st.just("/id"), "dataClass": st.just("reference")},
         optional={"expose": st.lists(st.sampled_from(["list", "read"]), unique=True), "provisioned": _FLAG},
@@ -73,12 +73,14 @@ _JSON = st.recursive(
 )
 
 
-def _parameters_of(kind: str, defaults: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def _draw_parameters_of(kind: str, defaults: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"name": _NAMES, "type": st.just(kind)}, optional={"default": st.none() | defaults})
 
 
 _PARAMETER = (
-    _parameters_of("long", _WHOLE) | _parameters_of("real", _WHOLE | _FLOATS) | _parameters_of("dynamic", _JSON)
+    _draw_parameters_of("long", _WHOLE)
+    | _draw_parameters_of("real", _WHOLE | _FLOATS)
+    | _draw_parameters_of("dynamic", _JSON)
 )
 _VARIABLE = st.one_of(
     st.fixed_dictionaries({"name": st.just("v"), "kind": st.just("constant"), "value": _FLOATS | _WHOLE | _FLAG}),
@@ -89,7 +91,7 @@ _VARIABLE = st.one_of(
 _SIMULATOR = st.fixed_dictionaries(
     {"seed": st.integers(-(2**63), 2**63 - 1), "variables": st.lists(_VARIABLE, min_size=1, max_size=1)}
 )
-_CONNECTIONS = _lists_of(
+_CONNECTIONS = _draw_lists_of(
     st.fixed_dictionaries(
         {"lookup": _NAMES, "name": _NAMES, "type": st.just("CLOUD_EVENT_HUB")},
         optional={"enabled": _FLAG, "source": st.fixed_dictionaries({"devices": st.lists(_NAMES, max_size=2)})},
@@ -101,7 +103,7 @@ _CONNECTIONS = _lists_of(
 
 
 @st.composite
-def valid_documents(draw: st.DrawFn) -> WorkspaceDocument:
+def draw_valid_document(draw: st.DrawFn) -> WorkspaceDocument:
     """Draw a valid document; lookups come from a small pool, so that two documents overlap."""
     connections = draw(_CONNECTIONS)
     known: list[str] = [connection["lookup"] for connection in connections]
@@ -120,15 +122,19 @@ def valid_documents(draw: st.DrawFn) -> WorkspaceDocument:
             "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, *draw(_PEOPLE)],
             "connections": connections,
             "surfaces": surfaces,
-            "warmQueries": [] if not surfaces else draw(_queries([str(surface["lookup"]) for surface in surfaces])),
-            "dataStores": draw(_stores()),
-            "alertRules": [] if not surfaces else draw(_alert_rules([str(one["lookup"]) for one in surfaces], known)),
+            "warmQueries": []
+            if not surfaces
+            else draw(_draw_queries([str(surface["lookup"]) for surface in surfaces])),
+            "dataStores": draw(_draw_stores()),
+            "alertRules": []
+            if not surfaces
+            else draw(_draw_alert_rules([str(one["lookup"]) for one in surfaces], known)),
         }
     )
 
 
 @st.composite
-def _queries(draw: st.DrawFn, surfaces: list[str]) -> list[dict[str, Any]]:
+def _draw_queries(draw: st.DrawFn, surfaces: list[str]) -> list[dict[str, Any]]:
     approval = {"approvedBy": "admin@p", "approvedAt": APPROVED_AT}
     return [
         {
@@ -145,7 +151,7 @@ def _queries(draw: st.DrawFn, surfaces: list[str]) -> list[dict[str, Any]]:
 
 
 @st.composite
-def _alert_rules(draw: st.DrawFn, surfaces: list[str], connections: list[str]) -> list[dict[str, Any]]:
+def _draw_alert_rules(draw: st.DrawFn, surfaces: list[str], connections: list[str]) -> list[dict[str, Any]]:
     threshold = {
         "kind": "threshold",
         "query": "a",
@@ -167,7 +173,7 @@ def _alert_rules(draw: st.DrawFn, surfaces: list[str], connections: list[str]) -
 
 
 @st.composite
-def _stores(draw: st.DrawFn) -> list[dict[str, Any]]:
+def _draw_stores(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [
         {"lookup": lookup, "databases": [{"lookup": f"db-{lookup}", "containers": draw(_CONTAINERS)}]}
         for lookup in draw(st.lists(_NAMES, unique=True, max_size=2))

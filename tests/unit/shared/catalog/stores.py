@@ -42,17 +42,17 @@ class Plant:
         return [(record["ActionType"], record["EntityID"]) for record in records]
 
 
-async def workspace_id() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the test workspace."""
     return "plant-a"
 
 
 @asynccontextmanager
-async def plant(folder: Path) -> AsyncIterator[Plant]:
+async def open_plant(folder: Path) -> AsyncIterator[Plant]:
     """Open the stores of a folder, and close them at the end."""
     database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
-    log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
+    log = SqliteAuditLog(folder / "provenance.sqlite", get_workspace_id)
     try:
         yield Plant(store, log, CatalogService(store, log))
     finally:

@@ -21,7 +21,7 @@ from shared.catalog.service import CommittedPlan
 from shared.conditional_requests import UNCONDITIONAL, condition_from_headers
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import Plant, plant
+from tests.unit.shared.catalog.stores import Plant, open_plant
 
 FIRST, SECOND = "admin@plant-a.example", "second@plant-a.example"
 TWO_ADMINISTRATORS = PLANT.replace(
@@ -33,12 +33,12 @@ TWO_ADMINISTRATORS = PLANT.replace(
 async def plants(tmp_path: Path) -> AsyncIterator[list[Plant]]:
     """Yield the stores of two processes over a workspace with two administrators."""
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
+        opened = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
         await opened[0].service.apply(load_document(TWO_ADMINISTRATORS, "w.yaml"), "apply")
         yield opened
 
 
-def caller(user: str = FIRST) -> Caller:
+def build_caller(user: str = FIRST) -> Caller:
     """Return an administrator."""
     return Caller(user, frozenset(AccessRight))
 
@@ -61,8 +61,8 @@ async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) 
     """Of two concurrent demotions in two processes one is refused, whichever commits first."""
     one, two = (Administration(each.service) for each in plants)
     codes = await asyncio.gather(
-        get_code(one.put(caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
-        get_code(two.put(caller(SECOND), ItemKind.MEMBER, FIRST, build_viewer(FIRST), UNCONDITIONAL)),
+        get_code(one.put(build_caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
+        get_code(two.put(build_caller(SECOND), ItemKind.MEMBER, FIRST, build_viewer(FIRST), UNCONDITIONAL)),
     )
     assert sorted(codes) == ["", "ACCESS_RIGHT_MISSING"]
 
@@ -71,7 +71,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
     """Of two concurrent removals one finds no item."""
     administrations = [Administration(each.service) for each in plants]
     codes = await asyncio.gather(
-        *(get_code(one.delete(caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
+        *(get_code(one.delete(build_caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
     )
     assert sorted(codes) == ["", "MEMBER_NOT_FOUND"]
 
@@ -80,12 +80,14 @@ async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
     """A rule that the change breaks is reported before a condition that fails; a missing item matches no condition."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)
-    used = administration.delete(caller(), ItemKind.SURFACE, "cooling", stale)
+    used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)
     assert await get_code(used) == "SURFACE_IN_USE"
     without = Caller(FIRST, frozenset(AccessRight) - {AccessRight.CATALOG_MANAGE})
     assert await get_code(administration.delete(without, ItemKind.SURFACE, "cooling", stale)) == "ACCESS_RIGHT_MISSING"
-    assert await get_code(administration.delete(caller(), ItemKind.SURFACE, "none", stale)) == "PRECONDITION_FAILED"
-    assert await get_code(administration.delete(caller(), ItemKind.SURFACE, "none", UNCONDITIONAL)) == (
+    assert (
+        await get_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", stale)) == "PRECONDITION_FAILED"
+    )
+    assert await get_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", UNCONDITIONAL)) == (
         "SURFACE_NOT_FOUND"
     )
 
@@ -98,7 +100,7 @@ async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
     surface = Surface.model_validate(stored.definition)
     before, events = await plants[0].store.load(), await plants[0].list_events()
     matching = condition_from_headers(compute_definition_etag(stored.definition), None)
-    replaced = await administration.put(caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
+    replaced = await administration.put(build_caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
     assert (replaced.item, replaced.is_new) == (stored, False)
     assert (await plants[0].store.load(), await plants[0].list_events()) == (before, events)
 
@@ -120,7 +122,7 @@ async def test_a_definition_of_an_earlier_version_is_equal(
         return CommittedPlan(CatalogPlan(()), catalog)
 
     monkeypatch.setattr(service, "change", change)
-    await Administration(service).put(caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
+    await Administration(service).put(build_caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
     assert plans == [[]]
 
 

@@ -5,7 +5,7 @@ import pytest
 from shared.catalog.checks import find_warnings
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.test_document import edit_plant, problems
+from tests.unit.shared.catalog.test_document import edit_plant, list_problems
 
 SIMULATED = "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}"
 SIGNAL = "{name: p, pointer: /p, type: real, unit: bar, min: 1, max: 2}"
@@ -242,7 +242,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
 )
 def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
     """Each violation is reported at the invalid field."""
-    found = problems(edit_plant(old, new))
+    found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
 
 
@@ -316,7 +316,7 @@ alertRules:
 def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
     """Fields of the other kind, unknown references and invalid durations of alert rules are reported."""
     assert old in RULES
-    found = problems(PLANT + RULES.replace(old, new, 1))
+    found = list_problems(PLANT + RULES.replace(old, new, 1))
     assert any(message in problem for problem in found), found
 
 

@@ -13,7 +13,7 @@ from shared.catalog.items import items_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import WorkspaceError
-from tests.unit.shared.catalog.documents import PLANT, valid_documents
+from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENT = load_document(PLANT, "w.yaml")
@@ -28,7 +28,7 @@ def store_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCat
     return StoredCatalog(1, (*items, *more))
 
 
-def api_query(**fields: Any) -> CatalogItem:
+def build_api_query(**fields: Any) -> CatalogItem:
     """Return a query that was created through the API."""
     definition = {**items_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
@@ -62,7 +62,7 @@ def test_quotas_are_part_of_the_settings() -> None:
     assert plan_changes(DOCUMENT, before).is_empty
 
 
-@given(valid_documents())
+@given(draw_valid_document())
 def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> None:
     """A document that equals the stored items needs no change, in any order of the items."""
     shuffled = document.model_copy(
@@ -97,7 +97,7 @@ def test_removals_come_last() -> None:
 def test_api_items_are_retained() -> None:
     """A query and a container that were created through the API are retained and listed."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
-    planned = plan_changes(DOCUMENT, store_document(DOCUMENT, api_query(), container))
+    planned = plan_changes(DOCUMENT, store_document(DOCUMENT, build_api_query(), container))
     assert planned.is_empty
     assert [(item.key, item.conflict) for item in planned.retained] == [
         ("mine", False),
@@ -107,7 +107,7 @@ def test_api_items_are_retained() -> None:
 
 def test_api_item_takes_precedence_over_declared_item() -> None:
     """If the API created an item with a declared key, the stored item is retained as a conflict."""
-    mine = api_query(lookup="q2")
+    mine = build_api_query(lookup="q2")
     stored = store_document(DOCUMENT)
     items = tuple(item for item in stored.items if item.key != "q2")
     planned = plan_changes(DOCUMENT, replace(stored, items=(*items, mine)))
@@ -120,7 +120,7 @@ def test_a_rejection_is_no_difference() -> None:
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
-    rejected = api_query(lookup="q2", name="Second", rejection=rejection)
+    rejected = build_api_query(lookup="q2", name="Second", rejection=rejection)
     [kept] = plan_changes(DOCUMENT, replace(declared, items=(*items, rejected))).retained
     assert (kept.key, kept.reason, kept.conflict) == ("q2", "created through the API", False)
 
@@ -143,7 +143,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(
-        load_document(PLANT.replace("dataStores:", line), "w.yaml"), store_document(DOCUMENT, api_query(**fields))
+        load_document(PLANT.replace("dataStores:", line), "w.yaml"), store_document(DOCUMENT, build_api_query(**fields))
     )
     assert planned.is_empty
     assert [item.reason for item in planned.retained if item.conflict and message in item.reason]
@@ -152,7 +152,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
 def test_name_of_retained_query_is_not_reused() -> None:
     """A retained query still has its old name, so no other query can use it."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
-    planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, api_query()))
+    planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, build_api_query()))
     assert planned.is_empty
     reasons = {item.key: item.reason for item in planned.retained if item.conflict}
     assert reasons == {
@@ -164,7 +164,7 @@ def test_name_of_retained_query_is_not_reused() -> None:
 @pytest.mark.parametrize(
     ("document", "item", "kind"),
     [
-        (load_document(PLANT.split("surfaces:")[0], "w.yaml"), api_query(), "surface"),
+        (load_document(PLANT.split("surfaces:")[0], "w.yaml"), build_api_query(), "surface"),
         (
             load_without("data_stores"),
             CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin"),
@@ -235,7 +235,9 @@ def test_timestamp_format_of_stored_connections() -> None:
     assert document != DOCUMENT
     stored = store_document(DOCUMENT)
     items = tuple(
-        replace(item, definition={**item.definition, "source": _without(item.definition["source"], "timestampFormat")})
+        replace(
+            item, definition={**item.definition, "source": _remove_member(item.definition["source"], "timestampFormat")}
+        )
         if item.kind == "connection"
         else item
         for item in stored.items
@@ -246,7 +248,7 @@ def test_timestamp_format_of_stored_connections() -> None:
     assert change.after["source"]["timestampFormat"] == "epochSeconds"
 
 
-def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
+def _remove_member(members: dict[str, Any], name: str) -> dict[str, Any]:
     assert name in members
     return {key: value for key, value in members.items() if key != name}
 

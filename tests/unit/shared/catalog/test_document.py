@@ -11,7 +11,7 @@ from shared.catalog.yaml_document import MAX_ALIASES
 from tests.unit.shared.catalog.documents import PLANT
 
 
-def problems(text: str) -> list[str]:
+def list_problems(text: str) -> list[str]:
     """Return the problems of a document as lines."""
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
@@ -94,7 +94,7 @@ def test_valid_document_is_loaded() -> None:
 )
 def test_each_problem_has_its_position(old: str, new: str, message: str) -> None:
     """A problem is one line with file, line, column, path of the field and rule."""
-    found = problems(edit_plant(old, new))
+    found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
 
@@ -120,7 +120,7 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
 )
 def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
     """Text that is not YAML, not one document, or over a limit is rejected with position and reason."""
-    found = [problem for problem in problems(text) if message in problem]
+    found = [problem for problem in list_problems(text) if message in problem]
     assert len(found) == 1
 
 
@@ -128,7 +128,7 @@ def test_multiplying_aliases_are_rejected() -> None:
     """Nested aliases that expand to billions of values are rejected at the limit."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert "aliases make the document too large" in problems("\n".join(layers))[0]
+    assert "aliases make the document too large" in list_problems("\n".join(layers))[0]
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,14 @@ def test_multiplying_aliases_are_rejected() -> None:
 )
 def test_validation_stops_after_many_problems(text: str) -> None:
     """A document has at most 1,000 problems, however many of its values are invalid."""
-    assert len(problems(text)) == MAX_PROBLEMS
+    assert len(list_problems(text)) == MAX_PROBLEMS
 
 
 def test_multiplying_aliases_name_their_member() -> None:
     """The problem has the position of the alias that makes the document too large, and names its member."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
+    assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
 
 
 def test_aliases_repeat_values() -> None:
@@ -174,7 +174,7 @@ def test_all_problems_are_reported_together() -> None:
     """Problems of form, fields and references are reported together in the order of lines."""
     text = edit_plant("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
-    found = problems(text)
+    found = list_problems(text)
     assert [problem.split(": ")[1] for problem in found] == [
         "policies.provenance.requireApproval",
         "connections[0].name",
@@ -186,7 +186,7 @@ def test_all_problems_are_reported_together() -> None:
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
     """A surface can reference an invalid connection; an unknown connection is still reported."""
     text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
-    fields = [problem.split(": ", 1)[1] for problem in problems(text)]
+    fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
         "connections[0].name: should be a valid string",
         "surfaces[0].connections[1]: unknown connection: gone",

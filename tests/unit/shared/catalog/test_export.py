@@ -17,7 +17,7 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.yaml_writer import write_yaml
 from shared.errors import WorkspaceError
-from tests.unit.shared.catalog.documents import valid_documents
+from tests.unit.shared.catalog.documents import draw_valid_document
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
 CALLER = Caller("admin@p", frozenset(AccessRight))
@@ -41,7 +41,7 @@ def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> 
     return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
 
 
-@given(valid_documents(), st.none() | valid_documents())
+@given(draw_valid_document(), st.none() | draw_valid_document())
 def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
     """Any applied document, also after changes through the API, plans empty after its export in either format."""
     stored = build_catalog(declared, edited)

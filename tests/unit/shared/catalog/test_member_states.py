@@ -8,7 +8,7 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
 from shared.timestamps import parse_rfc3339
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import plant
+from tests.unit.shared.catalog.stores import open_plant
 
 VIEWER = "  - {id: viewer@plant-a.example, name: Viewer, role: Viewer}\n"
 VIEWER_ID = "viewer@plant-a.example"
@@ -24,7 +24,7 @@ def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
 
 async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
     """Each change of a member has its state in the same version, and the state survives later changes."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
 
         async def apply(document: WorkspaceDocument) -> StoredCatalog:
             await opened.service.apply(document, "apply")
@@ -47,7 +47,7 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
 
 async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
     """A plan does not mention states, and only the change of the member is an event."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.apply(DISABLED, "apply")
         await opened.service.apply(REMOVED, "apply")

@@ -15,7 +15,7 @@ from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.reader import CatalogReader, build_catalog
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import plant
+from tests.unit.shared.catalog.stores import open_plant
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENT = load_document(PLANT, "w.yaml")
@@ -53,14 +53,14 @@ class CountingStore(SqliteCatalogStore):
 
 async def test_empty_store_gives_empty_catalog(tmp_path: Path) -> None:
     """An empty store has version 0 and no workspace."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         catalog = await CatalogReader(opened.store, NEVER).current()
     assert (catalog.version, catalog.workspace, catalog.policies.provenance) == (0, None, None)
 
 
 async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
     """The catalog contains all declared items, with containers in their databases."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         catalog = await CatalogReader(opened.store, NEVER).current()
     assert catalog.workspace == DOCUMENT.workspace
@@ -84,7 +84,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
 
 async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None:
     """Within the refresh time the store is not called; after an invalidation, the next call checks it."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
         first = await reader.current()
@@ -99,7 +99,7 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await asyncio.gather(*(reader.current() for _ in range(20)))
         assert store.loads == 1
@@ -116,7 +116,7 @@ async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
     store = CountingStore(database)
     store.gate = asyncio.Event()
     reader = CatalogReader(store, NEVER)
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reading = asyncio.create_task(reader.current())
         await store.loaded.wait()

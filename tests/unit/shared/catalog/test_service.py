@@ -20,8 +20,8 @@ from shared.catalog.service import CatalogService
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from shared.runtime import Runtime
-from tests.unit.shared.catalog.documents import PLANT, valid_documents
-from tests.unit.shared.catalog.stores import plant, workspace_id
+from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
+from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
 
 DOCUMENT = load_document(PLANT, "w.yaml")
 UNAUDITED = load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w.yaml")
@@ -35,12 +35,12 @@ def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(valid_documents(), valid_documents())
+@given(draw_valid_document(), draw_valid_document())
 def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
     """After an apply, the plan is empty, API items are retained, and each change has one event."""
 
     async def run(folder: Path) -> None:
-        async with plant(folder) as opened:
+        async with open_plant(folder) as opened:
             service = opened.service
             applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
             if not first.policies.provenance:
@@ -63,7 +63,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
     """Integers beyond 2^53-1, which a record cannot contain as numbers, are stored as text with all digits."""
     parameters = [{"name": "p", "type": "dynamic", "default": [2**53 - 1, 2**53, -(10**30), 1e300, True]}]
     after = {**EXTRA, "parameters": parameters}
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
         assert not await opened.store.list_pending_events()
@@ -74,7 +74,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     """Additions, changes and removals are in the chains with both states; members are in AccessControl."""
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
             PLANT.replace("name: Rig,", "name: New rig,").replace("role: Viewer", "role: Editor"), "w.yaml"
@@ -100,7 +100,7 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
 async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
     """The creation time never changes; an edit changes update time and editor, an approval neither."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, runtime=Runtime(now=lambda: at))
         await service.apply(DOCUMENT, "apply")
         at += timedelta(days=1)
@@ -127,7 +127,7 @@ async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Changes of a workspace without the policy are not audited, with one warning in the log."""
     with caplog.at_level(logging.WARNING, "workspace"):
-        async with plant(tmp_path) as opened:
+        async with open_plant(tmp_path) as opened:
             await opened.service.apply(UNAUDITED, "apply")
             await opened.service.change(create_api_query, "editor")
             assert await opened.list_events() == []
@@ -139,8 +139,8 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
 
 async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path) -> None:
     """With the audit log closed, a change succeeds and its events stay pending; the next flush appends each once."""
-    async with plant(tmp_path) as opened:
-        closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, workspace_id))  # a folder cannot be opened
+    async with open_plant(tmp_path) as opened:
+        closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
         with pytest.raises(WorkspaceError):
             await closed.flush_pending()
@@ -157,7 +157,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
 
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(oversize, "editor")
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
@@ -177,7 +177,7 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
             ItemChange("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})
         ]
 
-    async with plant(tmp_path) as first, plant(tmp_path) as second:
+    async with open_plant(tmp_path) as first, open_plant(tmp_path) as second:
         await first.service.apply(DOCUMENT, "apply")
         await asyncio.gather(*(each.service.change(count_up, "editor") for each in (first, second) for _ in range(4)))
         (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
@@ -191,7 +191,7 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
     def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
 
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         version = await opened.store.read_version()
         with pytest.raises(WorkspaceError, match="no"):
@@ -202,7 +202,7 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
 async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
     """Applying an unchanged document changes no version and causes no reload."""
     calls: list[None] = []
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))
         await service.apply(DOCUMENT, "apply")
         await service.apply(DOCUMENT, "apply")

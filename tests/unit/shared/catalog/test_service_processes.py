@@ -8,7 +8,7 @@ import pytest
 
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import plant
+from tests.unit.shared.catalog.stores import open_plant
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("apply_process.py")
@@ -36,13 +36,13 @@ def release(*processes: subprocess.Popen[str]) -> list[int]:
         process.stdin.write("go\n")
         process.stdin.flush()
     try:
-        return [_ended(process) for process in processes]
+        return [_wait_for_end(process) for process in processes]
     finally:
         for process in processes:
             process.kill()
 
 
-def _ended(process: subprocess.Popen[str]) -> int:
+def _wait_for_end(process: subprocess.Popen[str]) -> int:
     process.communicate(timeout=DEADLINE)
     return process.returncode
 
@@ -51,7 +51,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
     """Two processes apply different documents to new stores: one is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
     assert release(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         plans = [await opened.service.plan(load_document(text, "w.yaml")) for text in texts.values()]
         assert [plan.is_empty for plan in plans].count(True) == 1
         events = await opened.list_events()
@@ -64,7 +64,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
 async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: str) -> None:
     """After a crash before or after the append, the change is stored, and the next apply appends its events once."""
     assert release(start_process(tmp_path, PLANT, "victim", die)) == [-9]
-    async with plant(tmp_path) as opened:
+    async with open_plant(tmp_path) as opened:
         assert len(await opened.store.list_pending_events()) == ITEMS
         assert len(await opened.list_events()) == (0 if die == "before-append" else ITEMS)
         assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty

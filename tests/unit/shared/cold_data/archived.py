@@ -15,12 +15,12 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 YEAR = timedelta(days=366)
 
 
-def folder_store(path: Path) -> FolderBlobStore:
+def open_folder_store(path: Path) -> FolderBlobStore:
     """Return the embedded store in a folder."""
     return FolderBlobStore(path / "cold", FileLinks("http://127.0.0.1", path / "key"))
 
 
-def event(
+def build_event(
     sequence: int,
     message_id: str = "",
     *,
@@ -37,23 +37,23 @@ def event(
     return HubEvent(encode_impulse(impulse), partition, sequence, arrived, {})
 
 
-async def rows(
+async def read_rows(
     store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
 ) -> list[dict[str, Any]]:
     """Return the rows of a connection in the order of a read."""
     return [row async for batch in ColdReader(store).rows(connection, start, end) for row in batch.to_pylist()]
 
 
-async def ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:
+async def read_ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:
     """Return the message ids of a connection in the order of a read."""
-    return [row["messageId"] for row in await rows(store, connection)]
+    return [row["messageId"] for row in await read_rows(store, connection)]
 
 
-async def contents(store: FolderBlobStore) -> dict[str, bytes]:
+async def read_contents(store: FolderBlobStore) -> dict[str, bytes]:
     """Return the bytes of every blob by name."""
     return {blob.name: await store.read(blob.name) async for blob in store.list("")}
 
 
-def batches(events: Sequence[HubEvent], size: int) -> list[Sequence[HubEvent]]:
+def split_into_batches(events: Sequence[HubEvent], size: int) -> list[Sequence[HubEvent]]:
     """Divide events into batches."""
     return [events[first : first + size] for first in range(0, len(events), size)]

@@ -10,17 +10,25 @@ import pytest
 
 from shared.cold_data.archive import Archive
 from shared.telemetry.models import HubEvent
-from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, ids, rows
+from tests.unit.shared.cold_data.archived import (
+    NOON,
+    build_event,
+    open_folder_store,
+    read_contents,
+    read_ids,
+    read_rows,
+    split_into_batches,
+)
 
 HOUR = timedelta(hours=1)
 
 
 async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) -> None:
     """A batch creates one blob per connection and hour; partition and sequence numbers are in its name."""
-    store = folder_store(tmp_path)
-    events = [event(7), event(8, connection="press"), event(9, at=NOON + HOUR), event(10)]
+    store = open_folder_store(tmp_path)
+    events = [build_event(7), build_event(8, connection="press"), build_event(9, at=NOON + HOUR), build_event(10)]
     await Archive(store).run(events)
-    assert list(await contents(store)) == [
+    assert list(await read_contents(store)) == [
         "impulses/press/2026/01/05/12/0-00000000000000000008-00000000000000000008.parquet",
         "impulses/rig/2026/01/05/12/0-00000000000000000007-00000000000000000010.parquet",
         "impulses/rig/2026/01/05/13/0-00000000000000000009-00000000000000000009.parquet",
@@ -29,10 +37,10 @@ async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) ->
 
 async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
     """Rows contain every member of an impulse and its position in the hub; integers in payloads can have any size."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
-    await Archive(store).run([event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
-    [content] = (await contents(store)).values()
+    await Archive(store).run([build_event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
+    [content] = (await read_contents(store)).values()
     [row] = pq.read_table(io.BytesIO(content)).to_pylist()
     assert json.loads(row.pop("payload")) == payload
     assert row == {
@@ -50,54 +58,54 @@ async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
 
 async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
     """Three deliveries of every batch create the same files with the same bytes."""
-    store = folder_store(tmp_path)
-    events = [event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
-    for batch in batches(events, 10):
+    store = open_folder_store(tmp_path)
+    events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
+    for batch in split_into_batches(events, 10):
         await Archive(store).run(batch)
-    once = await contents(store)
+    once = await read_contents(store)
     for _ in range(2):
-        for batch in batches(events, 10):
+        for batch in split_into_batches(events, 10):
             await Archive(store).run(batch)
-    assert await contents(store) == once
-    assert len(await rows(store)) == 39
+    assert await read_contents(store) == once
+    assert len(await read_rows(store)) == 39
 
 
 async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
     """If batch boundaries move on redelivery, rows are in several blobs but are read once."""
-    store = folder_store(tmp_path)
-    events = [event(number) for number in range(1, 40)]
+    store = open_folder_store(tmp_path)
+    events = [build_event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
-        for batch in batches(events, size):
+        for batch in split_into_batches(events, size):
             await Archive(store).run(batch)
-    assert await ids(store) == [f"m-0-{number}" for number in range(1, 40)]
+    assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 40)]
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"{}", b'{"ID":"x"}', b"[" * 3000])
 async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) -> None:
     """An invalid event is stored under _unrouted with the reason, and other events are stored normally."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), event(2)])
-    assert await ids(store) == ["m-0-2"]
-    [row] = await rows(store, "_unrouted")
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), build_event(2)])
+    assert await read_ids(store) == ["m-0-2"]
+    [row] = await read_rows(store, "_unrouted")
     assert row["messageId"] == "impulses-0-1"
 
 
 @pytest.mark.parametrize("connection", ["", "..", "../../x", "a/b", "x" * 300, "ü\n", "~"])
 async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
     """Events with any connection lookup are stored in a separate folder and can be read."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1, connection=connection), event(2)])
-    assert await ids(store, connection) == ["m-0-1"]
-    assert await ids(store) == ["m-0-2"]
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1, connection=connection), build_event(2)])
+    assert await read_ids(store, connection) == ["m-0-1"]
+    assert await read_ids(store) == ["m-0-2"]
 
 
 async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
     """After a hub reset, events with reused sequence numbers are stored in addition to the old ones."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1, "old-1"), event(2, "old-2")])
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1, "old-1"), build_event(2, "old-2")])
     later = NOON + timedelta(days=3)
-    anew = [event(1, "new-1", enqueued_at=later), event(2, "new-2", enqueued_at=later)]
+    anew = [build_event(1, "new-1", enqueued_at=later), build_event(2, "new-2", enqueued_at=later)]
     for _ in range(2):
         await Archive(store).run(anew)
-    assert sorted(await ids(store)) == ["new-1", "new-2", "old-1", "old-2"]
-    assert len(await contents(store)) == 2
+    assert sorted(await read_ids(store)) == ["new-1", "new-2", "old-1", "old-2"]
+    assert len(await read_contents(store)) == 2

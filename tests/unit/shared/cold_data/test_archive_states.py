@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from shared.cold_data.archive import Archive
 from shared.cold_data.compaction import Compaction
 from shared.telemetry.models import HubEvent
-from tests.unit.shared.cold_data.archived import NOON, contents, event, folder_store, rows
-from tests.unit.shared.cold_data.test_compaction import QUIET, crashing, later
+from tests.unit.shared.cold_data.archived import NOON, build_event, open_folder_store, read_contents, read_rows
+from tests.unit.shared.cold_data.test_compaction import QUIET, build_crashing_store, compute_later_time
 
 MINUTES = timedelta(minutes=1)
 
@@ -38,7 +38,7 @@ class ArchiveMachine(RuleBasedStateMachine):
             last = self._events[-1].enqueued_at if self._events else NOON
             at = last + gap * MINUTES / len(ids)
             payload = {"sequence": sequence}
-            self._events.append(event(sequence, f"m-{number}", at=at, enqueued_at=at, payload=payload))
+            self._events.append(build_event(sequence, f"m-{number}", at=at, enqueued_at=at, payload=payload))
 
     @rule(size=st.integers(1, 8))
     def deliver(self, size: int) -> None:
@@ -61,28 +61,28 @@ class ArchiveMachine(RuleBasedStateMachine):
     @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
     def compact(self, changes: int | None) -> None:
         """Run the compaction, which may crash after some changes."""
-        store = folder_store(self._path) if changes is None else crashing(self._path, changes)
-        asyncio.run(Compaction(store, QUIET).run(later()))
+        store = open_folder_store(self._path) if changes is None else build_crashing_store(self._path, changes)
+        asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
 
     @invariant()
     def holds_each_message_once(self) -> None:
         """Check that reads return the first arrival of each message."""
-        found = [row["payload"] for row in asyncio.run(rows(folder_store(self._path)))]
+        found = [row["payload"] for row in asyncio.run(read_rows(open_folder_store(self._path)))]
         assert found == self._expected
 
     def teardown(self) -> None:
         """Deliver everything three times and compact: counts do not change, and redelivery changes no file."""
-        store = folder_store(self._path)
+        store = open_folder_store(self._path)
         for _ in range(3):
             self._run(0, self._delivered)
         self.holds_each_message_once()
-        files = asyncio.run(contents(store))
+        files = asyncio.run(read_contents(store))
         self._run(0, self._delivered)
-        assert asyncio.run(contents(store)) == files
+        assert asyncio.run(read_contents(store)) == files
         self._folder.cleanup()
 
     def _run(self, first: int, end: int) -> None:
-        asyncio.run(Archive(folder_store(self._path)).run(self._events[first:end]))
+        asyncio.run(Archive(open_folder_store(self._path)).run(self._events[first:end]))
 
 
 TestArchive = ArchiveMachine.TestCase

@@ -13,13 +13,20 @@ from shared.cold_data.compaction import Compaction
 from shared.cold_data.inventory import list_hours
 from shared.cold_data.ports import Blob
 from shared.timestamps import now
-from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, ids
+from tests.unit.shared.cold_data.archived import (
+    NOON,
+    build_event,
+    open_folder_store,
+    read_contents,
+    read_ids,
+    split_into_batches,
+)
 
 QUIET = timedelta(minutes=10)
 HOUR = timedelta(hours=1)
 
 
-def later(quiets: float = 1.1) -> datetime:
+def compute_later_time(quiets: float = 1.1) -> datetime:
     """Return the time that is a number of quiet times (waiting times before a merge) after now."""
     return now() + quiets * QUIET
 
@@ -51,8 +58,8 @@ class CrashingStore(FolderBlobStore):
             raise Crash
 
 
-def crashing(path: Path, changes: int) -> CrashingStore:
-    store = folder_store(path)
+def build_crashing_store(path: Path, changes: int) -> CrashingStore:
+    store = open_folder_store(path)
     store.__class__ = CrashingStore
     assert isinstance(store, CrashingStore)
     store.changes_left = changes
@@ -61,83 +68,83 @@ def crashing(path: Path, changes: int) -> CrashingStore:
 
 async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
     """Blobs of a past hour are merged after a waiting time; their sources are deleted one waiting time later."""
-    store = folder_store(tmp_path)
-    for batch in batches([event(number) for number in range(1, 31)], 10):
+    store = open_folder_store(tmp_path)
+    for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)
-    before = await ids(store)
+    before = await read_ids(store)
     compaction = Compaction(store, QUIET)
     assert await compaction.run(now()) == 0
-    assert len(await contents(store)) == 3
-    assert await compaction.run(later()) == 1
-    assert len(await contents(store)) == 4
-    assert await ids(store) == before
+    assert len(await read_contents(store)) == 3
+    assert await compaction.run(compute_later_time()) == 1
+    assert len(await read_contents(store)) == 4
+    assert await read_ids(store) == before
     assert await compaction.run(now()) == 0
-    assert len(await contents(store)) == 4
-    assert await compaction.run(later()) == 0
-    assert len(await contents(store)) == 1
-    assert await ids(store) == before
+    assert len(await read_contents(store)) == 4
+    assert await compaction.run(compute_later_time()) == 0
+    assert len(await read_contents(store)) == 1
+    assert await read_ids(store) == before
 
 
 async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
     """The current hour and future hours are not merged."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     for number in range(1, 4):
-        await Archive(store).run([event(number, at=now() + 3 * HOUR)])
-    assert await Compaction(store, QUIET).run(later()) == 0
+        await Archive(store).run([build_event(number, at=now() + 3 * HOUR)])
+    assert await Compaction(store, QUIET).run(compute_later_time()) == 0
 
 
 async def test_late_blobs_are_merged(tmp_path: Path) -> None:
     """Blobs that arrive after a merge are merged, too, before and after the deletion of the sources."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
-        await Archive(store).run([event(number)])
-        await compaction.run(later())
-    await compaction.run(later())
-    assert await ids(store) == [f"m-0-{number}" for number in range(1, 7)]
-    assert len(await contents(store)) == 1
+        await Archive(store).run([build_event(number)])
+        await compaction.run(compute_later_time())
+    await compaction.run(compute_later_time())
+    assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 7)]
+    assert len(await read_contents(store)) == 1
 
 
 async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
     """A batch that is delivered again after its merge and deletion does not change the rows."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
-    events = [event(number) for number in range(1, 11)]
+    events = [build_event(number) for number in range(1, 11)]
     for _ in range(3):
         for size in (5, 3):
-            for batch in batches(events, size):
+            for batch in split_into_batches(events, size):
                 await Archive(store).run(batch)
-            await compaction.run(later())
-            assert await ids(store) == [f"m-0-{number}" for number in range(1, 11)]
+            await compaction.run(compute_later_time())
+            assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 11)]
 
 
 async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
     """After a hub reset, new events with the name of a merged and deleted blob are stored."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
-        await Archive(store).run([event(number, f"old-{number}")])
+        await Archive(store).run([build_event(number, f"old-{number}")])
     for _ in range(2):
-        await compaction.run(later())
-    await Archive(store).run([event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
+        await compaction.run(compute_later_time())
+    await Archive(store).run([build_event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
     for _ in range(3):
-        assert sorted(await ids(store)) == ["new-1", "old-1", "old-2"]
-        await compaction.run(later())
+        assert sorted(await read_ids(store)) == ["new-1", "old-1", "old-2"]
+        await compaction.run(compute_later_time())
 
 
 @pytest.mark.parametrize("changes", range(8))
 async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int) -> None:
     """A run may crash after any change; no row is lost or repeated, and later runs complete the work."""
     for number in range(1, 5):
-        await Archive(folder_store(tmp_path)).run([event(number)])
-    store = crashing(tmp_path, changes)
+        await Archive(open_folder_store(tmp_path)).run([build_event(number)])
+    store = build_crashing_store(tmp_path, changes)
     for _ in range(2):
-        await Compaction(store, QUIET).run(later())
-        assert await ids(folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+        await Compaction(store, QUIET).run(compute_later_time())
+        assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
     for _ in range(2):
-        await Compaction(folder_store(tmp_path), QUIET).run(later())
-    assert len(await contents(folder_store(tmp_path))) == 1
-    assert await ids(folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+        await Compaction(open_folder_store(tmp_path), QUIET).run(compute_later_time())
+    assert len(await read_contents(open_folder_store(tmp_path))) == 1
+    assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
 
 
 class SweptStore(FolderBlobStore):
@@ -150,18 +157,18 @@ class SweptStore(FolderBlobStore):
         if not self.swept:
             self.swept = True
             for _ in range(2):
-                await Compaction(self, QUIET).run(later())
+                await Compaction(self, QUIET).run(compute_later_time())
         await super().fetch(name, target)
 
 
 async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:
     """If blobs disappear during a read, the reader lists the hour again and returns every row once."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     for number in range(1, 5):
-        await Archive(store).run([event(number)])
+        await Archive(store).run([build_event(number)])
     store.__class__ = SweptStore
-    assert await ids(store) == [f"m-0-{number}" for number in range(1, 5)]
-    assert len(await contents(store)) == 1
+    assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 5)]
+    assert len(await read_contents(store)) == 1
 
 
 class StaleStore(FolderBlobStore):
@@ -178,18 +185,18 @@ class StaleStore(FolderBlobStore):
 
 async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
     """If a concurrent run merges an outdated listing, rows are in both blobs but are read once."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1)])
-    await Archive(store).run([event(2)])
-    stale: Any = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1)])
+    await Archive(store).run([build_event(2)])
+    stale: Any = open_folder_store(tmp_path)
     stale.__class__ = StaleStore
     stale.seen = tuple([blob async for blob in store.list("")])
-    await Archive(store).run([event(3)])
-    await Compaction(store, QUIET).run(later())
-    await Compaction(stale, QUIET).run(later())
+    await Archive(store).run([build_event(3)])
+    await Compaction(store, QUIET).run(compute_later_time())
+    await Compaction(stale, QUIET).run(compute_later_time())
     for _ in range(4):
-        assert await ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
-        await Compaction(store, QUIET).run(later())
-    assert len(await contents(store)) == 1
+        assert await read_ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
+        await Compaction(store, QUIET).run(compute_later_time())
+    assert len(await read_contents(store)) == 1
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.rows == 3

@@ -9,21 +9,21 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.cold_data.archive import Archive
 from shared.cold_data.inventory import list_hours, load_hour
 from shared.errors import WorkspaceError
-from tests.unit.shared.cold_data.archived import NOON, event, folder_store
+from tests.unit.shared.cold_data.archived import NOON, build_event, open_folder_store
 
 HOUR = timedelta(hours=1)
 
 
-async def archive(store: FolderBlobStore, *sequences: int) -> None:
+async def archive_events(store: FolderBlobStore, *sequences: int) -> None:
     """Store one batch."""
-    await Archive(store).run([event(sequence) for sequence in sequences])
+    await Archive(store).run([build_event(sequence) for sequence in sequences])
 
 
 async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
     """The range has its start and not its end; other connections are left out."""
-    store = folder_store(tmp_path)
-    batch = [event(number, at=NOON + number * HOUR) for number in range(3)]
-    await Archive(store).run([*batch, event(9, connection="press")])
+    store = open_folder_store(tmp_path)
+    batch = [build_event(number, at=NOON + number * HOUR) for number in range(3)]
+    await Archive(store).run([*batch, build_event(9, connection="press")])
     hours = await list_hours(store, "rig", NOON, NOON + 2 * HOUR)
     assert [each.hour for each in hours] == [NOON, NOON + HOUR]
     assert [(each.rows, len(each.live), each.overlapping) for each in hours] == [(1, 1, False)] * 2
@@ -32,9 +32,9 @@ async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("second", "overlapping"), [((3, 4), False), ((2, 3), True)])
 async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *, overlapping: bool) -> None:
     """Two batches may share rows only if their ranges of sequence numbers overlap."""
-    store = folder_store(tmp_path)
-    await archive(store, 1, 2)
-    await archive(store, *second)
+    store = open_folder_store(tmp_path)
+    await archive_events(store, 1, 2)
+    await archive_events(store, *second)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert (hour.rows, hour.overlapping) == (4, overlapping)
     assert await load_hour(store, hour.folder) == hour
@@ -42,7 +42,7 @@ async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *
 
 async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
     """A folder without blobs is read as an empty hour, which its name states."""
-    hour = await load_hour(folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
+    hour = await load_hour(open_folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
     assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
 
 
@@ -50,8 +50,8 @@ async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read is repeated if blobs are merged and deleted meanwhile; after several attempts it is unavailable."""
-    store = folder_store(tmp_path)
-    await archive(store, 1)
+    store = open_folder_store(tmp_path)
+    await archive_events(store, 1)
 
     async def fail(name: str, size: int) -> bytes:
         raise FileNotFoundError(name, size)

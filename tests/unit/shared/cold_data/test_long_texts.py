@@ -20,7 +20,14 @@ from shared.cold_data.inventory import list_hours
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
 from shared.timestamps import now
-from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, rows
+from tests.unit.shared.cold_data.archived import (
+    NOON,
+    build_event,
+    open_folder_store,
+    read_contents,
+    read_rows,
+    split_into_batches,
+)
 
 QUIET = timedelta(minutes=10)
 HOUR = timedelta(hours=1)
@@ -29,10 +36,10 @@ TEXT = "".join(random.Random(7).choices(string.ascii_letters, k=LENGTH))
 COUNT = 400
 
 
-def long_event(number: int, sequence: int | None = None) -> HubEvent:
+def build_long_event(number: int, sequence: int | None = None) -> HubEvent:
     """Return an event of maximum size within the hour; a later event with the same number is a duplicate."""
     at = NOON + timedelta(seconds=number * 7919 % 3600)
-    return event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
+    return build_event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
 
 
 async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
@@ -55,16 +62,16 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 ) -> None:
     """If the engine's memory fits a third of the messages, all are read once, in order, and merged."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
-    store = folder_store(tmp_path)
-    events = [long_event(number) for number in range(1, COUNT + 1)]
-    events += [long_event(number, COUNT + number) for number in range(1, 20)]
-    for batch in [*batches(events, 30), events[10:50]]:
+    store = open_folder_store(tmp_path)
+    events = [build_long_event(number) for number in range(1, COUNT + 1)]
+    events += [build_long_event(number, COUNT + number) for number in range(1, 20)]
+    for batch in [*split_into_batches(events, 30), events[10:50]]:
         await Archive(store).run(batch)
     in_order = sorted(range(1, COUNT + 1), key=lambda number: (number * 7919 % 3600, number))
     expected = [(f"m-{number}", len(f'{{"n":{number},"x":""}}') + LENGTH - number % 97) for number in in_order]
     assert await read_lengths(store) == expected
     assert await compact_all(store) == 1
-    [name] = [name for name in await contents(store) if "merged" in name]
+    [name] = [name for name in await read_contents(store) if "merged" in name]
     blob = pq.read_metadata(tmp_path / "cold" / name)
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
@@ -75,11 +82,11 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 
 async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
     """Blobs without the length of their longest row are read and merged; the merged blob records it."""
-    store = folder_store(tmp_path)
-    for batch in batches([long_event(number) for number in range(1, 41)], 20):
+    store = open_folder_store(tmp_path)
+    for batch in split_into_batches([build_long_event(number) for number in range(1, 41)], 20):
         await Archive(store).run(batch)
     expected = await read_lengths(store)
-    for name, content in (await contents(store)).items():
+    for name, content in (await read_contents(store)).items():
         table = pq.read_table(io.BytesIO(content))
         said = table.schema.metadata[b"oi"].decode()
         unsaid = said[: said.rindex(",")] + "]"
@@ -103,30 +110,30 @@ async def test_both_read_paths_return_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
 ) -> None:
     """The paths for long and short rows return the same rows, before and after a merge."""
-    store = folder_store(tmp_path_factory.mktemp("alike"))
+    store = open_folder_store(tmp_path_factory.mktemp("alike"))
     events = [
-        event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})
+        build_event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})
         for number, (message_id, minutes, text) in enumerate(messages, 1)
     ]
     for size in sizes:
-        for batch in batches(events, size):
+        for batch in split_into_batches(events, size):
             await Archive(store).run(batch)
-    short = await rows(store)
+    short = await read_rows(store)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(long_texts, "MAX_SHORT_BYTES", -1)
         patched.setattr(long_texts, "ROWS", 2)
         patched.setattr(long_texts, "BATCH_BYTES", 40)
-        assert await rows(store) == short
+        assert await read_rows(store) == short
         await compact_all(store)
-        assert await rows(store) == short
-    assert await rows(store) == short
+        assert await read_rows(store) == short
+    assert await read_rows(store) == short
 
 
 async def test_large_batch_is_split_into_row_groups(tmp_path: Path) -> None:
     """The archive divides a batch of long messages into row groups of bounded size."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([long_event(number) for number in range(1, 101)])
-    [content] = (await contents(store)).values()
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_long_event(number) for number in range(1, 101)])
+    [content] = (await read_contents(store)).values()
     blob = pq.read_metadata(io.BytesIO(content))
     sizes = [blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)]
     assert len(sizes) > 1

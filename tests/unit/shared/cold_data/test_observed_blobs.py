@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from shared.cold_data.observed_blobs import ObservedBlobs, open_blob_span
-from tests.unit.shared.cold_data.archived import folder_store
+from tests.unit.shared.cold_data.archived import open_folder_store
 
 
 async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
     """Results and errors are those of the wrapped store."""
-    store = ObservedBlobs(folder_store(tmp_path), "cold")
+    store = ObservedBlobs(open_folder_store(tmp_path), "cold")
     assert await store.create("a/1", b"content")
     assert not await store.create("a/1", b"other")
     assert (await store.read("a/1"), await store.read_end("a/1", 3)) == (b"content", b"ent")

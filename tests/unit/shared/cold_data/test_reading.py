@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from shared.cold_data.archive import Archive
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
-from tests.unit.shared.cold_data.archived import NOON, batches, event, folder_store, ids, rows
+from tests.unit.shared.cold_data.archived import (
+    NOON,
+    build_event,
+    open_folder_store,
+    read_ids,
+    read_rows,
+    split_into_batches,
+)
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -19,32 +26,32 @@ DAY = timedelta(days=1)
 
 async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
     """A read returns rows from the start up to, but excluding, the end, to the microsecond and in time order."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     micro = timedelta(microseconds=1)
     times = [NOON + HOUR, NOON - micro, NOON, NOON + HOUR - micro, NOON + 2 * HOUR]
-    await Archive(store).run([event(number, at=at) for number, at in enumerate(times, 1)])
-    assert [row["timestamp"] for row in await rows(store, "rig", NOON, NOON + HOUR)] == [NOON, NOON + HOUR - micro]
-    assert [row["timestamp"] for row in await rows(store)] == sorted(times)
-    assert await rows(store, "rig", NOON + 3 * HOUR, NOON + DAY) == []
-    assert await rows(store, "nobody") == []
+    await Archive(store).run([build_event(number, at=at) for number, at in enumerate(times, 1)])
+    assert [row["timestamp"] for row in await read_rows(store, "rig", NOON, NOON + HOUR)] == [NOON, NOON + HOUR - micro]
+    assert [row["timestamp"] for row in await read_rows(store)] == sorted(times)
+    assert await read_rows(store, "rig", NOON + 3 * HOUR, NOON + DAY) == []
+    assert await read_rows(store, "nobody") == []
 
 
 async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
     """Ranges work at both limits of the calendar; the end is exclusive there, too."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     micro = timedelta(microseconds=1)
     times = [first, first + DAY, last - DAY, last - HOUR, last - micro, last]
-    await Archive(store).run([event(number, at=at) for number, at in enumerate(times, 1)])
-    assert [row["timestamp"] for row in await rows(store, "rig", first, last)] == times[:-1]
-    assert [row["timestamp"] for row in await rows(store, "rig", last - HOUR, last)] == times[3:5]
-    assert [row["timestamp"] for row in await rows(store, "rig", first, first + DAY)] == [first]
+    await Archive(store).run([build_event(number, at=at) for number, at in enumerate(times, 1)])
+    assert [row["timestamp"] for row in await read_rows(store, "rig", first, last)] == times[:-1]
+    assert [row["timestamp"] for row in await read_rows(store, "rig", last - HOUR, last)] == times[3:5]
+    assert [row["timestamp"] for row in await read_rows(store, "rig", first, first + DAY)] == [first]
 
 
 async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
     """Each hour with rows is listed with its number of rows and its sizes."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1), event(2), event(3, at=NOON + 30 * HOUR)])
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1), build_event(2), build_event(3, at=NOON + 30 * HOUR)])
     found = await ColdReader(store).list_hours("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
     assert [(each.start, each.rows) for each in found] == [(NOON, 2), (NOON + 30 * HOUR, 1)]
     assert all(each.size > 0 for each in found)
@@ -67,35 +74,35 @@ async def test_repeats_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
     """A message repeated within 24 hours of an original is a duplicate, also in another hour."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     archive = Archive(store)
     for number, hours in enumerate(arrivals, 1):
         arrived = NOON + timedelta(hours=hours)
         at = NOON if same_hour else arrived
         await archive.run(
-            [event(number, "same", at=at, enqueued_at=arrived, payload={"h": hours}), event(100 + number)]
+            [build_event(number, "same", at=at, enqueued_at=arrived, payload={"h": hours}), build_event(100 + number)]
         )
-    found = [row["payload"] for row in await rows(store) if row["messageId"] == "same"]
+    found = [row["payload"] for row in await read_rows(store) if row["messageId"] == "same"]
     assert sorted(found) == sorted(f'{{"h":{hours}}}' for hours in kept)
 
 
 async def test_duplicates_are_separate_per_connection(tmp_path: Path) -> None:
     """Messages of different connections with the same id are not duplicates."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1, "same"), event(2, "same", connection="press")])
-    assert (await ids(store), await ids(store, "press")) == (["same"], ["same"])
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1, "same"), build_event(2, "same", connection="press")])
+    assert (await read_ids(store), await read_ids(store, "press")) == (["same"], ["same"])
 
 
 async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
     """A range of many days is read in order, and duplicates across block boundaries are found."""
-    store = folder_store(tmp_path)
+    store = open_folder_store(tmp_path)
     at = [NOON + number * 7 * HOUR for number in range(60)]
-    events = [event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
+    events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
     await Archive(store).run(events)
-    assert await ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
+    assert await read_ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
 
 
-def reference(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
+def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
     """Return the sequence numbers that the query table keeps: each id once within a day of its first arrival."""
     kept: dict[str, datetime] = {}
     found = []
@@ -116,13 +123,13 @@ async def test_any_batches_are_read_like_the_query_table(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
 ) -> None:
     """Any batches with any redelivery are read with the rows of the query table."""
-    store = folder_store(tmp_path_factory.mktemp("any"))
+    store = open_folder_store(tmp_path_factory.mktemp("any"))
     events, at = [], NOON
     for number, (message_id, gap) in enumerate(messages, 1):
         at += gap * HOUR
-        events.append(event(number, message_id, at=at, enqueued_at=at, payload={"n": number}))
+        events.append(build_event(number, message_id, at=at, enqueued_at=at, payload={"n": number}))
     for size in sizes:
-        for batch in batches(events, size):
+        for batch in split_into_batches(events, size):
             await Archive(store).run(batch)
-    found = [int(row["payload"][5:-1]) for row in await rows(store)]
-    assert sorted(found) == reference(events, [message_id for message_id, _ in messages])
+    found = [int(row["payload"][5:-1]) for row in await read_rows(store)]
+    assert sorted(found) == find_expected_rows(events, [message_id for message_id, _ in messages])

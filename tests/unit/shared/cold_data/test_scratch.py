@@ -10,7 +10,7 @@ import pytest
 from shared.cold_data import engine, scratch
 from shared.cold_data.archive import Archive
 from shared.errors import WorkspaceError
-from tests.unit.shared.cold_data.archived import event, folder_store, ids
+from tests.unit.shared.cold_data.archived import build_event, open_folder_store, read_ids
 
 MEGABYTE = 1_000_000
 SORTED = "SELECT hash(range) AS h, repeat(range::VARCHAR, 20) AS t FROM range(2000000) ORDER BY h"
@@ -24,33 +24,33 @@ class Disk(NamedTuple):
     free: int
 
 
-def full(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGABYTE) -> None:
+def simulate_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGABYTE) -> None:
     """Simulate a nearly full disk."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(total, total - free, free))
 
 
 def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch files cannot use a gigabyte of the disk, or a tenth of a small disk."""
-    full(monkeypatch, 3000 * MEGABYTE)
+    simulate_full_disk(monkeypatch, 3000 * MEGABYTE)
     assert scratch.count_free_bytes(tmp_path) == 2000 * MEGABYTE
-    full(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
+    simulate_full_disk(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
     assert scratch.count_free_bytes(tmp_path) == 200 * MEGABYTE
 
 
 async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that does not fit the disk is rejected at its start."""
-    store = folder_store(tmp_path)
-    await Archive(store).run([event(1)])
-    full(monkeypatch, 900 * MEGABYTE)
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1)])
+    simulate_full_disk(monkeypatch, 900 * MEGABYTE)
     with pytest.raises(WorkspaceError, match="shorter range") as refusal:
-        await ids(store)
+        await read_ids(store)
     assert refusal.value.code == "SCRATCH_FULL"
 
 
 def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sort that spills more than the available space raises SCRATCH_FULL."""
     monkeypatch.setattr(engine, "MEMORY", "60MB")
-    full(monkeypatch, 1005 * MEGABYTE)
+    simulate_full_disk(monkeypatch, 1005 * MEGABYTE)
     open_engine = engine.open_engine(tmp_path)
     with pytest.raises(WorkspaceError) as refusal, scratch.translate_resource_errors(tmp_path):
         open_engine.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")

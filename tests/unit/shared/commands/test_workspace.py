@@ -18,7 +18,7 @@ from shared.runtime import SYSTEM_RUNTIME
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.ports import EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import workspace_id
+from tests.unit.shared.catalog.stores import get_workspace_id
 
 ROOT = Path(__file__).parents[4]
 ADMIN = "admin@plant-a.example"
@@ -69,7 +69,7 @@ class Services:
         self.runtime = SYSTEM_RUNTIME
         self.queries = SimpleNamespace(columns=QueryColumns(engine))
         self._database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
-        self._log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
+        self._log = SqliteAuditLog(folder / "provenance.sqlite", get_workspace_id)
         catalog_service = CatalogService(SqliteCatalogStore(self._database), self._log)
         self.provenance = SimpleNamespace(catalog_service=catalog_service)
         self.access = SimpleNamespace(api_keys=keys)

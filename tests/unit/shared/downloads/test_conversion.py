@@ -60,7 +60,7 @@ csv.field_size_limit(1_000_000)
 PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
-def batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.RecordBatch]:
+def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.RecordBatch]:
     """Yield rows with the payloads in small batches."""
     for first in range(0, len(payloads), size):
         some = payloads[first : first + size]
@@ -76,12 +76,12 @@ def batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.Re
         )
 
 
-def flat(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+def flatten(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
     """Return a payload's leaves as CSV cells; implemented independently of the product code."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
-            found.update(flat(value, (*path, key)))
+            found.update(flatten(value, (*path, key)))
         else:
             found[(*path, key)] = "" if value is None else value if isinstance(value, str) else as_text(value)
     return found
@@ -112,9 +112,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
     """A CSV row has exactly the payload's leaves under their names, for any keys and values."""
-    files, leaves = write_csv("pump", lambda: batches(payloads), folder, frozenset())
+    files, leaves = write_csv("pump", lambda: build_batches(payloads), folder, frozenset())
     header, rows = read_csv(files)
-    assert leaves == {path for payload in payloads for path in flat(payload)}
+    assert leaves == {path for payload in payloads for path in flatten(payload)}
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == sorted(header[4:])
     assert len(set(header)) == len(header)
@@ -122,12 +122,12 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
         instant = rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
-        expected = flat(payload)
+        expected = flatten(payload)
         for cell, path in zip(row[4:], paths, strict=True):
-            assert same(cell, escaped(expected.get(path, ""))), (cell, path, payload)
+            assert is_same_value(cell, escape(expected.get(path, ""))), (cell, path, payload)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return the expected cell: text that starts like a formula has an apostrophe, numbers have none."""
     if text[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return text
@@ -156,7 +156,7 @@ def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
     assert row[7:] == ["'-1 ", "-1.5"]
 
 
-def same(cell: str, expected: str) -> bool:
+def is_same_value(cell: str, expected: str) -> bool:
     """Return whether a cell has the expected value; numbers may be written differently."""
     if cell == expected:
         return True
@@ -170,7 +170,7 @@ def same(cell: str, expected: str) -> bool:
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list[dict[str, Any]]) -> None:
     """Lines and rows contain the archived payload unchanged."""
-    [lines] = write_jsonl("pump", lambda: batches(payloads), folder)
+    [lines] = write_jsonl("pump", lambda: build_batches(payloads), folder)
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
         {
@@ -184,7 +184,7 @@ def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list
     ]
     assert rows == expected
     assert [list(row) for row in rows] == [list(row) for row in expected]
-    [file] = write_parquet("pump", lambda: batches(payloads), folder)
+    [file] = write_parquet("pump", lambda: build_batches(payloads), folder)
     table = pq.read_table(file.path)
     assert table.column("timestamp").type == pa.timestamp("us", tz="UTC")
     stored = table.to_pylist()
@@ -218,7 +218,7 @@ def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     limit = 40_000
 
     def rows() -> Iterator[pa.RecordBatch]:
-        return batches(payloads, 100)
+        return build_batches(payloads, 100)
 
     if form == "csv":
         files, _ = write_csv("pump", rows, tmp_path, frozenset(), limit)
@@ -230,10 +230,10 @@ def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         content = file.path.read_bytes()
         assert file.size == len(content) <= limit
         assert file.sha256 == hashlib.sha256(content).hexdigest()
-    assert numbers(form, files) == list(range(2000))
+    assert read_numbers(form, files) == list(range(2000))
 
 
-def numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
+def read_numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
     """Return the member ``n`` of every payload in order."""
     if form == "csv":
         return [int(row[4]) for row in read_csv(files)[1]]
@@ -251,9 +251,11 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 
     def digest() -> str:
         if form == "csv":
-            [file], _ = write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+            [file], _ = write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
         else:
-            [file] = {"jsonl": write_jsonl, "parquet": write_parquet}[form]("pump", lambda: batches(payloads), tmp_path)
+            [file] = {"jsonl": write_jsonl, "parquet": write_parquet}[form](
+                "pump", lambda: build_batches(payloads), tmp_path
+            )
         return file.sha256
 
     assert digest() == digest()
@@ -262,7 +264,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
     """Known leaves get columns even if empty, so that all parts of a download have one header."""
     known = frozenset({("z",), ("m", "x")})
-    [file], leaves = write_csv("pump", lambda: batches([{"a": 1}]), tmp_path, known)
+    [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}
     assert read_csv([file])[0][4:] == ["a", "m.x", "z"]
 
@@ -280,7 +282,7 @@ def test_colliding_column_names_get_a_prefix() -> None:
 
 def test_null_and_empty_text_differ(tmp_path: Path) -> None:
     """Null and missing values are empty cells; empty text is quoted."""
-    [file], _ = write_csv("pump", lambda: batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
+    [file], _ = write_csv("pump", lambda: build_batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
     cells = [line.split(b",")[-2:] for line in file.path.read_bytes().split(b"\r\n")[1:-1]]
     assert cells == [[b"", b'""'], [b"", b"'=1"]]
 
@@ -290,7 +292,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
     with pytest.raises(WorkspaceError, match="use jsonl or parquet") as refusal:
-        write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+        write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
     assert refusal.value.code == "DOWNLOAD_TOO_WIDE"
 
 
@@ -300,12 +302,12 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
     """Both methods of flattening find the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
-    assert found == {path for payload in payloads for path in flat(payload)}
+    assert found == {path for payload in payloads for path in flatten(payload)}
     paths = sorted(found)
     rows = read_values_singly(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
-        [flat(payload).get(path, "") for path in paths] for payload in payloads
+        [flatten(payload).get(path, "") for path in paths] for payload in payloads
     ]
     assert read_values_singly(texts, paths[1:]) is None or not paths
 
@@ -316,9 +318,9 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
 )
 def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dict[str, Any]) -> None:
     """A slice of payloads of maximum size, with arrays of short numbers, is converted to CSV."""
-    [file], _ = write_csv("pump", lambda: batches([payload] * 70, 70), tmp_path, frozenset())
+    [file], _ = write_csv("pump", lambda: build_batches([payload] * 70, 70), tmp_path, frozenset())
     _, rows = read_csv([file])
-    [expected] = flat(payload).values()
+    [expected] = flatten(payload).values()
     assert [row[4:] for row in rows] == [[expected]] * 70
 
 
@@ -326,7 +328,7 @@ def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
     """A path with a value in one row and an object in another has a column for each."""
     wide = {f"k{number:03}": number for number in range(900)}
     payloads: list[dict[str, Any]] = [{"a": 1, **wide}, {"a": {"b": 2}}, {"text": "x" * 200_000}]
-    [file], leaves = write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+    [file], leaves = write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
     header, rows = read_csv([file])
     assert len(leaves) == 903
     assert [row[header.index("a")] + row[header.index("a.b")] for row in rows] == ["1", "2", ""]
@@ -336,5 +338,5 @@ def test_wide_rows_are_converted_in_small_slices(tmp_path: Path, monkeypatch: py
     """The number of cells converted together is limited, and no row is lost."""
     monkeypatch.setattr(conversion, "CSV_CELLS_PER_BATCH", 40)
     payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
-    [file], _ = write_csv("pump", lambda: batches(payloads, 30), tmp_path, frozenset())
+    [file], _ = write_csv("pump", lambda: build_batches(payloads, 30), tmp_path, frozenset())
     assert (file.rows, len(read_csv([file])[1])) == (30, 30)

@@ -5,7 +5,7 @@ import asyncio
 from shared.downloads.fair_scheduler import FairScheduler
 
 
-async def work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
+async def run_work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
     """Execute a task in turn and record its start."""
     async with turns.turn(principal):
         order.append(principal)
@@ -15,7 +15,9 @@ async def work(turns: FairScheduler, principal: str, order: list[str], gate: asy
 async def test_principals_take_turns() -> None:
     """A principal with one task waits for one task of each other principal, not for all tasks."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
-    tasks = [asyncio.create_task(work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")]
+    tasks = [
+        asyncio.create_task(run_work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")
+    ]
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*tasks)
@@ -25,7 +27,7 @@ async def test_principals_take_turns() -> None:
 async def test_tasks_per_principal_are_limited() -> None:
     """A principal at its limit has no room until one of its tasks ends."""
     turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
-    tasks = [asyncio.create_task(work(turns, "busy", order, gate)) for _ in range(2)]
+    tasks = [asyncio.create_task(run_work(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
     assert (turns.has_room("busy"), turns.has_room("small")) == (False, True)
     gate.set()
@@ -36,7 +38,7 @@ async def test_tasks_per_principal_are_limited() -> None:
 async def test_cancelled_waiter_passes_its_slot_on() -> None:
     """A waiter that is cancelled before or after its turn passes the slot to the next."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
-    first, second, third = (asyncio.create_task(work(turns, who, order, gate)) for who in ("a", "b", "c"))
+    first, second, third = (asyncio.create_task(run_work(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)
     second.cancel()
     first.cancel()

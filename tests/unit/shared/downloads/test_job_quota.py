@@ -12,19 +12,19 @@ from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory, FakeArchive
-from tests.unit.shared.downloads.test_service import JobRunner, caller, downloads
+from tests.unit.shared.downloads.test_service import JobRunner, build_caller, build_service
 
 OWNER = "editor@t"
 
 
 async def start(environment: Environment, runner: JobRunner | None = None, owner: str = OWNER) -> Job:
     """Start a download of one connection."""
-    return await downloads(environment).start(
-        caller(owner), ("pump",), DownloadFormat.JSONL, START, START + 3 * HOUR, runner or JobRunner()
+    return await build_service(environment).start(
+        build_caller(owner), ("pump",), DownloadFormat.JSONL, START, START + 3 * HOUR, runner or JobRunner()
     )
 
 
-async def refusal(environment: Environment) -> tuple[Kind, str]:
+async def get_refusal(environment: Environment) -> tuple[Kind, str]:
     """Return the reason for the rejection of a download."""
     with pytest.raises(WorkspaceError) as failure:
         await start(environment)
@@ -32,7 +32,7 @@ async def refusal(environment: Environment) -> tuple[Kind, str]:
     return failure.value.kind, failure.value.code
 
 
-async def active(environment: Environment) -> list[str]:
+async def list_active(environment: Environment) -> list[str]:
     """Return the jobs that count as unfinished."""
     return [place.id for place in await environment.places.list_reservations(OWNER, Purpose.JOBS) if place.active]
 
@@ -53,14 +53,14 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start(environment)
-    assert await refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+    assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
     match end:
         case "completed":
             await environment.run(job.id)
         case "failed":
             await environment.work.fail(job.id)
         case "cancelled":
-            await downloads(environment).cancel(caller(OWNER), job.id, JobRunner())
+            await build_service(environment).cancel(build_caller(OWNER), job.id, JobRunner())
         case _:
             later = job.expires_at + timedelta(seconds=1)
             await DownloadExpiry(
@@ -70,7 +70,7 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
                 environment.scratch,
                 runtime=Runtime(now=lambda: later),
             ).run()
-    assert await active(environment) == []
+    assert await list_active(environment) == []
     await start(environment)
 
 
@@ -79,7 +79,7 @@ async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory
     environment = factory.make()
     with pytest.raises(WorkspaceError):
         await start(environment, JobRunner(refuse=True))
-    assert await active(environment) == []
+    assert await list_active(environment) == []
 
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
@@ -91,10 +91,10 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
     if status is not None:
         await environment.job("lost", status=status)
     else:
-        assert await refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+        assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
         environment.now += timedelta(minutes=2)
     job = await start(environment)
-    assert await active(environment) == [job.id]
+    assert await list_active(environment) == [job.id]
 
 
 async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> None:
@@ -114,7 +114,7 @@ async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) 
     job = await environment.run((await start(environment)).id)
     assert job.status is JobStatus.COMPLETED
     environment.quotas = Quotas(download_bytes=job.stored_bytes)
-    assert await refusal(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
+    assert await get_refusal(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
     await start(environment, owner="other@t")
     environment.now = job.expires_at
     await start(environment)

@@ -23,12 +23,12 @@ TEAM = [
 ]
 
 
-def caller(member: str, *rights: AccessRight) -> Principal:
+def build_caller(member: str, *rights: AccessRight) -> Principal:
     """Return a member as the caller, with a token of some rights."""
     return Principal(member, member, member, frozenset(rights), CredentialKind.JWT, "t", None)
 
 
-async def catalog() -> Catalog:
+async def get_catalog() -> Catalog:
     """Return a catalog with two connections and a surface with one of them."""
     connections = {
         lookup: CatalogEntry(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
@@ -67,10 +67,10 @@ def environment(factory: EnvironmentFactory) -> Environment:
     return factory.make()
 
 
-def downloads(environment: Environment) -> DownloadService:
+def build_service(environment: Environment) -> DownloadService:
     """Return the downloads of the environment, an hour after the start of the archive."""
     return DownloadService(
-        catalog,
+        get_catalog,
         environment.jobs,
         environment.blobs,
         environment.quota,
@@ -82,19 +82,19 @@ def downloads(environment: Environment) -> DownloadService:
 async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
     """Other callers get 404; an administrator needs a token that can manage keys, and the right alone is not enough."""
     job = await environment.job()
-    for allowed in (caller("editor@t"), caller("admin@t", AccessRight.KEYS_MANAGE)):
-        assert await downloads(environment).get(allowed, "j1") == job
+    for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
+        assert await build_service(environment).get(allowed, "j1") == job
     for refused in (
-        caller("viewer@t"),
-        caller(""),
-        caller("admin@t", AccessRight.COLD_DATA_EXPORT),
-        *(caller(member, AccessRight.KEYS_MANAGE) for member in ("viewer@t", "disabled@t", "robot", "unknown")),
+        build_caller("viewer@t"),
+        build_caller(""),
+        build_caller("admin@t", AccessRight.COLD_DATA_EXPORT),
+        *(build_caller(member, AccessRight.KEYS_MANAGE) for member in ("viewer@t", "disabled@t", "robot", "unknown")),
     ):
         with pytest.raises(WorkspaceError) as refusal:
-            await downloads(environment).get(refused, "j1")
+            await build_service(environment).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
     late = DownloadService(
-        catalog,
+        get_catalog,
         environment.jobs,
         environment.blobs,
         environment.quota,
@@ -102,17 +102,17 @@ async def test_job_is_visible_to_owner_and_administrators(environment: Environme
         runtime=Runtime(now=lambda: job.expires_at),
     )
     with pytest.raises(WorkspaceError):
-        await late.get(caller("editor@t"), "j1")
-    assert await late.list(caller("editor@t")) == []
-    assert await downloads(environment).list(caller("editor@t")) == [job]
-    assert await downloads(environment).list(caller("admin@t")) == []
+        await late.get(build_caller("editor@t"), "j1")
+    assert await late.list(build_caller("editor@t")) == []
+    assert await build_service(environment).list(build_caller("editor@t")) == [job]
+    assert await build_service(environment).list(build_caller("admin@t")) == []
 
 
 async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
     """The caller gets the runner's error, and no pending job remains."""
     with pytest.raises(WorkspaceError):
-        await downloads(environment).start(
-            caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
+        await build_service(environment).start(
+            build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
     assert await environment.jobs.list_owned("editor@t") == []
 
@@ -121,14 +121,16 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     """A job whose process crashed before its start is started by a read half a minute later."""
     at = [START]
     downloads = DownloadService(
-        catalog,
+        get_catalog,
         environment.jobs,
         environment.blobs,
         environment.quota,
         timedelta(days=1),
         runtime=Runtime(now=lambda: at[0]),
     )
-    job = await downloads.start(caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner())
+    job = await downloads.start(
+        build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner()
+    )
     runner = JobRunner()
     await downloads.restart_if_stalled(job, runner)
     assert runner.started == []
@@ -143,34 +145,34 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
 
 async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
     """A second start with the id of a job starts no other job."""
-    runner, service = JobRunner(), downloads(environment)
-    request = caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    runner, service = JobRunner(), build_service(environment)
+    request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     first = await service.start(*request, job_id="a1")
     assert await service.start(*request, job_id="a1") == first
-    assert (first.id, runner.started, len(await service.list(caller("editor@t")))) == ("a1", ["a1"], 1)
+    assert (first.id, runner.started, len(await service.list(build_caller("editor@t")))) == ("a1", ["a1"], 1)
 
 
 async def test_job_can_be_cancelled_once(environment: Environment) -> None:
     """A cancelled job has ended: its files are deleted, and it cannot be cancelled again."""
     runner = JobRunner()
-    started = await downloads(environment).start(
-        caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    started = await build_service(environment).start(
+        build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     )
     await environment.work.next_parts(started.id)
     await environment.work.convert(started.id, 0)
     assert environment.files()
     with pytest.raises(WorkspaceError):
-        await downloads(environment).cancel(caller("viewer@t"), started.id, runner)
-    await downloads(environment).cancel(caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
+        await build_service(environment).cancel(build_caller("viewer@t"), started.id, runner)
+    await build_service(environment).cancel(build_caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
     assert (environment.files(), runner.stopped) == ([], [started.id])
     with pytest.raises(WorkspaceError) as refusal:
-        await downloads(environment).cancel(caller("editor@t"), started.id, runner)
+        await build_service(environment).cancel(build_caller("editor@t"), started.id, runner)
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
 
 
 async def test_surface_selects_its_own_connections(environment: Environment) -> None:
     """A surface selects only its own connections."""
-    told = downloads(environment)
+    told = build_service(environment)
     assert await told.select_connection("press") == ("press",)
     assert (
         await told.select_surface_connections("hall")
@@ -190,13 +192,13 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
 async def test_links_expire_before_the_job(environment: Environment) -> None:
     """A link expires after a quarter of an hour or with its job; only completed jobs have links."""
     await environment.job()
-    assert await downloads(environment).create_links(await environment.stored()) == []
+    assert await build_service(environment).create_links(await environment.stored()) == []
     job = await environment.run()
-    assert {each.expires_at for each in await downloads(environment).create_links(job)} == {
+    assert {each.expires_at for each in await build_service(environment).create_links(job)} == {
         START + HOUR + timedelta(minutes=15)
     }
     late = DownloadService(
-        catalog,
+        get_catalog,
         environment.jobs,
         environment.blobs,
         environment.quota,
@@ -243,5 +245,5 @@ async def test_only_a_started_import_has_work_to_stop(environment: Environment, 
     stored = job.model_copy(update={"id": "i1", "import_request": request})
     await environment.jobs.create(stored)
     runner = JobRunner()
-    await downloads(environment).cancel(caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
+    await build_service(environment).cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
     assert runner.stopped == (["i1"] if started else [])

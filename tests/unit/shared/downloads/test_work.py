@@ -36,7 +36,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", BIG)
 
 
-def contents(environment: Environment, job: Job, connection: str) -> list[Path]:
+def read_contents(environment: Environment, job: Job, connection: str) -> list[Path]:
     """Return a connection's files after checking their sizes."""
     found = []
     for owner, file in job.files():
@@ -54,7 +54,7 @@ async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
     job = await environment.run()
     assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
     for connection in ("press", "pump"):
-        [path] = contents(environment, job, connection)
+        [path] = read_contents(environment, job, connection)
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         assert [row["payload"] for row in rows] == [
             {"hour": hour, "n": number} for hour in range(3) for number in range(5)
@@ -77,7 +77,7 @@ async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory,
     job = await environment.run()
     assert job.parts is not None
     assert len(job.parts) == 6
-    paths = contents(environment, job, "pump")
+    paths = read_contents(environment, job, "pump")
     heads = [path.read_text().splitlines()[0] for path in paths]
     assert heads == ["timestamp,connection,deviceId,messageId,k0,k1,k2,n"] * 3
     rows = [row for path in paths for row in csv.DictReader(path.read_text().splitlines())]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, find_exceeded_limit
 
 
-def exceeded_limit(text: str, **variables: object) -> str | None:
+def find_limit(text: str, **variables: object) -> str | None:
     """Return the limit that a document's first operation exceeds."""
     document = parse(text)
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
@@ -18,7 +18,7 @@ def exceeded_limit(text: str, **variables: object) -> str | None:
 def test_cost_of_a_root_list(size: int, fields: int) -> None:
     """A root list costs one, plus the cost of its fields for each item of the page."""
     below = " ".join(["id"] * fields)
-    broken = exceeded_limit(f"{{ surfaces(first: {size}) {{ nodes {{ {below} }} }} }}")
+    broken = find_limit(f"{{ surfaces(first: {size}) {{ nodes {{ {below} }} }} }}")
     assert (broken is not None) is (1 + size * (1 + fields) > MAX_COST)
 
 
@@ -26,18 +26,15 @@ def test_cost_of_a_root_list(size: int, fields: int) -> None:
 def test_page_size_in_a_variable_counts(size: int) -> None:
     """A page size in a variable or its default costs as much as a literal."""
     rest = "{ nodes { connections { id name type } } } }"
-    written = exceeded_limit(f"{{ surfaces(limit: {size}) {rest}")
-    assert exceeded_limit(f"query($n: Int) {{ surfaces(limit: $n) {rest}", n=size) == written
-    assert exceeded_limit(f"query($n: Int = {size}) {{ surfaces(limit: $n) {rest}") == written
+    written = find_limit(f"{{ surfaces(limit: {size}) {rest}")
+    assert find_limit(f"query($n: Int) {{ surfaces(limit: $n) {rest}", n=size) == written
+    assert find_limit(f"query($n: Int = {size}) {{ surfaces(limit: $n) {rest}") == written
 
 
 def test_nested_lists_cost_ten_items() -> None:
     """Lists of a surface or connection cost as much as ten items."""
-    assert exceeded_limit("{ surface(id: 1) { connections { surfaces { connections { id } } } } }") is None
-    assert (
-        exceeded_limit("{ surface(id: 1) { connections { surfaces { connections { surfaces { id } } } } } }")
-        is not None
-    )
+    assert find_limit("{ surface(id: 1) { connections { surfaces { connections { id } } } } }") is None
+    assert find_limit("{ surface(id: 1) { connections { surfaces { connections { surfaces { id } } } } } }") is not None
 
 
 @given(st.integers(min_value=1, max_value=30))
@@ -45,15 +42,15 @@ def test_depth_counts_fields_through_fragments(depth: int) -> None:
     """Nesting in fragments counts like direct nesting."""
     nested = "{ stats " * (depth - 1) + "{ id }" + " }" * (depth - 1)
     broken = depth > MAX_DEPTH
-    assert (exceeded_limit(nested) is not None) is broken
+    assert (find_limit(nested) is not None) is broken
     inner = nested.removeprefix("{").removesuffix("}")
-    assert (exceeded_limit(f"{{ ...f }} fragment f on Query {{ {inner} }}") is not None) is broken
+    assert (find_limit(f"{{ ...f }} fragment f on Query {{ {inner} }}") is not None) is broken
 
 
 def test_fragments_are_measured_once() -> None:
     """A chain of fragments that each use the next one twice is measured fast and correctly."""
     chain = " ".join(f"fragment f{n} on Query {{ ...f{n + 1} ...f{n + 1} }}" for n in range(200))
-    broken = exceeded_limit(f"{{ ...f0 }} {chain} fragment f200 on Query {{ id }}")
+    broken = find_limit(f"{{ ...f0 }} {chain} fragment f200 on Query {{ id }}")
     assert broken is not None
     assert "cost" in broken
 
@@ -61,11 +58,11 @@ def test_fragments_are_measured_once() -> None:
 def test_aliases_are_counted_everywhere() -> None:
     """Aliases in fragments count like aliases in the operation."""
     aliases = " ".join(f"a{n}: id" for n in range(51))
-    assert exceeded_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
-    assert exceeded_limit("{ a: id }") is None
+    assert find_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
+    assert find_limit("{ a: id }") is None
 
 
 def test_introspection_is_not_counted() -> None:
     """Fields below __schema do not count; introspection has its own limit."""
     deep = "{ ofType " * 20 + "{ name }" + " }" * 20
-    assert exceeded_limit("{ __schema { types " + deep + " } }") is None
+    assert find_limit("{ __schema { types " + deep + " } }") is None

@@ -15,7 +15,7 @@ _AT = datetime(2026, 1, 5, tzinfo=UTC)
 LOOKUPS = st.sets(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=30)
 
 
-def surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
+def build_surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
     """Return surfaces sorted by lookup key."""
     return [CatalogEntry(Surface(lookup=lookup, name=lookup), _AT, _AT, "") for lookup in sorted(lookups)]
 
@@ -24,14 +24,14 @@ def surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
 def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], size: int) -> None:
     """Paging by cursor visits every original item exactly once, for any inserted items."""
     seen: list[str] = []
-    items, after = surfaces(before), None
+    items, after = build_surfaces(before), None
     while True:
         page = PageRequest(first=size, after=after).select_page(items)
         seen += [stored.value.lookup for stored in page.nodes]
         if not page.has_next:
             break
         after = page.end_cursor
-        items = surfaces(before | inserted)
+        items = build_surfaces(before | inserted)
     assert len(seen) == len(set(seen))
     assert before <= set(seen)
 
@@ -39,7 +39,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
 @given(LOOKUPS, st.integers(min_value=0, max_value=40), st.integers(min_value=0, max_value=40))
 def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: int) -> None:
     """Limit and offset return a slice, the total count, and whether more items follow."""
-    items = surfaces(lookups)
+    items = build_surfaces(lookups)
     page = PageRequest(limit=limit, offset=offset).select_page(items)
     assert list(page.nodes) == items[offset : offset + limit]
     assert page.total == len(items)
@@ -64,10 +64,10 @@ def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: 
 def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
     """Mixed styles, invalid sizes and foreign cursors are rejected."""
     with pytest.raises(WorkspaceError):
-        request_.select_page(surfaces({"a"}))
+        request_.select_page(build_surfaces({"a"}))
 
 
 def test_cursor_is_opaque() -> None:
     """A cursor does not show a lookup key."""
-    [stored] = surfaces({"cooling"})
+    [stored] = build_surfaces({"cooling"})
     assert "cooling" not in to_cursor(stored)

@@ -8,7 +8,7 @@ from shared.graphql_api.request import GraphQLRequest
 from shared.timestamps import now
 
 
-def stored(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
+def build_stored_query(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
     """Return a catalog entry of a query."""
     query = WarmQuery(lookup=lookup, name=name, surface="hall", kql="Telemetry")
     return CatalogEntry(query, now(), now(), "editor@x")
@@ -16,7 +16,9 @@ def stored(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
 
 def test_lookup_precedes_name() -> None:
     """In a catalog older than the rule on names, a lookup key selects its own query."""
-    catalog = Catalog(queries={"pressure": stored("pressure", "Pressure"), "mine": stored("mine", "pressure")})
+    catalog = Catalog(
+        queries={"pressure": build_stored_query("pressure", "Pressure"), "mine": build_stored_query("mine", "pressure")}
+    )
     absent: Any = None
     request = GraphQLRequest(absent, catalog, {}, absent, absent, absent)
     found = [request.find_query(name) for name in ("pressure", "Pressure", "mine", "nothing")]

@@ -37,7 +37,7 @@ class Engine:
         """Report that the engine is reachable."""
 
 
-def environment() -> Catalog:
+def build_catalog() -> Catalog:
     """Return a workspace with valid and invalid queries."""
     stored = {key: WarmQuery(lookup=key, name=key, surface="s", kql=kql) for key, kql in KQL.items()}
     return Catalog(
@@ -60,7 +60,7 @@ def environment() -> Catalog:
 )
 async def test_invalid_query_does_not_affect_other_schemas(text: str, place: list[str]) -> None:
     """An invalid query has no columns and an error with the reason; other queries have their columns."""
-    stores = CountingStores(environment())
+    stores = CountingStores(build_catalog())
     service = GraphQLService(
         stores.current, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())
     )

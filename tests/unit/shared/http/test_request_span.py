@@ -83,7 +83,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def single_span(exporter: InMemorySpanExporter) -> ReadableSpan:
+def get_only_span(exporter: InMemorySpanExporter) -> ReadableSpan:
     """Return the only span that was created."""
     [span] = exporter.get_finished_spans()
     return span
@@ -92,7 +92,7 @@ def single_span(exporter: InMemorySpanExporter) -> ReadableSpan:
 async def test_a_span_has_the_conventional_attributes(exporter: InMemorySpanExporter) -> None:
     """The span has the standard attributes and the request id, but neither the query nor the caller."""
     reply = await send("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
-    span = single_span(exporter)
+    span = get_only_span(exporter)
     assert (span.name, span.kind, span.status.status_code) == ("GET /things/{name}", SpanKind.SERVER, StatusCode.UNSET)
     assert span.attributes == {
         "http.request.method": "GET",
@@ -128,7 +128,7 @@ async def test_only_server_errors_mark_the_span_as_failed(
 ) -> None:
     """A 4xx reply has its status and code; 5xx marks the span as failed; an unexpected exception adds a stack trace."""
     await send(path, method)
-    span = single_span(exporter)
+    span = get_only_span(exporter)
     attributes = dict(span.attributes or {})
     reply = (attributes["http.response.status_code"], attributes["workspace.error_code"])
     assert (span.name, *reply) == (
@@ -163,7 +163,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
 ) -> None:
     """The span is a child of the caller's span, or of the host's span if the host traces requests."""
     await send("/things/a", headers=headers, context=context)
-    span = single_span(exporter)
+    span = get_only_span(exporter)
     assert (span.parent and f"{span.parent.span_id:016x}", span.kind) == (parent, kind)
     if parent is not None:
         assert f"{span.context.trace_id:032x}" == TRACE
@@ -186,7 +186,7 @@ async def test_a_nested_request_has_an_internal_span(exporter: InMemorySpanExpor
 async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
     """The path attribute is limited in length."""
     await send(f"/{'a' * 5000}")
-    assert len(str((single_span(exporter).attributes or {})["url.path"])) == request_span.LONGEST_PATH
+    assert len(str((get_only_span(exporter).attributes or {})["url.path"])) == request_span.LONGEST_PATH
 
 
 def test_no_span_is_created_without_an_exporter() -> None:

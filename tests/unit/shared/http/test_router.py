@@ -20,7 +20,7 @@ ROUTES = [
 ]
 
 
-def operations() -> list[Operation]:
+def build_operations() -> list[Operation]:
     """Return one operation for each route, named after the route."""
     group = Group("test")
     for method, route in ROUTES:
@@ -51,7 +51,7 @@ def test_the_most_specific_route_with_the_method_wins(
     method: str, path: str, name: str, parameters: dict[str, str]
 ) -> None:
     """Literals take precedence over parameters, and parameters over the rest, in any order of declaration."""
-    for order in itertools.islice(itertools.permutations(operations()), 0, 5040, 97):
+    for order in itertools.islice(itertools.permutations(build_operations()), 0, 5040, 97):
         match = Router(order).match(method, path)
         assert (match.operation.name, dict(match.path)) == (name, parameters)
 
@@ -60,14 +60,14 @@ def test_the_most_specific_route_with_the_method_wins(
 def test_an_unknown_path_is_not_found(path: str) -> None:
     """A path without a route is not found."""
     with pytest.raises(WorkspaceError) as caught:
-        Router(operations()).match("PUT", path)
+        Router(build_operations()).match("PUT", path)
     assert caught.value.kind is Kind.NOT_FOUND
 
 
 def test_a_parameter_must_be_utf_8() -> None:
     """A path whose parameter is not UTF-8 is invalid, not unknown."""
     with pytest.raises(WorkspaceError) as caught:
-        Router(operations()).match("PUT", "/things/%ff")
+        Router(build_operations()).match("PUT", "/things/%ff")
     assert caught.value.kind is Kind.INVALID
     assert caught.value.members["errors"] == [{"field": "path", "message": "percent-encoded characters must be UTF-8"}]
 
@@ -75,7 +75,7 @@ def test_a_parameter_must_be_utf_8() -> None:
 def test_a_wrong_method_lists_the_allowed_ones() -> None:
     """An unknown method of a known path is rejected with the list of allowed methods."""
     with pytest.raises(WorkspaceError) as caught:
-        Router(operations()).match("DELETE", "/things/x")
+        Router(build_operations()).match("DELETE", "/things/x")
     assert caught.value.kind is Kind.METHOD_NOT_ALLOWED
     assert caught.value.members["allow"] == ["GET", "HEAD", "PUT"]
 
@@ -83,4 +83,4 @@ def test_a_wrong_method_lists_the_allowed_ones() -> None:
 def test_a_duplicate_route_is_rejected() -> None:
     """Declaring a method and route twice raises an error at start."""
     with pytest.raises(ValueError, match="is declared twice"):
-        Router([*operations(), operations()[0]])
+        Router([*build_operations(), build_operations()[0]])

@@ -14,7 +14,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import json_bytes
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
 from shared.imports.uploads import build_upload_name
-from tests.unit.shared.telemetry.fakes import catalog, connection, current
+from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter, build_connection
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 GOOD, BAD = "2026-01-05T08:00:00Z,1", "yesterday,2"
@@ -45,7 +45,9 @@ async def preview(
         expires_at=AT,
         import_request=request,
     )
-    return (await ImportPreview(current(catalog(connection("pump"))), blobs).run(job, mapping)).to_json()
+    return (
+        await ImportPreview(build_catalog_getter(build_catalog(build_connection("pump"))), blobs).run(job, mapping)
+    ).to_json()
 
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:

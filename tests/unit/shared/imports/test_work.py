@@ -28,7 +28,7 @@ from shared.imports import csv_reader
 from shared.imports.archive_writer import HistoryArchive
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.imports.work import ImportRunner, ImportStores, RunResult
-from tests.unit.shared.telemetry.fakes import catalog, current
+from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -89,8 +89,8 @@ class Environment:
         self.cold = FolderBlobStore(folder / "cold", links)
         self.table = FakeTable(self.blobs, folder)
         self.disk = FakeDisk()
-        read_catalog = current(
-            catalog(Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"}))
+        read_catalog = build_catalog_getter(
+            build_catalog(Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"}))
         )
         quota = JobQuota(SqlitePlaceStore(self.database), self.jobs, read_catalog)
         self.leases = SqliteJobLeaseStore(self.database)

@@ -76,21 +76,25 @@ def test_empty_workspace_selects_nothing() -> None:
     assert StreamFilters().select_connections(Catalog()) == ()
 
 
-def _signed(connection: str, key: str = KEY) -> str:
+def _sign_connection(connection: str, key: str = KEY) -> str:
     return "sha256=" + hmac.new(key.encode(), connection.encode(), hashlib.sha256).hexdigest()
 
 
 @pytest.mark.parametrize(
     ("key", "headers", "good"),
     [
-        (KEY, {"ce-connectionid": "c", "ce-signature": _signed("c")}, True),
-        (KEY, {"ce-connectionid": "c", "ce-signature": f"{_signed('c', 'other')},{_signed('c')}"}, True),
-        (KEY, {"ce-connectionid": "d", "ce-signature": _signed("c")}, False),
-        (KEY, {"ce-connectionid": "c", "ce-signature": _signed("c", "other")}, False),
-        (KEY, {"ce-connectionid": "", "ce-signature": _signed("")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": _sign_connection("c")}, True),
+        (
+            KEY,
+            {"ce-connectionid": "c", "ce-signature": f"{_sign_connection('c', 'other')},{_sign_connection('c')}"},
+            True,
+        ),
+        (KEY, {"ce-connectionid": "d", "ce-signature": _sign_connection("c")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "other")}, False),
+        (KEY, {"ce-connectionid": "", "ce-signature": _sign_connection("")}, False),
         (KEY, {"ce-connectionid": "c", "ce-signature": "sha256=é"}, False),
         (KEY, {}, False),
-        ("", {"ce-connectionid": "c", "ce-signature": _signed("c", "")}, False),
+        ("", {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "")}, False),
     ],
 )
 async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column

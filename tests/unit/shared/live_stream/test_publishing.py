@@ -56,30 +56,30 @@ class Service:
         """Do nothing."""
 
 
-def event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
+def build_event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
     """Return an event of the impulses hub."""
     return HubEvent(b"%d" % number, "0", number, AT - age, {}, "", connection)
 
 
-def down() -> WorkspaceError:
+def build_outage_error() -> WorkspaceError:
     """Return the port's error for an outage."""
     return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "down")
 
 
-async def _no_sleep(_: float) -> None:
+async def _skip_sleep(_: float) -> None:
     return
 
 
-def publisher(service: Service) -> LivePublisher:
+def build_publisher(service: Service) -> LivePublisher:
     """Return a publisher that does not wait."""
-    return LivePublisher(service, Audience(service), runtime=Runtime(sleep=_no_sleep))
+    return LivePublisher(service, Audience(service), runtime=Runtime(sleep=_skip_sleep))
 
 
 async def test_order_per_connection() -> None:
     """The messages of each connection are published in order; unrouted impulses are not published."""
     service = Service()
-    events = [event(number, "ab"[number % 2]) for number in range(100)]
-    await publisher(service).run([*events, event(100, UNROUTED), event(101, "")], AT)
+    events = [build_event(number, "ab"[number % 2]) for number in range(100)]
+    await build_publisher(service).run([*events, build_event(100, UNROUTED), build_event(101, "")], AT)
     for offset, group in enumerate("ab"):
         assert [text for name, text in service.sent if name == group] == [b"%d" % n for n in range(offset, 100, 2)]
     assert len(service.sent) == 100
@@ -88,8 +88,8 @@ async def test_order_per_connection() -> None:
 async def test_stale_impulses_are_not_published() -> None:
     """Impulses older than a minute are not published."""
     service, fresh_for = Service(), FRESH_FOR
-    tried = publisher(service)
-    await tried.run([event(1, age=fresh_for * 2), event(2, age=fresh_for), event(3)], AT)
+    tried = build_publisher(service)
+    await tried.run([build_event(1, age=fresh_for * 2), build_event(2, age=fresh_for), build_event(3)], AT)
     assert [text for _, text in service.sent] == [b"2", b"3"]
     assert (tried.counters.stale, tried.counters.published) == (1, 2)
 
@@ -98,8 +98,8 @@ async def test_groups_without_listeners_get_no_messages() -> None:
     """The service is called once per group without listeners, not per message."""
     service = Service()
     service.readers_of = {"b"}
-    tried = publisher(service)
-    await tried.run([event(number, "ab"[number % 2]) for number in range(20)], AT)
+    tried = build_publisher(service)
+    await tried.run([build_event(number, "ab"[number % 2]) for number in range(20)], AT)
     assert {group for group, _ in service.sent} == {"b"}
     assert (tried.counters.unheard, service.asked) == (10, 2)
 
@@ -107,17 +107,17 @@ async def test_groups_without_listeners_get_no_messages() -> None:
 async def test_short_outage_is_retried() -> None:
     """A message is retried before the next one is sent, and only until it succeeds."""
     service = Service()
-    service.failing = {b"2": [down()] * (ATTEMPTS - 1)}
-    await publisher(service).run([event(number) for number in range(5)], AT)
+    service.failing = {b"2": [build_outage_error()] * (ATTEMPTS - 1)}
+    await build_publisher(service).run([build_event(number) for number in range(5)], AT)
     assert [text for _, text in service.sent] == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_retried_batch_repeats_no_message() -> None:
     """After an outage the rest of a batch is published without repeats."""
     service = Service()
-    service.failing = {b"4": [down()] * ATTEMPTS}
-    tried = publisher(service)
-    events = [event(number, "ab"[number % 2]) for number in range(10)]
+    service.failing = {b"4": [build_outage_error()] * ATTEMPTS}
+    tried = build_publisher(service)
+    events = [build_event(number, "ab"[number % 2]) for number in range(10)]
     with pytest.raises(WorkspaceError):
         await tried.run(events, AT)
     await tried.run(events, AT)
@@ -133,7 +133,7 @@ def _build_event(number: int, message_id: str, connection: str = "a") -> HubEven
 async def test_repeated_ids_are_published_once() -> None:
     """An id is published once per connection, within a batch and over batches."""
     service = Service()
-    tried = publisher(service)
+    tried = build_publisher(service)
     await tried.run([_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT)
     await tried.run([_build_event(5, "x"), _build_event(6, "z")], AT)
     assert sorted((group, decode_impulse(text).message_id) for group, text in service.sent) == [
@@ -149,8 +149,8 @@ async def test_failed_impulse_is_not_a_repeat() -> None:
     """An impulse that could not be published is published at the next delivery."""
     service = Service()
     first, again = _build_event(1, "x"), _build_event(2, "x")
-    service.failing = {first.body: [down()] * ATTEMPTS}
-    tried = publisher(service)
+    service.failing = {first.body: [build_outage_error()] * ATTEMPTS}
+    tried = build_publisher(service)
     with pytest.raises(WorkspaceError):
         await tried.run([first], AT)
     await tried.run([first], AT)
@@ -162,8 +162,8 @@ async def test_rejected_message_is_skipped() -> None:
     """A rejected message does not stop the following messages."""
     service = Service()
     service.failing = {b"1": [WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "too large")]}
-    tried = publisher(service)
-    await tried.run([event(number) for number in range(3)], AT)
+    tried = build_publisher(service)
+    await tried.run([build_event(number) for number in range(3)], AT)
     assert [text for _, text in service.sent] == [b"0", b"2"]
     assert tried.counters.refused == 1
 
@@ -222,7 +222,7 @@ async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None
         slept.append(seconds)
 
     service = Service()
-    events = [event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
+    events = [build_event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
     publisher = LivePublisher(service, Audience(service), shares_processor=True, runtime=Runtime(sleep=sleep))
     await publisher.run(events, AT)
     assert len(service.sent) == 100
@@ -232,7 +232,7 @@ async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def impulse(message_id: str, number: int = 0) -> bytes:
+def encode_impulse_text(message_id: str, number: int = 0) -> bytes:
     """Return an impulse as JSON text."""
     return encode_impulse(Impulse(message_id, AT, "a", (), "d", {}, {"n": number, "t": '","Timestamp":"'}))
 
@@ -244,10 +244,10 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     """An impulse with the same id and another payload is a repeat; another id is not, with any characters."""
     repeats = RecentImpulses()
-    repeats.remember("a", impulse(one))
-    assert repeats.was_published("a", impulse(one, 1))
-    assert repeats.was_published("a", impulse(other)) is (one == other)
-    assert not repeats.was_published("b", impulse(one))
+    repeats.remember("a", encode_impulse_text(one))
+    assert repeats.was_published("a", encode_impulse_text(one, 1))
+    assert repeats.was_published("a", encode_impulse_text(other)) is (one == other)
+    assert not repeats.was_published("b", encode_impulse_text(one))
 
 
 def test_text_without_id_is_not_a_repeat() -> None:
@@ -261,9 +261,9 @@ def test_memory_is_bounded_in_time_and_number() -> None:
     """An id is forgotten after ten minutes, or after a number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)
-    repeats.remember("a", impulse("old"))
+    repeats.remember("a", encode_impulse_text("old"))
     clock.advance(REMEMBERED_SECONDS)
-    assert not repeats.was_published("a", impulse("old"))
+    assert not repeats.was_published("a", encode_impulse_text("old"))
     for number in range(3):
-        repeats.remember("a", impulse(str(number)))
-    assert [repeats.was_published("a", impulse(str(number))) for number in range(3)] == [False, True, True]
+        repeats.remember("a", encode_impulse_text(str(number)))
+    assert [repeats.was_published("a", encode_impulse_text(str(number))) for number in range(3)] == [False, True, True]

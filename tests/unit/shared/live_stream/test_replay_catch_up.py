@@ -75,25 +75,25 @@ class Table(History):
         yield [StoredImpulse(("a", each), SINCE, each.encode()) for each in self.readings.pop(0)]
 
 
-async def workspace() -> Catalog:
+async def get_catalog() -> Catalog:
     """Return a workspace without connections."""
     return Catalog()
 
 
-async def no_time(_: float) -> None:
+async def skip_sleep(_: float) -> None:
     """Return without waiting."""
 
 
-def replays(table: Table, service: Service, **options: Any) -> CatchUp:
+def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
     """Return a CatchUp from a table to a service."""
-    return CatchUp(workspace, table, service, runtime=Runtime(sleep=no_time), **options)
+    return CatchUp(get_catalog, table, service, runtime=Runtime(sleep=skip_sleep), **options)
 
 
 async def test_late_impulses_are_replayed_once() -> None:
     """After the expected delay, impulses that were missing at first are replayed, and no others."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
-    await replays(table, service).run("c", ASKED)
+    await build_catch_up(table, service).run("c", ASKED)
     assert service.sent == [b"1", b"2", b"3"]
     (first, opened), (again, until) = table.asked
     assert (first, service.closed) == (SINCE, [])
@@ -105,15 +105,15 @@ async def test_second_read_does_not_extend_a_short_window() -> None:
     """The second read does not start before the first one."""
     service, table = Service(), Table(["1"], ["1"])
     since = now() - timedelta(seconds=30)
-    await replays(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
+    await build_catch_up(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
     assert [begin for begin, _ in table.asked] == [since, since]
 
 
 async def test_no_replay_without_since_or_connection() -> None:
     """A stream without ``since`` and an event without connection id execute no query."""
     service, table = Service(), Table()
-    await replays(table, service).run("c", StreamFilters.model_validate({}))
-    await replays(table, service).run("", ASKED)
+    await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
+    await build_catch_up(table, service).run("", ASKED)
     assert (service.sent, table.asked) == ([], [])
 
 
@@ -121,7 +121,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
     """A closed stream gets no further messages, and the table is not read again."""
     service, table = Service(), Table([str(number) for number in range(3 * MESSAGES_PER_CHECK)], ["late"])
     service.open_for = 1
-    await replays(table, service).run("c", ASKED)
+    await build_catch_up(table, service).run("c", ASKED)
     assert len(service.sent) == MESSAGES_PER_CHECK
     assert (len(table.asked), service.closed) == (1, [])
 
@@ -129,7 +129,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
 async def test_replay_over_the_limit_closes_the_stream() -> None:
     """If a replay exceeds its limit, the stream is closed with the reason."""
     service, table = Service(), Table(["1", "2", "3"], [])
-    await replays(table, service, most=2).run("c", ASKED)
+    await build_catch_up(table, service, most=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
 
@@ -138,7 +138,7 @@ async def test_replay_timeout_closes_the_stream() -> None:
     """If a replay exceeds its maximum duration, the stream is closed with the reason."""
     service, table = Service(), Table(["1"], [])
     service.gate.clear()
-    await replays(table, service, seconds=0.01).run("c", ASKED)
+    await build_catch_up(table, service, seconds=0.01).run("c", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 
@@ -146,7 +146,7 @@ async def test_engine_error_closes_the_stream() -> None:
     """An error of the query engine closes the stream with its code and no other detail."""
     service, table = Service(), Table()
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
-    await replays(table, service).run("c", ASKED)
+    await build_catch_up(table, service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed: QUERY_ENGINE_UNAVAILABLE.")]
 
 
@@ -154,7 +154,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
     """Any unexpected error closes the stream, so that the client does not wait for the rest."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
-    await replays(table, service).run("c", ASKED)
+    await build_catch_up(table, service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed.")]
 
 
@@ -163,10 +163,10 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
     service, table = Service(), Table(["1", "2"], [])
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
-    await replays(table, service).run("c", ASKED)
+    await build_catch_up(table, service).run("c", ASKED)
     assert (service.sent, service.tries, service.closed) == ([b"2"], 4, [])
     service.failures = [busy] * 3
-    await replays(Table(["1"], []), service).run("c", ASKED)
+    await build_catch_up(Table(["1"], []), service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
@@ -175,7 +175,7 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()
-    replaying = replays(table, service)
+    replaying = build_catch_up(table, service)
     tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MAX_WAITING)]
     async with asyncio.timeout(20):
         while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for

@@ -56,7 +56,7 @@ async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
     await database.close()
 
 
-async def rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
+async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
     """Return the members of a rejection."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
@@ -72,8 +72,8 @@ async def test_quota_applies_across_instances(
     world = World(places, set_to, tier)
     for number in range(limit):
         await (world.one if number % 2 else world.two).reserve_stream("viewer@t", f"s{number}")
-    assert (await rejection(world.one, "more"))["limit"] == limit
-    assert (await rejection(world.two, "more"))["retryAfter"] > 0
+    assert (await get_rejection(world.one, "more"))["limit"] == limit
+    assert (await get_rejection(world.two, "more"))["retryAfter"] > 0
     await world.two.reserve_stream("editor@t", "e1")
 
 
@@ -91,12 +91,12 @@ async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
         await world.one.reserve_stream("viewer@t", stream)
-    await rejection(world.two, "s3")
+    await get_rejection(world.two, "s3")
     world.clock.advance(HANDSHAKE_SECONDS + 1)
     await world.two.reserve_stream("viewer@t", "s3")
     world.clock.advance(HANDSHAKE_SECONDS + 1)
     world.service.open.append("s3")
-    await rejection(world.one, "s4")
+    await get_rejection(world.one, "s4")
 
 
 async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -> None:
@@ -105,7 +105,7 @@ async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -
     world.service.open = ["s1"]
     await world.one.reserve_stream("viewer@t", "s1")
     for _ in range(10):
-        await rejection(world.one, "s2")
+        await get_rejection(world.one, "s2")
     assert world.service.asked == 1
 
 
@@ -123,11 +123,11 @@ async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore)
     """After a rejection the store is not called for a moment, but the end of a stream takes effect immediately."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
-    await rejection(world.one, "s2")
+    await get_rejection(world.one, "s2")
     await world.two.release_stream("viewer@t", "s1")
-    await rejection(world.one, "s2")
+    await get_rejection(world.one, "s2")
     world.clock.advance(FULL_SECONDS)
     await world.one.reserve_stream("viewer@t", "s2")
-    await rejection(world.one, "s3")
+    await get_rejection(world.one, "s3")
     await world.one.release_stream("viewer@t", "s2")
     await world.one.reserve_stream("viewer@t", "s3")

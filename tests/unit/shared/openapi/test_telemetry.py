@@ -6,9 +6,9 @@ from functions.telemetry import GROUP
 from shared.openapi.operations import build_operation
 from shared.openapi.schemas import SchemaRegistry
 from shared.openapi.telemetry import build_telemetry_operation, build_telemetry_path, describe_signal
-from tests.unit.shared.telemetry.fakes import connection
+from tests.unit.shared.telemetry.fakes import build_connection
 
-RIG = connection(
+RIG = build_connection(
     "pump-rig",
     signals=[
         {"name": "pressure", "pointer": "/p", "type": "real", "unit": "bar", "min": 2, "max": 6},
@@ -44,7 +44,7 @@ def test_signals_are_members_of_the_message() -> None:
 def test_one_limit_is_described() -> None:
     """The description of a signal with only one limit states this limit."""
     low, high = (
-        connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
+        build_connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
         for limit in ({"min": 0}, {"max": 100})
     )
     assert (describe_signal(low), describe_signal(high)) == (

@@ -30,7 +30,7 @@ PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
-def parallel_options(records: int) -> ParallelOptions:
+def build_parallel_options(records: int) -> ParallelOptions:
     """Return options that verify every window of ``records`` records but the first in parallel."""
     return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
@@ -56,12 +56,12 @@ class ParallelChainStore(SqliteChainStore):
         yield ask
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the workspace's id."""
     return WORKSPACE
 
 
-def event(number: int) -> dict[str, Any]:
+def build_event(number: int) -> dict[str, Any]:
     """Return an event with a unique number."""
     return {"ActionType": "Update", "EntityType": "Batch", "EntityID": f"B-{number}", "AfterState": {"n": number}}
 
@@ -87,7 +87,7 @@ class Ledger:
     async def fill(self, chain: ChainKey, count: int) -> None:
         """Append ``count`` events one by one."""
         for number in range(count):
-            await self.events.write(chain, "editor", event(number))
+            await self.events.write(chain, "editor", build_event(number))
 
     async def records(self, chain: ChainKey) -> list[ChainRecord]:
         """Return a whole chain."""
@@ -107,13 +107,17 @@ class Ledger:
 async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
     """Open the chains of a folder and close them at the end."""
     store = ParallelChainStore(folder / "provenance.sqlite")
-    log = ChainLog(store, workspace)
+    log = ChainLog(store, get_workspace_id)
     notes = FileCheckpointStore(folder / "checkpoints")
     signer = FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
-    checkpoints = Checkpoints(store, notes, signer, workspace)
+    checkpoints = Checkpoints(store, notes, signer, get_workspace_id)
     try:
         yield Ledger(
-            folder, store, EventLog(log), checkpoints, ChainVerifier(store, workspace, checkpoints, parallel=parallel)
+            folder,
+            store,
+            EventLog(log),
+            checkpoints,
+            ChainVerifier(store, get_workspace_id, checkpoints, parallel=parallel),
         )
     finally:
         await log.close()

@@ -119,7 +119,7 @@ class FaultyStore:
         """Look up records; delayed appends are stored right after the look-up, the worst moment."""
         await self._fail_or_go()
         wanted = set(values)
-        found = [record for record in self.chains.get(chain, []) if _key(record, by) in wanted]
+        found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
         while self.late:
             self.late.pop(0)()
         return found
@@ -172,5 +172,5 @@ class FaultyStore:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "injected failure")
 
 
-def _key(record: ChainRecord, by: Lookup) -> str | None:
+def _get_key(record: ChainRecord, by: Lookup) -> str | None:
     return record.append_id if by is Lookup.APPEND_ID else record.projection.get("AmendmentID")

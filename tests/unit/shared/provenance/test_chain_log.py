@@ -20,14 +20,14 @@ from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the workspace's id."""
     return "plant-a"
 
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
     """Return a log that retries without delays."""
-    return ChainLog(store, workspace, runtime=Runtime(uniform=lambda low, _high: low), **options)
+    return ChainLog(store, get_workspace_id, runtime=Runtime(uniform=lambda low, _high: low), **options)
 
 
 def build_event(name: str, size: int = 0) -> dict[str, Any]:

@@ -25,7 +25,15 @@ from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.runtime import Runtime
 from shared.timestamps import now
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, read_leaves, workspace
+from tests.unit.shared.provenance.chains import (
+    BATCH,
+    PLATFORM,
+    WORKSPACE,
+    Ledger,
+    get_workspace_id,
+    open_ledger,
+    read_leaves,
+)
 
 
 def list_notes(folder: Path) -> list[Path]:
@@ -294,7 +302,7 @@ async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> No
         overview: Any = Overview()
         notes = FileCheckpointStore(tmp_path / "checkpoints")
         signer = FileNoteSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints")
-        checkpoints = Checkpoints(ledger.store, notes, signer, workspace, overview)
+        checkpoints = Checkpoints(ledger.store, notes, signer, get_workspace_id, overview)
         assert await checkpoints.create(PLATFORM) is not None
         assert stored == {}
         assert await checkpoints.create_all() == 0

@@ -17,7 +17,7 @@ from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
 from shared.runtime import Runtime
-from tests.unit.shared.provenance.chains import BATCH, Ledger, event, open_ledger, workspace
+from tests.unit.shared.provenance.chains import BATCH, Ledger, build_event, get_workspace_id, open_ledger
 from tests.unit.shared.provenance.faulty_store import FaultyStore
 from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, build_body, catch_rejection
 
@@ -155,7 +155,7 @@ class FilterFieldStore(FaultyStore):
 async def plain() -> FilterFieldStore:
     """Provide the same amendments in this store, followed by more."""
     store = FilterFieldStore(max_batch_records=1)
-    amendments = Amendments(ChainLog(store, workspace), store)
+    amendments = Amendments(ChainLog(store, get_workspace_id), store)
     for _ in range(2):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, FIRST, "bob")
@@ -167,7 +167,7 @@ async def plain() -> FilterFieldStore:
 async def read_rejection_code(store: ChainStore) -> str:
     """Return the error code of a rejection of the first amendment, or an empty string."""
     try:
-        await Amendments(ChainLog(store, workspace), store).reject(CHAIN, FIRST, "bob", None)
+        await Amendments(ChainLog(store, get_workspace_id), store).reject(CHAIN, FIRST, "bob", None)
     except WorkspaceError as error:
         return error.code
     return ""
@@ -200,9 +200,11 @@ async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: in
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
     async with open_ledger(tmp_path) as ledger:
-        log = ChainLog(ledger.store, workspace, runtime=Runtime(now=lambda: start + timedelta(seconds=next(ticks))))
+        log = ChainLog(
+            ledger.store, get_workspace_id, runtime=Runtime(now=lambda: start + timedelta(seconds=next(ticks)))
+        )
         for _ in range(8):
-            await EventLog(log).write(BATCH, "u", event(1))
+            await EventLog(log).write(BATCH, "u", build_event(1))
         times = {record.sequence: record.projection["Timestamp"] for record in await ledger.records(BATCH)}
         edit_record(ledger, f"timestamp = {forged}", edited)
         for first, last in itertools.combinations_with_replacement(range(1, 9), 2):

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.records import draft_record
 from shared.provenance.verifier import ChainVerdict
-from tests.unit.shared.provenance.chains import BATCH, event, open_ledger, parallel_options
+from tests.unit.shared.provenance.chains import BATCH, build_event, build_parallel_options, open_ledger
 
 EVENTS = (
-    {**event(1), "BeforeState": {"ph": 7.25, "note": 'a "quoted" text', "flags": [True, None, {"deep": 1e-7}]}},
-    {**event(2), "Name": "Grüße", "Description": "\u2028 and \x00"},
+    {**build_event(1), "BeforeState": {"ph": 7.25, "note": 'a "quoted" text', "flags": [True, None, {"deep": 1e-7}]}},
+    {**build_event(2), "Name": "Grüße", "Description": "\u2028 and \x00"},
     {"ActionType": "Read", "EntityType": "Batch", "EntityID": "null"},
     {"ActionType": "", "EntityType": "\x7f\\", "EntityID": "B-1", "NodeID": "n"},
 )
@@ -85,7 +85,7 @@ def verify_edited(folder: Path, sequence: int, column: str, edited: Any, express
     stored = read_value(folder, sequence, column)
 
     async def verify() -> ChainVerdict:
-        async with open_ledger(folder) as ledger, open_ledger(folder, parallel_options(2)) as in_windows:
+        async with open_ledger(folder) as ledger, open_ledger(folder, build_parallel_options(2)) as in_windows:
             ledger.tamper(lambda file: store(file, edited, expression))
             try:
                 verdict = await ledger.verify(BATCH)

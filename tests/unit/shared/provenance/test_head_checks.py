@@ -10,7 +10,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import draft_event, draft_record, seal_record
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, build_event, open_ledger
 
 COUNT = 4
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
@@ -35,7 +35,7 @@ def change_head(ledger: Ledger, sql: str) -> None:
 async def read_rejection_detail(ledger: Ledger) -> str:
     """Return the detail of the rejection of an append."""
     with pytest.raises(WorkspaceError) as refusal:
-        await ledger.events.write(PLATFORM, "editor", event(9))
+        await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     return refusal.value.detail
 
@@ -83,13 +83,13 @@ async def test_no_record_is_sealed_with_a_forged_hash(ledger: Ledger, said: str)
     change_head(ledger, f"UPDATE chains SET hash = {said}")
     assert "head item" in await read_rejection_detail(ledger)
     change_head(ledger, f"UPDATE chains SET hash = '{true}'")
-    await ledger.events.write(PLATFORM, "editor", event(9))
+    await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 
 async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     """A process with a cached tip reads a changed head again."""
-    await ledger.events.write(PLATFORM, "editor", event(8))
+    await ledger.events.write(PLATFORM, "editor", build_event(8))
     change_head(ledger, "UPDATE chains SET hash = 'x'")
     assert "head item" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
@@ -211,14 +211,14 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     """After an operator removes future records and resets the head item, appends succeed and the checkpoint matches."""
     await ledger.checkpoints.create(PLATFORM)
     tip = await ledger.store.read_tip(PLATFORM)
-    made = seal_record(draft_event("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(draft_event("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await ledger.store.append(PLATFORM, [made], tip)
     assert "more than an hour ahead" in await read_rejection_detail(ledger)
     chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
     left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
     ledger.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
     change_head(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
-    await ledger.events.write(PLATFORM, "editor", event(9))
+    await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 
@@ -226,6 +226,6 @@ async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
     """Two first records with the genesis hash are a fork."""
     [first, *_] = await ledger.records(BATCH)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
-    await ledger.events.write(BATCH, "editor", event(9))
+    await ledger.events.write(BATCH, "editor", build_event(9))
     verdict = await ledger.verify(BATCH)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, first.hash)

@@ -32,7 +32,7 @@ ROOTS = [
 SIZES = st.integers(1, 70)
 
 
-def reference_root(leaves: list[bytes]) -> bytes:
+def compute_reference_root(leaves: list[bytes]) -> bytes:
     """Return the root by the literal definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
@@ -41,7 +41,7 @@ def reference_root(leaves: list[bytes]) -> bytes:
     split = 1
     while split * 2 < len(leaves):
         split *= 2
-    return hash_node(reference_root(leaves[:split]), reference_root(leaves[split:]))
+    return hash_node(compute_reference_root(leaves[:split]), compute_reference_root(leaves[split:]))
 
 
 def compute_root(leaves: list[bytes]) -> bytes:
@@ -75,7 +75,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
     tree = CompactRange()
     tree.append(leaves[:first])
     tree.append(leaves[first:])
-    assert tree.compute_root() == reference_root(leaves)
+    assert tree.compute_root() == compute_reference_root(leaves)
 
 
 @given(SIZES, st.data())
@@ -83,8 +83,8 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
     """The inclusion proof of a leaf verifies; another leaf, index, size, root or path does not."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
-    path = [reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
-    whole = reference_root(leaves)
+    path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
+    whole = compute_reference_root(leaves)
     assert is_included(leaves[index], index, size, path, whole)
     assert not is_included(b"other", index, size, path, whole)
     assert not is_included(leaves[index], index, size, path, hash_leaf(b"other"))
@@ -101,8 +101,8 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
     """The consistency proof between two sizes verifies; with other roots or hashes it does not."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
-    proof = [reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
-    older, whole = reference_root(leaves[:old]), reference_root(leaves)
+    proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
+    older, whole = compute_reference_root(leaves[:old]), compute_reference_root(leaves)
     assert is_consistent(old, size, older, whole, proof)
     assert not is_consistent(old, size, hash_leaf(b"other"), whole, proof)
     assert not is_consistent(old, size, older, hash_leaf(b"other"), proof)
@@ -116,13 +116,13 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
 def test_a_published_proof() -> None:
     """The published inclusion and consistency proofs of the reference tree are correct."""
     leaves = LEAVES
-    path = [reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
+    path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
     assert path == [
         "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
         "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
     ]
-    proof = [reference_root(leaves[first:last]).hex() for first, last in list_consistency_ranges(6, 8)]
+    proof = [compute_reference_root(leaves[first:last]).hex() for first, last in list_consistency_ranges(6, 8)]
     assert proof == [
         "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",

@@ -13,7 +13,14 @@ from shared.provenance.hash_rule import format_record_id
 from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
 from shared.provenance.queries import AmendmentFilters, export_records, query_amendments, query_records
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, parallel_options
+from tests.unit.shared.provenance.chains import (
+    BATCH,
+    PLATFORM,
+    Ledger,
+    build_event,
+    build_parallel_options,
+    open_ledger,
+)
 from tests.unit.shared.provenance.test_chain_verification import AMENDMENT, POLICY
 
 COUNT = 6
@@ -21,7 +28,9 @@ AMENDMENTS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
 OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id, reason_category"
 
 
-@pytest.fixture(params=[DEFAULT_PARALLEL, parallel_options(1), parallel_options(4)], ids=["whole", "by1", "by4"])
+@pytest.fixture(
+    params=[DEFAULT_PARALLEL, build_parallel_options(1), build_parallel_options(4)], ids=["whole", "by1", "by4"]
+)
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """Provide a chain of six records, and one of another scope; verified at once and in parallel windows."""
     async with open_ledger(tmp_path, request.param) as opened:
@@ -77,10 +86,10 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
     """Appends are rejected until the record is removed, with a cached tip and after reading it."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
-        await ledger.events.write(PLATFORM, "editor", event(9))
+        await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     ledger.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
-    await ledger.events.write(PLATFORM, "editor", event(9))
+    await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 

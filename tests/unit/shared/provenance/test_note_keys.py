@@ -19,7 +19,7 @@ from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_checkpoint
 from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, workspace
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, get_workspace_id, open_ledger
 
 START = 1_767_600_000
 
@@ -71,12 +71,12 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
     """Return the checkpoints of a process with a signer."""
-    return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, workspace)
+    return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, get_workspace_id)
 
 
 async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
     """Return whether a process finds both chains valid."""
-    verifier = ChainVerifier(ledger.store, workspace, checkpoints)
+    verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
@@ -176,12 +176,12 @@ async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
         leaked.enabled = False
         double.keys.create("notes", START + 9)
         after = open_checkpoints(ledger, VaultNoteSigner(vault, "notes"))
-        verdict = await ChainVerifier(ledger.store, workspace, after).verify(BATCH)
+        verdict = await ChainVerifier(ledger.store, get_workspace_id, after).verify(BATCH)
         assert (verdict.chain_valid, "is not trusted" in verdict.reason) == (False, True)
         # While the vault is unavailable, the set of trusted keys is unknown.
         double.down = True
         with pytest.raises(WorkspaceError) as caught:
-            await ChainVerifier(ledger.store, workspace, after).verify(BATCH)
+            await ChainVerifier(ledger.store, get_workspace_id, after).verify(BATCH)
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
         await vault.close()
 

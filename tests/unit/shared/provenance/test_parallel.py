@@ -26,9 +26,9 @@ from tests.unit.shared.provenance.chains import (
     WORKSPACE,
     Ledger,
     ParallelChainStore,
+    build_parallel_options,
+    get_workspace_id,
     open_ledger,
-    parallel_options,
-    workspace,
 )
 from tests.unit.shared.provenance.test_verifier import MATRIX
 
@@ -39,7 +39,7 @@ type Helper = Callable[[ParallelChainStore, WindowRequest], Awaitable[WindowResu
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Provide a chain of events with a checkpoint that ends within a window."""
-    async with open_ledger(tmp_path, parallel_options(4)) as opened:
+    async with open_ledger(tmp_path, build_parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
         await opened.events.log.append(PLATFORM, draft_record(members, "AmendedAt"))
@@ -73,7 +73,7 @@ async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: 
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
-    await verify_up_to(ledger.store, PLATFORM, parts, COUNT, parallel_options(window))
+    await verify_up_to(ledger.store, PLATFORM, parts, COUNT, build_parallel_options(window))
     assert parts == whole
     assert whole.tree.size == leaves
 
@@ -118,10 +118,10 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
         ledger.tamper(MATRIX[name][0])
     try:
         options = ParallelOptions(min_records=1, window=4, ahead=3, result_timeout=0.05)
-        verdict = await ChainVerifier(store, workspace, ledger.checkpoints, parallel=options).verify(PLATFORM)
+        verdict = await ChainVerifier(store, get_workspace_id, ledger.checkpoints, parallel=options).verify(PLATFORM)
     finally:
         await store.close()
-    assert verdict == await ChainVerifier(ledger.store, workspace, ledger.checkpoints).verify(PLATFORM)
+    assert verdict == await ChainVerifier(ledger.store, get_workspace_id, ledger.checkpoints).verify(PLATFORM)
     assert verdict.chain_valid == (name is None)
 
 

@@ -87,7 +87,7 @@ WRITTEN = st.sampled_from(
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
     """No form of a record is valid for one reader and invalid for another, with either digest as its Hash."""
-    for hashed in possible_hashes(FORMS[name]):
+    for hashed in compute_possible_hashes(FORMS[name]):
         assert_readers_agree(FORMS[name], hashed)
 
 
@@ -96,11 +96,11 @@ def test_all_readers_agree(name: str) -> None:
 def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
     """The readers agree on any value in any form at any depth."""
     text = build_second_record("[" * depth + written(value) + "]" * depth)
-    for hashed in possible_hashes(text):
+    for hashed in compute_possible_hashes(text):
         assert_readers_agree(text, hashed)
 
 
-def possible_hashes(text: bytes) -> set[str]:
+def compute_possible_hashes(text: bytes) -> set[str]:
     """Return the possible forged Hashes of a text: of its bytes, and of its record."""
     return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}
 

@@ -23,7 +23,7 @@ from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.receipts import Receipts
 from shared.provenance.verifier import ChainVerifier
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, workspace
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, build_event, get_workspace_id, open_ledger
 
 ISSUER = "https://plant-a.example"
 SIZES = (1, 2, 5, 13)
@@ -49,7 +49,9 @@ class Issuer:
         self.notes = FileCheckpointStore(ledger.folder / "checkpoints")
         self.signer = CountingSigner(path, ledger.folder / "checkpoints")
         self.overview = SqliteChainOverview(ledger.folder / "provenance.sqlite")
-        self.checkpoints = Checkpoints(ledger.store, self.notes, self.signer, workspace, self.overview, issuer=ISSUER)
+        self.checkpoints = Checkpoints(
+            ledger.store, self.notes, self.signer, get_workspace_id, self.overview, issuer=ISSUER
+        )
         proofs = Proofs(ledger.store, self.checkpoints.trees)
         self.receipts = Receipts(ledger.store, self.checkpoints, proofs, self.overview)
 
@@ -65,7 +67,7 @@ class Issuer:
 
 async def append(ledger: Ledger, chain: ChainKey, count: int) -> None:
     """Append events in one batch."""
-    await asyncio.gather(*(ledger.events.write(chain, "editor", event(number)) for number in range(count)))
+    await asyncio.gather(*(ledger.events.write(chain, "editor", build_event(number)) for number in range(count)))
 
 
 @pytest.fixture
@@ -201,7 +203,7 @@ async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
 
 async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
     """After a verification found a chain broken, no record of it gets a receipt until a verification finds it valid."""
-    verifier = ChainVerifier(issuer.ledger.store, workspace, issuer.checkpoints, issuer.overview)
+    verifier = ChainVerifier(issuer.ledger.store, get_workspace_id, issuer.checkpoints, issuer.overview)
     record = (await issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
 
@@ -258,7 +260,7 @@ async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
     for file in (folder / "checkpoint-keys").glob("*.pem"):
         file.unlink()
     issuer.signer = CountingSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
-    issuer.checkpoints = Checkpoints(issuer.ledger.store, issuer.notes, issuer.signer, workspace, issuer=ISSUER)
+    issuer.checkpoints = Checkpoints(issuer.ledger.store, issuer.notes, issuer.signer, get_workspace_id, issuer=ISSUER)
     await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
 
 

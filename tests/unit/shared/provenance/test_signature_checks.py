@@ -18,7 +18,7 @@ from shared.provenance.amendments import Amendments
 from shared.provenance.ports import ChainKey
 from shared.provenance.records import draft_record, record_to_json
 from shared.provenance.signatures import DecisionSignature, SigningSession
-from tests.unit.shared.provenance.chains import WORKSPACE, Ledger, open_ledger, parallel_options
+from tests.unit.shared.provenance.chains import WORKSPACE, Ledger, build_parallel_options, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, build_body
 
 SIGNED_IN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -100,7 +100,7 @@ async def test_a_signature_of_another_record(
     tmp_path: Path, falsify: Callable[[dict[str, Any]], Any], window: int
 ) -> None:
     """A signature that names another record than the amendment breaks the chain at the decision."""
-    async with open_ledger(tmp_path, parallel_options(window)) as ledger:
+    async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
         await decide(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)
         await append_decision(ledger, "000000000005", falsify(SIGNATURE.to_members(made.record.hash)))

@@ -9,7 +9,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Tip
 from shared.provenance.verifier import ChainVerifier
-from tests.unit.shared.provenance.chains import BATCH, workspace
+from tests.unit.shared.provenance.chains import BATCH, get_workspace_id
 
 
 class SilentStore(SqliteChainStore):
@@ -25,7 +25,7 @@ async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Pat
     """A verification beyond the time limit is a TIMEOUT with a remedy, never a verdict."""
     store = SilentStore(tmp_path / "provenance.sqlite")
     with pytest.raises(WorkspaceError) as caught:
-        await ChainVerifier(store, workspace, seconds=0.05).verify(BATCH)
+        await ChainVerifier(store, get_workspace_id, seconds=0.05).verify(BATCH)
     await store.close()
     assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
     assert "offline" in caught.value.detail

@@ -21,9 +21,9 @@ from tests.unit.shared.provenance.chains import (
     PLATFORM,
     WORKSPACE,
     Ledger,
+    build_parallel_options,
     filter_columns,
     open_ledger,
-    parallel_options,
 )
 
 COUNT = 9
@@ -32,7 +32,7 @@ type Tampering = Callable[[sqlite3.Connection], Any]
 
 
 @pytest.fixture(
-    params=[DEFAULT_PARALLEL, parallel_options(1), parallel_options(2), parallel_options(4)],
+    params=[DEFAULT_PARALLEL, build_parallel_options(1), build_parallel_options(2), build_parallel_options(4)],
     ids=["whole", "by1", "by2", "by4"],
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
@@ -43,7 +43,7 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         yield opened
 
 
-def sql(*statements: str) -> Tampering:
+def execute_sql(*statements: str) -> Tampering:
     """Return a function that tampers by SQL; ``@`` is replaced by the chain's number."""
 
     def work(connection: sqlite3.Connection) -> None:
@@ -53,7 +53,9 @@ def sql(*statements: str) -> Tampering:
     return work
 
 
-def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = COUNT, head: bool = True) -> Tampering:
+def reseal_records(
+    first: int, change: Callable[[dict[str, Any]], None], *, last: int = COUNT, head: bool = True
+) -> Tampering:
     """Return a function that changes a record and then repairs hashes, links and filter fields."""
 
     def work(connection: sqlite3.Connection) -> None:
@@ -87,7 +89,9 @@ def replace_row(
 def swap(one: int, other: int) -> Tampering:
     """Return a function that swaps two records."""
     moves = ((one, 99), (other, one), (99, other))
-    return sql(*(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves))
+    return execute_sql(
+        *(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves)
+    )
 
 
 def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
@@ -100,17 +104,17 @@ def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
 
 def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
     """Return a function that sets a member to an invalid value and repairs hashes and filter fields."""
-    return reseal(first, lambda record: record.update({name: value}))
+    return reseal_records(first, lambda record: record.update({name: value}))
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
     """Return a function that copies another row's content to a record."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
-    return sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
+    return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
-def fork_beside(connection: sqlite3.Connection) -> None:
+def insert_fork_beside(connection: sqlite3.Connection) -> None:
     """Add a second record with the sequence and the predecessor of the fifth, without the table's constraint."""
     connection.execute("CREATE TABLE forged AS SELECT * FROM records")
     connection.execute("DROP TABLE records")
@@ -123,7 +127,7 @@ def fork_beside(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO records VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
 
 
-def fork_in_place(connection: sqlite3.Connection) -> None:
+def insert_fork_in_place(connection: sqlite3.Connection) -> None:
     """Link the sixth record to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
@@ -139,60 +143,60 @@ def add_space(connection: sqlite3.Connection) -> None:
 ROW = "WHERE chain = @ AND sequence = "
 MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "edited field": (
-        sql(f"UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) {ROW} 4"),
+        execute_sql(f"UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) {ROW} 4"),
         format_record_id(4),
         "the digest of the content of 000000000004 differs",
     ),
     "edited hash": (
-        sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"),
+        execute_sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"),
         format_record_id(4),
         "the digest of the content",
     ),
     "edited field and hash": (
-        reseal(4, lambda value: value.update(UserID="nobody"), last=4, head=False),
+        reseal_records(4, lambda value: value.update(UserID="nobody"), last=4, head=False),
         format_record_id(5),
         "000000000005 does not link to 000000000004",
     ),
     "edited projection": (
-        sql(f"UPDATE records SET user_id = 'nobody' {ROW} 4"),
+        execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 4"),
         format_record_id(4),
         "differ from its content: UserID",
     ),
     "deleted projection": (
-        sql(f"UPDATE records SET action_type = NULL {ROW} 4"),
+        execute_sql(f"UPDATE records SET action_type = NULL {ROW} 4"),
         format_record_id(4),
         "differ from its content: ActionType",
     ),
-    "deleted middle": (sql(f"DELETE FROM records {ROW} 4"), format_record_id(5), "000000000004 is missing"),
+    "deleted middle": (execute_sql(f"DELETE FROM records {ROW} 4"), format_record_id(5), "000000000004 is missing"),
     "deleted tail": (
-        sql("DELETE FROM records WHERE chain = @ AND sequence > 7"),
+        execute_sql("DELETE FROM records WHERE chain = @ AND sequence > 7"),
         format_record_id(8),
         "head item counts 9",
     ),
     "deleted tail and last left": (
-        sql("DELETE FROM records WHERE chain = @ AND sequence IN (7, 8)"),
+        execute_sql("DELETE FROM records WHERE chain = @ AND sequence IN (7, 8)"),
         format_record_id(9),
         "000000000007 is missing",
     ),
     "all deleted but the head": (
-        sql("DELETE FROM records WHERE chain = @"),
+        execute_sql("DELETE FROM records WHERE chain = @"),
         format_record_id(1),
         "000000000001 is missing",
     ),
     "swapped": (swap(4, 5), format_record_id(4), "000000000005 is stored in the place of 000000000004"),
     "swapped far apart": (swap(5, 8), format_record_id(5), "000000000008 is stored in the place of 000000000005"),
     "another RecordID": (
-        reseal(5, lambda value: value.update(RecordID=format_record_id(6)), last=5, head=False),
+        reseal_records(5, lambda value: value.update(RecordID=format_record_id(6)), last=5, head=False),
         format_record_id(5),
         "000000000006 is stored in the place of 000000000005",
     ),
     "another RecordID, all mended": (
-        reseal(5, lambda value: value.update(RecordID=format_record_id(8))),
+        reseal_records(5, lambda value: value.update(RecordID=format_record_id(8))),
         format_record_id(5),
         "000000000008 is stored in the place of 000000000005",
     ),
     "no RecordID": (
-        reseal(5, lambda value: value.update(RecordID="five")),
+        reseal_records(5, lambda value: value.update(RecordID="five")),
         format_record_id(5),
         "five is stored in the place of 000000000005",
     ),
@@ -212,7 +216,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "000000000005 is stored in the place of 000000000006",
     ),
     "truncated head": (
-        sql("DELETE FROM records WHERE chain = @ AND sequence < 4"),
+        execute_sql("DELETE FROM records WHERE chain = @ AND sequence < 4"),
         format_record_id(4),
         "000000000001 is missing",
     ),
@@ -224,12 +228,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     ),
     "wrong canonical bytes": (add_space, format_record_id(9), "not stored in its canonical form"),
     "head names another hash": (
-        sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
+        execute_sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
         format_record_id(9),
         "in the head item",
     ),
     "head counts too few": (
-        sql(
+        execute_sql(
             "UPDATE chains SET sequence = 8 WHERE chain = @",
             f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 8) WHERE chain = @",
         ),
@@ -237,12 +241,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "past the end",
     ),
     "time set back": (
-        reseal(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
+        reseal_records(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
         format_record_id(5),
         "the time of 000000000005 is earlier than the time of 000000000004",
     ),
     "time set forward": (
-        reseal(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
+        reseal_records(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
         format_record_id(6),
         "the time of 000000000006 is earlier than the time of 000000000005",
     ),
@@ -265,14 +269,14 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     },
     **{
         f"{levels} levels at {place}": (
-            reseal(place, nest_record(levels)),
+            reseal_records(place, nest_record(levels)),
             format_record_id(place),
             "not stored in its canonical form",
         )
         for place, levels in ((5, 129), (9, 130), (9, 254), (9, 255), (9, 256), (9, 300), (9, 900))
     },
     "last rewritten": (
-        reseal(9, lambda value: value.update(UserID="nobody"), head=False),
+        reseal_records(9, lambda value: value.update(UserID="nobody"), head=False),
         format_record_id(9),
         "in the head item",
     ),
@@ -301,7 +305,7 @@ async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
     return await ledger.verifier.finish(run)
 
 
-@pytest.mark.parametrize("tampering", [fork_beside, fork_in_place])
+@pytest.mark.parametrize("tampering", [insert_fork_beside, insert_fork_in_place])
 async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
     """A second record with the same predecessor is named by its Hash."""
     before = {record.hash for record in await ledger.records(PLATFORM)}
@@ -319,7 +323,7 @@ def copy_past_the_end(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
 
 
-def fork_past_the_end(connection: sqlite3.Connection) -> None:
+def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
     """Append a changed third record past the last."""
     copy_past_the_end(connection)
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
@@ -336,7 +340,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 
 @pytest.mark.parametrize("head", [lambda _: None, count_in_head], ids=["head as it was", "head moved"])
-@pytest.mark.parametrize("tampering", [copy_past_the_end, fork_past_the_end], ids=["copy", "fork"])
+@pytest.mark.parametrize("tampering", [copy_past_the_end, insert_fork_past_the_end], ids=["copy", "fork"])
 async def test_a_copy_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -345,7 +349,7 @@ async def test_a_copy_is_not_a_fork(
     ledger.tamper(tampering)
     ledger.tamper(head)
     last = (await ledger.records(PLATFORM))[-1]
-    fork = tampering is fork_past_the_end
+    fork = tampering is insert_fork_past_the_end
     broken_at = last.hash if fork else format_record_id(10)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, fork, broken_at)
@@ -357,15 +361,15 @@ async def test_a_copy_is_not_a_fork(
 
 async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
     """If a fork precedes an edited record, BrokenAt is the record and ForkDetected is true."""
-    ledger.tamper(fork_beside)
-    ledger.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
+    ledger.tamper(insert_fork_beside)
+    ledger.tamper(execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.broken_at, verdict.fork_detected) == (format_record_id(8), True)
 
 
 CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
     "tail and head cut": (
-        sql(
+        execute_sql(
             "DELETE FROM records WHERE chain = @ AND sequence > 6",
             "UPDATE chains SET sequence = 6 WHERE chain = @",
             f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 6) WHERE chain = @",
@@ -374,17 +378,17 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
         "counts 9 records",
     ),
     "all gone": (
-        sql("DELETE FROM records WHERE chain = @", "DELETE FROM chains WHERE chain = @"),
+        execute_sql("DELETE FROM records WHERE chain = @", "DELETE FROM chains WHERE chain = @"),
         format_record_id(1),
         "counts 9 records",
     ),
     "rewritten whole": (
-        reseal(1, lambda value: value.update(UserID="nobody")),
+        reseal_records(1, lambda value: value.update(UserID="nobody")),
         None,
         "was signed for other records than these",
     ),
     "rewritten from the middle": (
-        reseal(5, lambda value: value.update(UserID="nobody")),
+        reseal_records(5, lambda value: value.update(UserID="nobody")),
         None,
         "was signed for other records than these",
     ),
@@ -437,10 +441,10 @@ async def test_the_offline_verifier_finds_forks_and_rewrites(
     await ledger.checkpoints.create(PLATFORM)
     assert await verify_offline(ledger) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
-    ledger.tamper(reseal(1, lambda value: value.update(UserID="nobody")))
+    ledger.tamper(reseal_records(1, lambda value: value.update(UserID="nobody")))
     assert await verify_offline(ledger) == 1
     assert "broken at checkpoint" in capsys.readouterr().out
-    ledger.tamper(fork_in_place)
+    ledger.tamper(insert_fork_in_place)
     forged = (await ledger.records(PLATFORM))[5].hash
     assert await verify_offline(ledger) == 1
     assert f"broken at {forged}: fork" in capsys.readouterr().out

@@ -21,7 +21,7 @@ NONE = MemberAttempts("ann")
 MINUTE = timedelta(minutes=1)
 
 
-def attempt(count: int) -> MemberAttempts:
+def record_attempts(count: int) -> MemberAttempts:
     """Return the attempts after some refusals, one each minute."""
     attempts = NONE
     for number in range(count):
@@ -31,23 +31,23 @@ def attempt(count: int) -> MemberAttempts:
 
 def test_a_lock_out_is_stored_with_its_event() -> None:
     """A lock-out is stored with its event; earlier attempts are forgotten, so one later attempt does not lock again."""
-    locked = attempt(MAX_ATTEMPTS)
+    locked = record_attempts(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
     assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
     assert (locked.times, locked.locked_until) == ((), at + WINDOW)
-    assert attempt(MAX_ATTEMPTS - 1).pending == ()
+    assert record_attempts(MAX_ATTEMPTS - 1).pending == ()
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
     """Attempts during a lock-out do not extend it; else a program that retries would lock a member out for ever."""
-    locked = attempt(MAX_ATTEMPTS)
+    locked = record_attempts(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
     """The error states the seconds until the lock-out ends, rounded up, so that the next attempt is late enough."""
-    locked, at = attempt(MAX_ATTEMPTS), START + minutes * MINUTE
+    locked, at = record_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
         check_lock(locked, at)
         return
@@ -71,7 +71,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 
 def test_a_reported_event_is_removed_once() -> None:
     """A second report of the same event changes nothing."""
-    locked = attempt(MAX_ATTEMPTS)
+    locked = record_attempts(MAX_ATTEMPTS)
     reported = remove_reported(locked, locked.pending[0].append_id)
     assert reported is not None
     assert reported.pending == ()
@@ -80,5 +80,10 @@ def test_a_reported_event_is_removed_once() -> None:
 
 def test_stored_attempts_are_read_back() -> None:
     """All attributes of stored attempts are read back, before and after a lock-out."""
-    for attempts in (NONE, attempt(2), attempt(MAX_ATTEMPTS), add_challenge(NONE, "t", START, "e") or NONE):
+    for attempts in (
+        NONE,
+        record_attempts(2),
+        record_attempts(MAX_ATTEMPTS),
+        add_challenge(NONE, "t", START, "e") or NONE,
+    ):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts

@@ -14,12 +14,14 @@ from shared.telemetry.ports import ArrivedMessages, ConnectionState, CurrentCata
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def connection(lookup: str, **members: Any) -> Connection:
+def build_connection(lookup: str, **members: Any) -> Connection:
     """Return a connection from members of the workspace document."""
     return Connection.model_validate({"lookup": lookup, "name": lookup, "type": "CLOUD_EVENT_HUB", **members})
 
 
-def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | None = None, version: int = 1) -> Catalog:
+def build_catalog(
+    *connections: Connection, surfaces: Mapping[str, Sequence[str]] | None = None, version: int = 1
+) -> Catalog:
     """Return a catalog of connections, and of surfaces with their connections."""
     return Catalog(
         version=version,
@@ -31,7 +33,7 @@ def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | No
     )
 
 
-def current(stored_catalog: Catalog) -> CurrentCatalog:
+def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
     """Return an async function that always returns the catalog."""
 
     async def get_catalog() -> Catalog:
@@ -40,7 +42,7 @@ def current(stored_catalog: Catalog) -> CurrentCatalog:
     return get_catalog
 
 
-def event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
+def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
     """Return an event of partition 0, enqueued one second after the previous number."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)

@@ -14,13 +14,13 @@ from shared.errors import Kind, WorkspaceError
 from shared.telemetry.acceptance import TelemetryService, to_hub_messages
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import HubMessage
-from tests.unit.shared.telemetry.fakes import Hub, catalog, connection, current
+from tests.unit.shared.telemetry.fakes import Hub, build_catalog, build_catalog_getter, build_connection
 from tests.unit.shared.telemetry.json_values import JSON
 
 RECEIVED = datetime(2026, 1, 5, 8, tzinfo=UTC)
-RIG = connection("pump-rig")
-OFF = connection("off", enabled=False)
-GATEWAY = connection(
+RIG = build_connection("pump-rig")
+OFF = build_connection("off", enabled=False)
+GATEWAY = build_connection(
     "gateway",
     source={
         "timestampPointer": "/ts",
@@ -31,7 +31,7 @@ GATEWAY = connection(
 )
 
 
-CURRENT = current(catalog(RIG, OFF))
+CURRENT = build_catalog_getter(build_catalog(RIG, OFF))
 
 
 def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
@@ -149,7 +149,9 @@ def test_pointers_of_the_connection() -> None:
 
 def test_missing_pointers_give_defaults() -> None:
     """Without the selected member, and with an empty pointer, the defaults apply."""
-    empty = connection("empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], ""))
+    empty = build_connection(
+        "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
+    )
     body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
     for source in (empty, GATEWAY):
         (message,) = to_hub_messages(source, dict(body), RECEIVED)
@@ -193,7 +195,7 @@ def test_objects_with_other_content_are_messages(body: object) -> None:
 
 def test_pointer_into_a_batch() -> None:
     """An object is a message, not a batch, if a pointer of the connection leads into its array."""
-    source = connection("readings", source={"deviceIdPointer": "/readings/0/id"})
+    source = build_connection("readings", source={"deviceIdPointer": "/readings/0/id"})
     (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
     assert parse(message.body) == {"readings": [{}, {"id": "e"}]}

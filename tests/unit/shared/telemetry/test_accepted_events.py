@@ -13,10 +13,10 @@ from shared.telemetry.models import HubEvent
 from shared.telemetry.normalisation import to_impulse
 from shared.telemetry.properties import HTTP, build_properties
 from shared.telemetry.routing import ConnectionRouter
-from tests.unit.shared.telemetry.fakes import catalog, connection
+from tests.unit.shared.telemetry.fakes import build_catalog, build_connection
 from tests.unit.shared.telemetry.json_values import JSON
 
-ROUTER = ConnectionRouter(catalog(connection("rig"), surfaces={"cooling": ["rig"]}))
+ROUTER = ConnectionRouter(build_catalog(build_connection("rig"), surfaces={"cooling": ["rig"]}))
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 PAYLOADS = st.dictionaries(st.text(max_size=8), JSON, max_size=5)
 TIMES = st.datetimes(timezones=st.just(UTC))

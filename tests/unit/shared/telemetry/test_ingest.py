@@ -19,14 +19,21 @@ from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import HubEvent, Impulse
 from shared.text_formats.long_integers import LongInteger
-from tests.unit.shared.telemetry.fakes import Hub, States, catalog, connection, current, event
+from tests.unit.shared.telemetry.fakes import (
+    Hub,
+    States,
+    build_catalog,
+    build_catalog_getter,
+    build_connection,
+    build_event,
+)
 from tests.unit.shared.telemetry.json_values import JSON
 
-CATALOG = catalog(
-    connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts", "messageIdPointer": "/meta/id"}),
-    connection("press", source={"eventHub": "press"}),
-    connection("epoch", source={"devices": ["epoch-*"], "timestampFormat": "epochSeconds"}),
-    connection("off", enabled=False),
+CATALOG = build_catalog(
+    build_connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts", "messageIdPointer": "/meta/id"}),
+    build_connection("press", source={"eventHub": "press"}),
+    build_connection("epoch", source={"devices": ["epoch-*"], "timestampFormat": "epochSeconds"}),
+    build_connection("off", enabled=False),
     surfaces={"cooling": ["rig"]},
 )
 
@@ -37,7 +44,7 @@ class Plant:
     def __init__(self) -> None:
         self.hub = Hub()
         self.states = States()
-        self.ingestor = TelemetryIngestor(current(CATALOG), self.hub, self.states)
+        self.ingestor = TelemetryIngestor(build_catalog_getter(CATALOG), self.hub, self.states)
 
     async def ingest(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
         """Process a batch and return its impulses."""
@@ -49,7 +56,7 @@ class Plant:
 async def test_normalisation() -> None:
     """Values selected by pointers are extracted, the rest becomes the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
-    (impulse,) = await Plant().ingest(event(body, line="3", connectionLookup="rig"))
+    (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
         message_id="m-1",
         timestamp=datetime(2026, 1, 5, 7, tzinfo=UTC),
@@ -63,10 +70,10 @@ async def test_normalisation() -> None:
 
 async def test_defaults() -> None:
     """Missing values come from the hub's metadata of the event."""
-    (impulse,) = await Plant().ingest(event(b'{"a":1}', 7, device="rig-5"))
+    (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
-    assert impulse.timestamp == event(b"", 7).enqueued_at
-    (impulse,) = await Plant().ingest(event(b'{"a":1}', 7), source="press/$Default")
+    assert impulse.timestamp == build_event(b"", 7).enqueued_at
+    (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7), source="press/$Default")
     assert (impulse.connection, impulse.message_id, impulse.device_id) == ("press", "press-0-7", "press")
 
 
@@ -74,7 +81,7 @@ async def test_properties_take_precedence() -> None:
     """A property takes precedence over a pointer, and the member then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
-        event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
+        build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
     )
     assert (impulse.timestamp.year, impulse.message_id, impulse.device_id) == (2020, "p", "d")
     assert impulse.payload == orjson.loads(body)
@@ -83,12 +90,12 @@ async def test_properties_take_precedence() -> None:
 async def test_timestamp_format() -> None:
     """The connection's timestamp format applies to the message; a timestamp in an event property is always RFC 3339."""
     plant = Plant()
-    (impulse,) = await plant.ingest(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
+    (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
-    (impulse,) = await plant.ingest(event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
+    (impulse,) = await plant.ingest(build_event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
     assert impulse.timestamp == datetime(2020, 1, 1, tzinfo=UTC)
     for body in (b'{"timestamp":"2026-01-05T07:00:00Z"}', b'{"timestamp":true}', b'{"timestamp":1767600000123}'):
-        (impulse,) = await plant.ingest(event(body, device="epoch-1"))
+        (impulse,) = await plant.ingest(build_event(body, device="epoch-1"))
         assert impulse.connection == "_unrouted"
         assert impulse.headers["x-unrouted-reason"].startswith("timestamp: ")
 
@@ -102,9 +109,9 @@ async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise(message)
-    (sent,) = to_hub_messages(source, orjson.loads(body), event(b"").enqueued_at)
-    (over_http,) = await Plant().ingest(event(sent.body, 1, device="", **sent.properties))
-    (as_event,) = await Plant().ingest(event(body, connectionLookup="rig"))
+    (sent,) = to_hub_messages(source, orjson.loads(body), build_event(b"").enqueued_at)
+    (over_http,) = await Plant().ingest(build_event(sent.body, 1, device="", **sent.properties))
+    (as_event,) = await Plant().ingest(build_event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event
     if meta and "id" in meta:
         assert over_http.message_id == as_event.message_id
@@ -115,7 +122,7 @@ async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
     """The payload of any accepted message is unchanged."""
     body = serialise(payload)
     (impulse,) = await Plant().ingest(
-        event(
+        build_event(
             body,
             acceptedBy="http",
             connectionLookup="off",
@@ -144,7 +151,7 @@ async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
 )
 async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
     """An event that matches no connection or is invalid is stored completely as ``_unrouted`` with the reason."""
-    (impulse,) = await Plant().ingest(event(body, 3, line="7"))
+    (impulse,) = await Plant().ingest(build_event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
     assert impulse.headers["line"] == "7"
@@ -153,7 +160,7 @@ async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any]
 
 async def test_unrouted_event_contains_its_connection() -> None:
     """An invalid event of a known connection contains the connection."""
-    (impulse,) = await Plant().ingest(event(b"{", device="rig-1"))
+    (impulse,) = await Plant().ingest(build_event(b"{", device="rig-1"))
     assert impulse.headers["x-unrouted-connection"] == "rig"
     assert impulse.device_id == "rig-1"
 
@@ -162,7 +169,7 @@ async def test_invalid_events_do_not_block_a_batch() -> None:
     """Valid events of a batch are sent with the invalid ones, in one send and in order."""
     plant = Plant()
     good = b'{"deviceId":"rig-1"}'
-    impulses = await plant.ingest(event(good, 1), event(b"\xff", 2), event(good, 3))
+    impulses = await plant.ingest(build_event(good, 1), build_event(b"\xff", 2), build_event(good, 3))
     assert [impulse.message_id for impulse in impulses] == ["0-1", "0-2", "0-3"]
     assert [name for name, _ in plant.hub.sends] == ["impulses"]
     assert [message.partition_key for message in plant.hub.messages] == ["rig", "_unrouted", "rig"]
@@ -173,7 +180,7 @@ async def test_invalid_events_do_not_block_a_batch() -> None:
 async def test_large_events_are_split(body: bytes) -> None:
     """An event that is too large for one impulse is split into parts that restore it."""
     plant = Plant()
-    impulses = await plant.ingest(event(body, 9))
+    impulses = await plant.ingest(build_event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
     assert [impulse.message_id for impulse in impulses] == [f"0-9.{n + 1}" for n in range(len(impulses))]
     assert [impulse.headers["x-raw-part"] for impulse in impulses][-1] == f"{len(impulses)}/{len(impulses)}"
@@ -186,10 +193,10 @@ async def test_unavailable_hub_fails_the_batch() -> None:
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
-        await plant.ingest(event(b"{}", device="rig-1"))
+        await plant.ingest(build_event(b"{}", device="rig-1"))
     assert plant.states.counts == {}
     plant.hub.down = False
-    assert len(await plant.ingest(event(b"{}", device="rig-1"))) == 1
+    assert len(await plant.ingest(build_event(b"{}", device="rig-1"))) == 1
     assert plant.states.counts == {"rig": 1}
 
 
@@ -198,9 +205,9 @@ async def test_connected() -> None:
     plant = Plant()
     for number in range(3):
         await plant.ingest(
-            event(b"{}", number, device="rig-1"),
-            event(b"x", number),
-            event(b"{}", number, connectionLookup="off", acceptedBy="http"),
+            build_event(b"{}", number, device="rig-1"),
+            build_event(b"x", number),
+            build_event(b"{}", number, connectionLookup="off", acceptedBy="http"),
         )
     assert plant.states.statuses == [("rig", "CONNECTED")]
 
@@ -213,7 +220,7 @@ async def test_empty_batch() -> None:
 
 
 STREAM = [
-    event(body, number, device=device)
+    build_event(body, number, device=device)
     for number, (body, device) in enumerate(
         [(b'{"n":1}', "rig-1"), (b"x", ""), (b'{"meta":{"id":"same"}}', "rig-2"), (b"{}", "lost"), (b"[]", "rig-1")] * 4
     )
@@ -247,10 +254,12 @@ async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.Monkey
     counted: list[tuple[str, int]] = []
     monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
     plant = Plant()
-    declared = catalog(connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts"}, signals=SIGNALS))
-    plant.ingestor = TelemetryIngestor(current(declared), plant.hub, plant.states)
+    declared = build_catalog(
+        build_connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts"}, signals=SIGNALS)
+    )
+    plant.ingestor = TelemetryIngestor(build_catalog_getter(declared), plant.hub, plant.states)
     bodies = [b'{"p":1.5,"ts":"2026-01-05T07:00:00Z"}', b'{"p":"high"}', b'{"q":1}', b'{"p":true}', b"not JSON"]
-    events = [event(body, number, device="rig-1") for number, body in enumerate(bodies, 1)]
+    events = [build_event(body, number, device="rig-1") for number, body in enumerate(bodies, 1)]
     impulses = await plant.ingest(*events)
     assert [impulse.payload for impulse in impulses[:4]] == [{"p": 1.5}, {"p": "high"}, {"q": 1}, {"p": True}]
     assert plant.states.mismatches == Counter({"rig": 2, "_unrouted": 0})
@@ -262,7 +271,7 @@ async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.Monkey
 async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The payload of a connection without signals is not compared with anything."""
     monkeypatch.setattr(module, "has_type_mismatch", None)
-    assert len(await Plant().ingest(event(b'{"p":"high"}', device="rig-1"))) == 1
+    assert len(await Plant().ingest(build_event(b'{"p":"high"}', device="rig-1"))) == 1
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,14 +285,14 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
 
     monkeypatch.setattr(module, "_process_event", note_thread)
     body = b'{"deviceId":"rig-1","text":"%b"}' % (b"x" * 9_000)
-    await Plant().ingest(event(body))
-    await Plant().ingest(event(body), event(body, 2))
+    await Plant().ingest(build_event(body))
+    await Plant().ingest(build_event(body), build_event(body, 2))
     assert threads == [True, False, False]
 
 
 async def test_long_integers_are_copied() -> None:
     """A message with integers of many digits is ingested without a conversion to ``int`` and back."""
     digits = "9" * 4_300
-    (impulse,) = await Plant().ingest(event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
+    (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
     assert serialise(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()

@@ -14,7 +14,7 @@ from shared.telemetry.message_parser import (
     parse_lines,
     parse_messages,
 )
-from tests.unit.shared.telemetry.fakes import connection
+from tests.unit.shared.telemetry.fakes import build_connection
 
 
 def list_errors(text: bytes) -> list[Any]:
@@ -36,7 +36,7 @@ def test_each_line_is_a_message() -> None:
 
 def test_pointers_apply_to_lines() -> None:
     """The pointers and the timestamp format of the connection apply to each line."""
-    source = connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
+    source = build_connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
     (message,) = parse_lines(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))
     assert message.timestamp is not None
     assert message.timestamp.timestamp() == 1767600000

@@ -8,7 +8,7 @@ from shared.catalog.models import Source
 from shared.telemetry.layout import layout_from_source
 from shared.telemetry.normalisation import build_event_id, derive_message_id, to_impulse
 from shared.telemetry.routing import Route
-from tests.unit.shared.telemetry.fakes import MOMENT, event
+from tests.unit.shared.telemetry.fakes import MOMENT, build_event
 
 SOURCE = Source.model_validate({"timestampPointer": "/ts", "messageIdPointer": "/id", "deviceIdPointer": "/device"})
 ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURCE))
@@ -17,14 +17,14 @@ ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURC
 def test_extracted_values_leave_the_payload() -> None:
     """Values that pointers extract are removed from the payload, which keeps the rest of the message."""
     message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
-    impulse = to_impulse("telemetry", event(b""), ROUTE, message)
+    impulse = to_impulse("telemetry", build_event(b""), ROUTE, message)
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")
     assert (impulse.payload, impulse.connection, impulse.surfaces) == ({"value": 1}, "rig", ("cooling",))
 
 
 def test_properties_come_before_the_message() -> None:
     """An event property has priority over the member of the message, which then keeps its value."""
-    sent = event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
+    sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
     assert impulse.payload == {"id": "m1", "device": "d1", "ts": "not a time"}
@@ -32,7 +32,7 @@ def test_properties_come_before_the_message() -> None:
 
 def test_missing_values_come_from_the_event() -> None:
     """Missing values are replaced by the hub's time, a position-based id, and IoT Hub's device or the connection."""
-    without, with_device = event(b"", 3), event(b"", 3, device="iot-1")
+    without, with_device = build_event(b"", 3), build_event(b"", 3, device="iot-1")
     impulse = to_impulse("telemetry", without, ROUTE, {})
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (without.enqueued_at, "0-3", "rig")
     assert to_impulse("telemetry", with_device, ROUTE, {}).device_id == "iot-1"
@@ -47,14 +47,14 @@ def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) 
     before = {"ts": "2026-01-05T08:00:00Z", **message}
     sent = dict(before)
     with pytest.raises(ValueError, match=reason):
-        to_impulse("telemetry", event(b""), ROUTE, sent)
+        to_impulse("telemetry", build_event(b""), ROUTE, sent)
     assert sent == before
 
 
 @pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
 def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
     """Derived ids contain the hub, because two hubs may have the same partition and sequence number."""
-    assert build_event_id(hub, event(b"", 7)) == message_id
+    assert build_event_id(hub, build_event(b"", 7)) == message_id
 
 
 def test_a_derived_id_depends_on_the_content() -> None:
@@ -64,7 +64,7 @@ def test_a_derived_id_depends_on_the_content() -> None:
     others = {
         derive_message_id("rig2", *content[1:]),
         derive_message_id("rig", "d2", *content[2:]),
-        derive_message_id("rig", "d1", event(b"").enqueued_at, content[3]),
+        derive_message_id("rig", "d1", build_event(b"").enqueued_at, content[3]),
         derive_message_id("rig", "d1", MOMENT, {"a": 1, "b": [3]}),
     }
     assert derive_message_id(*content) == same

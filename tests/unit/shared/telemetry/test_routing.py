@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from shared.telemetry import routing
 from shared.telemetry.models import HubEvent
 from shared.telemetry.routing import ConnectionRouter
-from tests.unit.shared.telemetry.fakes import catalog, connection, event
+from tests.unit.shared.telemetry.fakes import build_catalog, build_connection, build_event
 
 ROUTER = ConnectionRouter(
-    catalog(
-        connection("a-rig", source={"devices": ["rig-*"]}),
-        connection("b-rig", source={"devices": ["rig-1", "other"], "deviceIdPointer": "/meta/id"}),
-        connection("off", enabled=False, source={"devices": ["lost-*"]}),
-        connection("own-hub", source={"eventHub": "press", "consumerGroup": "oi"}),
-        connection("own-part", source={"eventHub": "shared", "devices": ["left-*"]}),
-        connection("own-rest", source={"eventHub": "shared"}),
-        connection("plain"),
+    build_catalog(
+        build_connection("a-rig", source={"devices": ["rig-*"]}),
+        build_connection("b-rig", source={"devices": ["rig-1", "other"], "deviceIdPointer": "/meta/id"}),
+        build_connection("off", enabled=False, source={"devices": ["lost-*"]}),
+        build_connection("own-hub", source={"eventHub": "press", "consumerGroup": "oi"}),
+        build_connection("own-part", source={"eventHub": "shared", "devices": ["left-*"]}),
+        build_connection("own-rest", source={"eventHub": "shared"}),
+        build_connection("plain"),
         surfaces={"z": ["a-rig"], "cooling": ["a-rig", "plain"]},
     )
 )
@@ -33,18 +33,18 @@ def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
 @pytest.mark.parametrize(
     ("given_event", "message", "found"),
     [
-        (event(b"", connectionLookup="plain"), {"deviceId": "rig-1"}, "plain"),
-        (event(b"", connectionLookup="nothing"), {"deviceId": "rig-1"}, "a-rig"),
-        (event(b"", device="rig-9"), {"deviceId": "other"}, "a-rig"),
-        (event(b"", deviceId="rig-9"), {}, "a-rig"),
-        (event(b""), {"deviceId": "rig-9"}, "a-rig"),
-        (event(b""), {"meta": {"id": "other"}}, "b-rig"),
-        (event(b""), {"deviceId": "RIG-9"}, None),
-        (event(b""), {"deviceId": "rig"}, None),
-        (event(b""), {"deviceId": 5}, None),
-        (event(b""), ["rig-1"], None),
-        (event(b"", device="rig-9"), None, "a-rig"),
-        (event(b""), {}, None),
+        (build_event(b"", connectionLookup="plain"), {"deviceId": "rig-1"}, "plain"),
+        (build_event(b"", connectionLookup="nothing"), {"deviceId": "rig-1"}, "a-rig"),
+        (build_event(b"", device="rig-9"), {"deviceId": "other"}, "a-rig"),
+        (build_event(b"", deviceId="rig-9"), {}, "a-rig"),
+        (build_event(b""), {"deviceId": "rig-9"}, "a-rig"),
+        (build_event(b""), {"meta": {"id": "other"}}, "b-rig"),
+        (build_event(b""), {"deviceId": "RIG-9"}, None),
+        (build_event(b""), {"deviceId": "rig"}, None),
+        (build_event(b""), {"deviceId": 5}, None),
+        (build_event(b""), ["rig-1"], None),
+        (build_event(b"", device="rig-9"), None, "a-rig"),
+        (build_event(b""), {}, None),
     ],
 )
 def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None) -> None:
@@ -66,18 +66,18 @@ def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None
 )
 def test_separate_event_hub(source: str, device: str, found: str | None) -> None:
     """A separate Event Hub identifies the connection; patterns select among connections of the same hub."""
-    assert _find(source, event(b""), {"deviceId": device}) == found
+    assert _find(source, build_event(b""), {"deviceId": device}) == found
 
 
 @pytest.mark.parametrize(
     ("given_event", "found"),
     [
-        (event(b"", device="lost-1"), None),
-        (event(b"", connectionLookup="off"), None),
-        (event(b"", connectionLookup="off", acceptedBy="http"), "off"),
-        (event(b"", connectionLookup="off", acceptedBy="simulator"), "off"),
-        (event(b"", connectionLookup="off", acceptedBy="me"), None),
-        (event(b"", connectionLookup="off", acceptedBy="http", device="lost-1"), None),
+        (build_event(b"", device="lost-1"), None),
+        (build_event(b"", connectionLookup="off"), None),
+        (build_event(b"", connectionLookup="off", acceptedBy="http"), "off"),
+        (build_event(b"", connectionLookup="off", acceptedBy="simulator"), "off"),
+        (build_event(b"", connectionLookup="off", acceptedBy="me"), None),
+        (build_event(b"", connectionLookup="off", acceptedBy="http", device="lost-1"), None),
     ],
 )
 def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
@@ -87,7 +87,7 @@ def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
 
 def test_surfaces() -> None:
     """A route contains the surfaces that own the connection, sorted."""
-    route = ROUTER.find_route("telemetry", event(b"", device="rig-1"), {})
+    route = ROUTER.find_route("telemetry", build_event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
 
@@ -98,11 +98,14 @@ def test_cache_does_not_change_routes(devices: list[str]) -> None:
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(
-            catalog(connection("one", source={"devices": ["rig-*"]}), connection("two", source={"devices": ["other"]}))
+            build_catalog(
+                build_connection("one", source={"devices": ["rig-*"]}),
+                build_connection("two", source={"devices": ["other"]}),
+            )
         )
         expected = {"rig-1": "one", "other": "two"}
         for device in devices:
-            route = router.find_route("telemetry", event(b""), {"deviceId": device})
+            route = router.find_route("telemetry", build_event(b""), {"deviceId": device})
             assert (route.connection if route else None) == expected.get(device)
     finally:
         routing.MAX_CACHED = remembered

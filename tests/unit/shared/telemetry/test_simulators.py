@@ -11,7 +11,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
 from shared.telemetry.simulators import Simulators
-from tests.unit.shared.telemetry.fakes import MOMENT, Hub, catalog, connection, current
+from tests.unit.shared.telemetry.fakes import MOMENT, Hub, build_catalog, build_catalog_getter, build_connection
 
 SINE = {"name": "temperature", "kind": "sine", "min": 4, "max": 9, "periodSec": 600, "noise": 0.1}
 WALK = {"name": "level", "kind": "random-walk", "min": 0, "max": 10, "step": 0.5}
@@ -19,7 +19,7 @@ WALK = {"name": "level", "kind": "random-walk", "min": 0, "max": 10, "step": 0.5
 
 def _build_simulator(lookup: str, interval: int = 1000, devices: int = 1, **members: Any) -> Connection:
     simulator = {"intervalMs": interval, "devices": devices, "variables": [SINE, WALK]}
-    return connection(lookup, type="SIMULATOR", **({"simulator": simulator} | members))
+    return build_connection(lookup, type="SIMULATOR", **({"simulator": simulator} | members))
 
 
 def _at(seconds: float) -> datetime:
@@ -28,7 +28,7 @@ def _at(seconds: float) -> datetime:
 
 async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
     hub = Hub()
-    simulators = Simulators(current(of), hub)
+    simulators = Simulators(build_catalog_getter(of), hub)
     for each in seconds:
         await simulators.run(_at(each))
     assert {name for name, _ in hub.sends} <= {"telemetry"}
@@ -37,7 +37,7 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
 
 async def test_messages() -> None:
     """Each device sends one message per tick, with the time of the tick and an id of device and tick."""
-    messages = await _collect_sent(0, 1, of=catalog(_build_simulator("sim", devices=2)))
+    messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_at(1).timestamp())
     assert first.partition_key == "sim"
@@ -54,7 +54,7 @@ async def test_messages() -> None:
 
 async def test_restart_repeats_the_same_messages() -> None:
     """A tick gives the same message in any run and after a restart."""
-    of = catalog(_build_simulator("sim", interval=300, devices=3))
+    of = build_catalog(_build_simulator("sim", interval=300, devices=3))
     steady = await _collect_sent(*[number / 10 for number in range(90)], of=of)
     restarted = await _collect_sent(8.9, of=of)
     assert steady[-len(restarted) :] == restarted[-len(steady) :]
@@ -64,7 +64,7 @@ async def test_restart_repeats_the_same_messages() -> None:
 
 async def test_every_tick_is_sent_once() -> None:
     """Runs at irregular times send every tick once."""
-    messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=catalog(_build_simulator("sim")))
+    messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 11)]
 
@@ -72,16 +72,16 @@ async def test_every_tick_is_sent_once() -> None:
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
 async def test_gaps(runs: tuple[float, ...]) -> None:
     """After a start, a gap or a clock change, at most the last ten seconds are sent."""
-    messages = (await _collect_sent(*runs, of=catalog(_build_simulator("sim"))))[-10:]
+    messages = (await _collect_sent(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 1)]
-    assert len(await _collect_sent(*runs, of=catalog(_build_simulator("sim")))) == 10 * len(runs)
+    assert len(await _collect_sent(*runs, of=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
 
 
 async def test_failed_messages_are_sent_again() -> None:
     """After a failure of the hub, messages are neither lost nor repeated."""
     hub = Hub()
-    simulators = Simulators(current(catalog(_build_simulator("sim"))), hub)
+    simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
     await simulators.run(_at(0))
     hub.down = True
     with pytest.raises(WorkspaceError):
@@ -96,11 +96,11 @@ async def test_only_valid_enabled_simulators_run() -> None:
     invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _collect_sent(
         0,
-        of=catalog(
+        of=build_catalog(
             _build_simulator("on"),
             _build_simulator("off", enabled=False),
             _build_simulator("invalid", simulator=invalid),
-            connection("rig"),
+            build_connection("rig"),
         ),
     )
     assert {message.partition_key for message in messages} == {"on"}
@@ -108,7 +108,7 @@ async def test_only_valid_enabled_simulators_run() -> None:
 
 async def test_changes_take_effect() -> None:
     """A changed catalog changes the running simulators without repeated or missing ticks of the others."""
-    current_catalog = catalog(_build_simulator("a"))
+    current_catalog = build_catalog(_build_simulator("a"))
 
     async def give() -> Catalog:
         return current_catalog
@@ -116,7 +116,7 @@ async def test_changes_take_effect() -> None:
     hub = Hub()
     simulators = Simulators(give, hub)
     await simulators.run(_at(0))
-    current_catalog = catalog(_build_simulator("a"), _build_simulator("b"), version=2)
+    current_catalog = build_catalog(_build_simulator("a"), _build_simulator("b"), version=2)
     await simulators.run(_at(1))
     counts = {key: sum(message.partition_key == key for message in hub.messages) for key in ("a", "b")}
     assert counts == {"a": 11, "b": 10}

@@ -9,10 +9,10 @@ from shared.catalog.models import TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError
 from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.submission_rules import check_binding, check_messages
-from tests.unit.shared.telemetry.fakes import connection
+from tests.unit.shared.telemetry.fakes import build_connection
 
 NOW = datetime(2026, 1, 5, 8, tzinfo=UTC)
-RIG = connection("rig", source={"devices": ["rig-*"]})
+RIG = build_connection("rig", source={"devices": ["rig-*"]})
 DEFAULT = TelemetryPolicy()
 
 
@@ -49,7 +49,7 @@ def test_the_policy_can_require_declared_devices() -> None:
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
     check_messages([build_message(device="other")], RIG, DEFAULT, None, NOW)
     check_messages([build_message(device="rig-1")], RIG, strict, None, NOW)
-    check_messages([build_message(device="other")], connection("free"), strict, None, NOW)
+    check_messages([build_message(device="other")], build_connection("free"), strict, None, NOW)
     with pytest.raises(WorkspaceError, match="is not declared"):
         check_messages([build_message(device="other")], RIG, strict, None, NOW)
 

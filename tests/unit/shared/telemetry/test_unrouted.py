@@ -15,12 +15,12 @@ from shared.telemetry.unrouted import (
     build_unrouted_part_impulses,
     parse_if_json,
 )
-from tests.unit.shared.telemetry.fakes import event
+from tests.unit.shared.telemetry.fakes import build_event
 
 
 def test_an_object_is_stored_unchanged() -> None:
     """An unrouted object is stored unchanged; headers state the reason and the connection that the event names."""
-    impulse = build_impulse("telemetry", event(b"", line="3"), {"a": 1}, "no device", "rig")
+    impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
 
@@ -31,7 +31,7 @@ def test_an_object_is_stored_unchanged() -> None:
 )
 def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
     """A body that is not JSON is stored as text, or as base64 if it is not UTF-8, without loss."""
-    impulse = build_impulse("telemetry", event(body), parse_if_json(body), "not an object", "")
+    impulse = build_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
     assert CLAIMED_BY not in impulse.headers
 
@@ -42,14 +42,14 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
 )
 def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
     """The device of IoT Hub, which cannot be forged, has priority over the device in the event's properties."""
-    impulse = build_impulse("telemetry", event(b"", 1, device=device, **properties), {}, "x", "")
+    impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 
 
 def test_a_large_event_is_stored_in_parts() -> None:
     """A large event is stored in numbered parts with their own ids, which together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
-    parts = list(build_unrouted_part_impulses("telemetry", event(body, 9), "too large", ""))
+    parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]
     assert [part.message_id for part in parts] == ["0-9.1", "0-9.2", "0-9.3"]
     assert b"".join(b64decode(str(part.payload["raw"])) for part in parts) == body

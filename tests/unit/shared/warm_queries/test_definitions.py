@@ -22,7 +22,7 @@ from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.etags import compute_etag
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import Plant, plant
+from tests.unit.shared.catalog.stores import Plant, open_plant
 
 ADMIN = "admin@plant-a.example"
 
@@ -62,7 +62,7 @@ class Processes:
 async def processes(tmp_path: Path) -> AsyncIterator[Processes]:
     """Return the services after the plant document is applied."""
     async with AsyncExitStack() as stack:
-        plants = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
+        plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
         await plants[0].service.apply(load_document(PLANT, "w.yaml"), "apply")
         yield Processes(plants, [QueryDefinitions(each.service, QueryColumns(Engine())) for each in plants])
 
@@ -73,7 +73,7 @@ def queries(processes: Processes) -> QueryDefinitions:
     return processes.services[0]
 
 
-def member(name: str) -> Principal:
+def build_member(name: str) -> Principal:
     """Return a caller."""
     return Principal(name, name, name, frozenset(), CredentialKind.JWT, "", None)
 
@@ -84,7 +84,7 @@ def make_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any
     return WarmQuery.model_validate(definition)
 
 
-def if_match(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
+def build_condition(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
     """Return an If-Match condition with the tags of these definitions."""
     return condition_from_headers(
         ", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None
@@ -103,79 +103,93 @@ async def get_error_code(call: Any) -> str:
 
 async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries: QueryDefinitions) -> None:
     """An If-Match with an older, weak or unknown tag changes nothing and creates no audit event."""
-    first, _ = await queries.put(member("a"), make_query())
-    second, _ = await queries.put(member("b"), make_query("Telemetry | take 2"), if_match(first))
+    first, _ = await queries.put(build_member("a"), make_query())
+    second, _ = await queries.put(build_member("b"), make_query("Telemetry | take 2"), build_condition(first))
     version = await processes.plants[0].store.read_version()
-    for refused in (if_match(first), if_match(f"W/{compute_etag(second)}"), if_match('"x"'), NEW):
-        assert await get_error_code(queries.put(member("a"), make_query("T"), refused)) == "PRECONDITION_FAILED"
+    for refused in (build_condition(first), build_condition(f"W/{compute_etag(second)}"), build_condition('"x"'), NEW):
+        assert await get_error_code(queries.put(build_member("a"), make_query("T"), refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
-        assert await get_error_code(queries.delete(member("a"), "mine", refused)) == "PRECONDITION_FAILED"
+        assert await get_error_code(queries.delete(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
     assert await processes.plants[0].store.read_version() == version
     assert await processes.events("mine") == ["Created", "Updated"]
     assert not await processes.plants[0].store.list_pending_events()
-    third, created = await queries.put(member("a"), make_query("Telemetry | take 3"), if_match('"x"', second))
+    third, created = await queries.put(
+        build_member("a"), make_query("Telemetry | take 3"), build_condition('"x"', second)
+    )
     assert not created
-    await queries.delete(member("a"), "mine", if_match(third))
+    await queries.delete(build_member("a"), "mine", build_condition(third))
     assert await processes.events("mine") == ["Created", "Updated", "Updated", "Removed"]
 
 
 async def test_star_conditions(queries: QueryDefinitions) -> None:
     """``If-Match: *`` never creates a query, and ``If-None-Match: *`` never replaces one."""
-    assert await get_error_code(queries.put(member("a"), make_query(), if_match("*"))) == "PRECONDITION_FAILED"
-    assert await get_error_code(queries.put(member("a"), make_query(), if_match('"x"'))) == "PRECONDITION_FAILED"
-    assert await get_error_code(queries.delete(member("a"), "mine", if_match("*"))) == "PRECONDITION_FAILED"
-    assert await get_error_code(queries.delete(member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
-    assert await get_error_code(queries.approve(ADMIN, "mine", if_match("*"))) == "WARM_QUERY_NOT_FOUND"
-    first, created = await queries.put(member("a"), make_query(), NEW)
+    assert (
+        await get_error_code(queries.put(build_member("a"), make_query(), build_condition("*")))
+        == "PRECONDITION_FAILED"
+    )
+    assert (
+        await get_error_code(queries.put(build_member("a"), make_query(), build_condition('"x"')))
+        == "PRECONDITION_FAILED"
+    )
+    assert (
+        await get_error_code(queries.delete(build_member("a"), "mine", build_condition("*"))) == "PRECONDITION_FAILED"
+    )
+    assert await get_error_code(queries.delete(build_member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
+    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition("*"))) == "WARM_QUERY_NOT_FOUND"
+    first, created = await queries.put(build_member("a"), make_query(), NEW)
     assert created
-    assert await get_error_code(queries.put(member("a"), make_query(), NEW)) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.put(build_member("a"), make_query(), NEW)) == "PRECONDITION_FAILED"
     known = condition_from_headers(None, f"W/{compute_etag(first)}")
-    assert await get_error_code(queries.put(member("a"), make_query(), known)) == "PRECONDITION_FAILED"
-    again, created = await queries.put(member("a"), make_query(), if_match("*"))
+    assert await get_error_code(queries.put(build_member("a"), make_query(), known)) == "PRECONDITION_FAILED"
+    again, created = await queries.put(build_member("a"), make_query(), build_condition("*"))
     assert not created
     assert again.created_at == first.created_at
 
 
 async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
     """Storing the same text again gives a new tag, because editor, time and approval can have changed."""
-    first, _ = await queries.put(member("a"), make_query())
-    second, _ = await queries.put(member("a"), make_query())
+    first, _ = await queries.put(build_member("a"), make_query())
+    second, _ = await queries.put(build_member("a"), make_query())
     assert second.value == first.value
     assert compute_etag(second) != compute_etag(first)
-    assert await get_error_code(queries.approve(ADMIN, "mine", if_match(first))) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(first))) == "PRECONDITION_FAILED"
 
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
     """An approval changes the tag; a second approval with the current tag changes nothing."""
-    draft, _ = await queries.put(member("a"), make_query())
-    approved = await queries.approve(ADMIN, "mine", if_match(draft))
+    draft, _ = await queries.put(build_member("a"), make_query())
+    approved = await queries.approve(ADMIN, "mine", build_condition(draft))
     assert compute_etag(approved) != compute_etag(draft)
-    assert await queries.approve(ADMIN, "mine", if_match(approved)) == approved
+    assert await queries.approve(ADMIN, "mine", build_condition(approved)) == approved
     assert await queries.approve("other@x", "mine") == approved
-    assert await get_error_code(queries.approve(ADMIN, "mine", if_match(draft))) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(draft))) == "PRECONDITION_FAILED"
     assert await processes.events("mine") == ["Created", "Approved"]
 
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
     """A retry succeeds if this approver approved this draft; it fails for a later text or another approver."""
-    draft, _ = await queries.put(member("a"), make_query())
-    approved = await queries.approve(ADMIN, "mine", if_match(draft), repeatable=True)
-    assert await queries.approve(ADMIN, "mine", if_match(draft), repeatable=True) == approved
-    refused = queries.approve("other@x", "mine", if_match(draft), repeatable=True)
+    draft, _ = await queries.put(build_member("a"), make_query())
+    approved = await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
+    assert await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True) == approved
+    refused = queries.approve("other@x", "mine", build_condition(draft), repeatable=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
-    await queries.put(member("a"), make_query("Telemetry | take 2"), if_match(approved))
-    refused = queries.approve(ADMIN, "mine", if_match(draft), repeatable=True)
+    await queries.put(build_member("a"), make_query("Telemetry | take 2"), build_condition(approved))
+    refused = queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
     assert await processes.events("mine") == ["Created", "Approved", "Updated"]
 
 
 async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
     """The last editor and a name conflict are reported before a failed condition."""
-    await queries.put(member("a"), make_query())
-    stale = if_match('"x"')
+    await queries.put(build_member("a"), make_query())
+    stale = build_condition('"x"')
     assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
-    assert await get_error_code(queries.put(member("a"), make_query(name="First"), stale)) == "WARM_QUERY_NAME_TAKEN"
-    assert await get_error_code(queries.put(member("a"), make_query(surface="nowhere"), stale)) == "INVALID_REQUEST"
+    assert (
+        await get_error_code(queries.put(build_member("a"), make_query(name="First"), stale)) == "WARM_QUERY_NAME_TAKEN"
+    )
+    assert (
+        await get_error_code(queries.put(build_member("a"), make_query(surface="nowhere"), stale)) == "INVALID_REQUEST"
+    )
 
 
 async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Processes) -> None:
@@ -192,10 +206,10 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
 
 async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     """Of many concurrent edits with the same tag in two processes, exactly one is stored and reported as successful."""
-    start, _ = await processes.services[0].put(member("a"), make_query())
+    start, _ = await processes.services[0].put(build_member("a"), make_query())
     edits = [
         processes.services[number % 2].put(
-            member(f"e{number}"), make_query(f"Telemetry | take {number}"), if_match(start)
+            build_member(f"e{number}"), make_query(f"Telemetry | take {number}"), build_condition(start)
         )
         for number in range(8)
     ]
@@ -209,7 +223,7 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
     """Approval validates the query with the engine again, because a draft may come from another engine."""
-    await processes.services[0].put(member("editor@plant-a.example"), make_query())
+    await processes.services[0].put(build_member("editor@plant-a.example"), make_query())
     engine = Engine()
     engine.rejects = True
     approving = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
@@ -226,9 +240,11 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
     """Of a concurrent edit and approval, one fails; no text is approved that the approver did not name."""
     editor, approver = processes.services
     for number in range(10):
-        seen, _ = await editor.put(member("a"), make_query())
-        edit = editor.put(member("b"), make_query(f"Telemetry | take {number}"), if_match(seen))
-        replies = await asyncio.gather(edit, approver.approve(ADMIN, "mine", if_match(seen)), return_exceptions=True)
+        seen, _ = await editor.put(build_member("a"), make_query())
+        edit = editor.put(build_member("b"), make_query(f"Telemetry | take {number}"), build_condition(seen))
+        replies = await asyncio.gather(
+            edit, approver.approve(ADMIN, "mine", build_condition(seen)), return_exceptions=True
+        )
         refused = [reply.code for reply in replies if isinstance(reply, WorkspaceError)]
         assert refused == ["PRECONDITION_FAILED"]
         [item] = [each for each in (await processes.plants[0].store.load()).items if each.key == "mine"]
@@ -239,7 +255,8 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
     """The returned tag belongs to the caller's edit, so that the next edit does not overwrite another caller's."""
     services = processes.services
     edits = [
-        services[number % 2].put(member(f"e{number}"), make_query(f"Telemetry | take {number}")) for number in range(8)
+        services[number % 2].put(build_member(f"e{number}"), make_query(f"Telemetry | take {number}"))
+        for number in range(8)
     ]
     answered = await asyncio.gather(*edits)
     assert [(stored.value.kql, stored.edited_by) for stored, _ in answered] == [
@@ -256,6 +273,8 @@ async def test_apply_changes_etag_of_changed_query(processes: Processes, queries
     """Applying a document changes the tag of a changed query only."""
     draft = await queries.approve(ADMIN, "q2")
     await processes.plants[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
-    assert await queries.approve("other@x", "q2", if_match(draft)) == draft
+    assert await queries.approve("other@x", "q2", build_condition(draft)) == draft
     await processes.plants[1].service.apply(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
-    assert await get_error_code(queries.delete(member("a"), "q2", if_match(draft))) == "PRECONDITION_FAILED"
+    assert (
+        await get_error_code(queries.delete(build_member("a"), "q2", build_condition(draft))) == "PRECONDITION_FAILED"
+    )

@@ -27,7 +27,7 @@ DEFINITION: dict[str, Any] = {
 }
 
 
-def stored(**changes: Any) -> CatalogEntry[WarmQuery]:
+def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
     """Return a stored query with changes."""
     return CatalogEntry(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
 
@@ -35,20 +35,20 @@ def stored(**changes: Any) -> CatalogEntry[WarmQuery]:
 @pytest.mark.parametrize(
     "other",
     [
-        stored(kql="Telemetry | take 1"),
-        stored(description=""),
-        stored(parameters=[{"name": "d", "type": "dynamic", "default": None}]),
-        stored(parameters=[{"name": "d", "type": "dynamic"}]),
-        stored(cacheSeconds=1),
-        stored(approval=APPROVAL),
-        stored(approval={**APPROVAL, "approvedAt": "2026-01-05T09:00:00.000001Z"}),
-        replace(stored(), updated_at=AT + timedelta(microseconds=1)),
-        replace(stored(), edited_by="other@x"),
+        build_stored_query(kql="Telemetry | take 1"),
+        build_stored_query(description=""),
+        build_stored_query(parameters=[{"name": "d", "type": "dynamic", "default": None}]),
+        build_stored_query(parameters=[{"name": "d", "type": "dynamic"}]),
+        build_stored_query(cacheSeconds=1),
+        build_stored_query(approval=APPROVAL),
+        build_stored_query(approval={**APPROVAL, "approvedAt": "2026-01-05T09:00:00.000001Z"}),
+        replace(build_stored_query(), updated_at=AT + timedelta(microseconds=1)),
+        replace(build_stored_query(), edited_by="other@x"),
     ],
 )
 def test_every_change_gives_another_tag(other: CatalogEntry[WarmQuery]) -> None:
     """Text, approval, time and last editor each change the tag."""
-    assert compute_etag(other) != compute_etag(stored())
+    assert compute_etag(other) != compute_etag(build_stored_query())
 
 
 def test_tag_depends_on_stored_state_only() -> None:
@@ -56,10 +56,12 @@ def test_tag_depends_on_stored_state_only() -> None:
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
     assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
-        stored()
+        build_stored_query()
     )
-    written = json.loads(json.dumps(to_definition(stored().value)))
-    assert compute_etag(CatalogEntry(WarmQuery.model_validate(written), AT, AT, "editor@x")) == compute_etag(stored())
+    written = json.loads(json.dumps(to_definition(build_stored_query().value)))
+    assert compute_etag(CatalogEntry(WarmQuery.model_validate(written), AT, AT, "editor@x")) == compute_etag(
+        build_stored_query()
+    )
 
 
 class NewerQuery(WarmQuery):
@@ -71,12 +73,12 @@ class NewerQuery(WarmQuery):
 def test_new_model_members_do_not_change_tag() -> None:
     """Members that the stored definition does not have are ignored, so that two releases compute the same tag."""
     newer = NewerQuery.model_validate(DEFINITION)
-    assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(stored())
+    assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
     assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
-        stored()
+        build_stored_query()
     )
 
 
 def test_tag_is_independent_of_process() -> None:
     """The tag of a stored definition equals a constant in every process."""
-    assert compute_etag(stored()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
+    assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

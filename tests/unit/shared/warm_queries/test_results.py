@@ -11,7 +11,7 @@ from shared.warm_queries.results import MAX_DEPTH, to_column_values, to_row_obje
 COLUMNS = (Column("d", "dynamic"),)
 
 
-def nested(levels: int) -> object:
+def build_nested_list(levels: int) -> object:
     """Return nested arrays."""
     value: object = 1
     for _ in range(levels):
@@ -19,15 +19,15 @@ def nested(levels: int) -> object:
     return value
 
 
-@pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, nested(200)], ids=["text", "value"])
+@pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, build_nested_list(200)], ids=["text", "value"])
 def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
     """A value of maximum depth is returned completely."""
-    assert to_row_objects(COLUMNS, [[cell]]) == [{"d": nested(MAX_DEPTH)}]
+    assert to_row_objects(COLUMNS, [[cell]]) == [{"d": build_nested_list(MAX_DEPTH)}]
 
 
 @pytest.mark.parametrize(
     "cell",
-    ["[" * 201 + "]" * 201, '{"a":' * 400 + "1" + "}" * 400, "[" * 20_000 + "]" * 20_000, nested(201)],
+    ["[" * 201 + "]" * 201, '{"a":' * 400 + "1" + "}" * 400, "[" * 20_000 + "]" * 20_000, build_nested_list(201)],
     ids=["one-more", "objects", "very-deep", "value"],
 )
 def test_deeper_dynamic_value_is_invalid(cell: object) -> None:

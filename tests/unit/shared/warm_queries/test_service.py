@@ -39,7 +39,7 @@ def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
     return CatalogEntry(WarmQuery.model_validate(definition), now(), now(), "editor@x")
 
 
-def service(engine: Engine) -> WarmQueries:
+def build_service(engine: Engine) -> WarmQueries:
     """Return the service with three queries."""
     parameters = [{"name": "device", "type": "string", "default": ""}, {"name": "n", "type": "long"}]
     queries = {
@@ -60,7 +60,7 @@ ROWS = [[f"2026-01-01T00:00:0{second}Z", float(second)] for second in range(5)]
 
 async def execute(engine: Engine, lookup: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
     """Execute a query with default settings."""
-    return await service(engine).execute(lookup, more.get("time_range"), more.get("limit", 1000), arguments or {})
+    return await build_service(engine).execute(lookup, more.get("time_range"), more.get("limit", 1000), arguments or {})
 
 
 async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:

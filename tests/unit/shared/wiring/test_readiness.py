@@ -16,7 +16,7 @@ PLAIN = "workspace: {id: plant-t, name: Plant}\nteam: [{id: admin@t, name: A, ro
 AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
 
 
-async def answers() -> None:
+async def respond() -> None:
     """Return normally."""
 
 
@@ -33,13 +33,13 @@ async def deployed() -> AsyncIterator[Deployment]:
 async def services(deployed: Deployment) -> AsyncIterator[Services]:
     """Return the deployment's services with a fake query engine."""
     wired = deployed.services()
-    wired.queries.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
+    wired.queries.__dict__["engine"] = SimpleNamespace(ping=respond, close=respond)
     wired.readiness.cache_seconds = 0
     yield wired
     await wired.close()
 
 
-def failing(log: pytest.LogCaptureFixture) -> set[str]:
+def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
     return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
 
 
@@ -58,9 +58,13 @@ async def test_failing_store_is_logged(
     await services.provenance.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True
-    assert set(await services.readiness.find_failing_dependencies()) == failing(caplog) == {"token key", "checkpoints"}
+    assert (
+        set(await services.readiness.find_failing_dependencies())
+        == list_failing(caplog)
+        == {"token key", "checkpoints"}
+    )
     deployed.vault.down = False
     assert await services.readiness.find_failing_dependencies() == []
     caplog.clear()
     await asyncio.to_thread(deployed.cosmos.stop)
-    assert set(await services.readiness.find_failing_dependencies()) == failing(caplog) >= {"audit log"}
+    assert set(await services.readiness.find_failing_dependencies()) == list_failing(caplog) >= {"audit log"}

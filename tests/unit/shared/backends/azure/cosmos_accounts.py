@@ -26,7 +26,7 @@ async def create_tables(server: CosmosServer) -> None:
 
 
 @asynccontextmanager
-async def documents(server: CosmosServer, *, read_seconds: float = 10) -> AsyncIterator[CosmosDocumentStore]:
+async def open_document_store(server: CosmosServer, *, read_seconds: float = 10) -> AsyncIterator[CosmosDocumentStore]:
     """Open a store over the server."""
     account = DataAccount(server.endpoint, key=server.key)
     store = CosmosDocumentStore(DataAccounts({PLACE.store: account}, read_seconds=read_seconds))

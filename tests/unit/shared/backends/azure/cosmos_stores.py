@@ -20,7 +20,7 @@ MANY = 2**40
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
@@ -32,7 +32,7 @@ async def create_database(server: CosmosServer) -> None:
 
 
 @asynccontextmanager
-async def stores(
+async def open_stores(
     server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
 ) -> AsyncIterator[list[CosmosChainStore]]:
     """Open stores, each with its own client."""
@@ -45,7 +45,7 @@ async def stores(
         yield opened
 
 
-def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
+def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
     """Return a number of records that follow a tip of :data:`CHAIN`."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
@@ -61,15 +61,15 @@ async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
     """Append a number of records in small batches; return the tip."""
     tip = await store.read_tip(CHAIN)
     for _ in range(0, count, at_once):
-        tip = await store.append(CHAIN, batch(tip, at_once), tip)
+        tip = await store.append(CHAIN, build_batch(tip, at_once), tip)
     return tip
 
 
-async def sequences(store: CosmosChainStore) -> list[int]:
+async def read_sequences(store: CosmosChainStore) -> list[int]:
     """Return the sequences of the whole chain."""
     return [record.sequence for record in (await store.read(CHAIN, 0, limit=10_000, max_bytes=MANY)).records]
 
 
-def logs(opened: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
+def open_logs(opened: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
     """Return an event log for each store, as separate processes have."""
-    return [ChainLog(store, workspace, give_up_seconds=give_up_seconds) for store in opened]
+    return [ChainLog(store, get_workspace_id, give_up_seconds=give_up_seconds) for store in opened]

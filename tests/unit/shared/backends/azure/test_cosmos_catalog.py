@@ -26,16 +26,16 @@ INSTANCES, CHANGES = 4, 8
 MANY = 2**40
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
 
-def service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
+def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
     """Return the catalog service of one instance."""
     client = account()
     chains = CosmosChainStore(client)
-    return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, workspace))), chains
+    return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, get_workspace_id))), chains
 
 
 async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
@@ -52,7 +52,7 @@ async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog],
 async def test_every_change_and_its_event_are_stored_once() -> None:
     """Concurrent instances neither lose nor duplicate changes and events."""
     async with accounts(FAILING) as account:
-        instances = [service(account) for _ in range(INSTANCES)]
+        instances = [build_service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
         names = [f"q-{number}" for number in range(INSTANCES * CHANGES)]
 
@@ -86,14 +86,14 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(WorkspaceError, match="changed"):
             await small.save([], [], events, 7)
         await state.put(None, {"id": "left-by-a-crash", "scope": SCOPE})
-        assert len(await _ids(state)) == 5
+        assert len(await _list_ids(state)) == 5
         await small.save([], [], [], 1)
-        assert "left-by-a-crash" in await _ids(state)
+        assert "left-by-a-crash" in await _list_ids(state)
         monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -5)
         await small.save([], [], [], 2)
-        assert len(await _ids(state)) == 4
+        assert len(await _list_ids(state)) == 4
         await small.delete_pending_events([event.append_id for event in events])
-        assert await _ids(state) == {"head"}
+        assert await _list_ids(state) == {"head"}
 
 
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +107,6 @@ async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> No
         assert await store.read_version() == 0
 
 
-async def _ids(state: CosmosItemStore) -> set[str]:
+async def _list_ids(state: CosmosItemStore) -> set[str]:
     found = await state.find("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
     return {str(item["id"]) for item in found}

@@ -24,7 +24,14 @@ from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
 from shared.provenance.records import MAX_RECORD_BYTES, draft_event, seal_record
-from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, create_database, stores
+from tests.unit.shared.backends.azure.cosmos_stores import (
+    CHAIN,
+    DATABASE,
+    MANY,
+    build_batch,
+    create_database,
+    open_stores,
+)
 
 REQUEST_BYTES = 2 * 1024 * 1024
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -89,10 +96,10 @@ async def test_the_heaviest_batches_are_accepted() -> None:
     long = "ü" * 2_000
     async with CosmosServer() as server:
         await create_database(server)
-        async with stores(server) as (store,):
-            tip = await store.append(CHAIN, batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
+        async with open_stores(server) as (store,):
+            tip = await store.append(CHAIN, build_batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
             full: list[ChainRecord] = []
-            for record in batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
+            for record in build_batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
                 if sum(store.measure_weight(one.canonical) for one in [*full, record]) > store.max_batch_weight:
                     break
                 full.append(record)
@@ -120,7 +127,7 @@ REFUSED = [
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
 async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
     """Nothing is read or written on an account without reliable compare-and-swap."""
-    async with CosmosServer(options=options) as server, stores(server) as (store,):
+    async with CosmosServer(options=options) as server, open_stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
         with pytest.raises(WorkspaceError, match=reason):
@@ -134,13 +141,13 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
     options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
     async with CosmosServer(options=options) as server:
         await create_database(server)
-        async with stores(server) as (store,):
+        async with open_stores(server) as (store,):
             assert await store.read_tip(CHAIN) == Tip()
 
 
 async def test_unsuitable_containers_are_rejected() -> None:
     """A missing container or one without the unique key is rejected; one created later is accepted."""
-    async with CosmosServer() as server, stores(server) as (store,):
+    async with CosmosServer() as server, open_stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
             with pytest.raises(WorkspaceError, match="container DomainEvents cannot be read"):
@@ -169,7 +176,7 @@ async def test_a_wrong_key_is_unavailable() -> None:
     """A rejected sign-in leaves no open connection and does not reveal the key."""
     async with CosmosServer() as server:
         server.key = "d3Jvbmc="
-        async with stores(server) as (store,):
+        async with open_stores(server) as (store,):
             with pytest.raises(WorkspaceError) as caught:
                 await store.read_tip(CHAIN)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
@@ -178,7 +185,7 @@ async def test_a_wrong_key_is_unavailable() -> None:
 
 async def test_closing_twice_has_no_effect() -> None:
     """An unused store can be closed, and closing twice has no effect."""
-    async with CosmosServer() as server, stores(server) as (store,):
+    async with CosmosServer() as server, open_stores(server) as (store,):
         assert isinstance(store, CosmosChainStore)
         await store.close()
         await store.close()

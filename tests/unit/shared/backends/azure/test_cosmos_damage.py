@@ -26,8 +26,8 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     MANY,
     create_database,
     fill,
-    stores,
-    workspace,
+    get_workspace_id,
+    open_stores,
 )
 from tests.unit.shared.provenance.test_amendments import CHAIN as CORRECTIONS
 from tests.unit.shared.provenance.test_amendments import STRICT, build_body, catch_rejection
@@ -47,7 +47,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
     """Provide a store with five records in a chain."""
-    async with stores(server) as (opened,):
+    async with open_stores(server) as (opened,):
         await fill(opened, COUNT)
         yield opened
 
@@ -83,7 +83,7 @@ async def test_a_damaged_item_is_reported_and_hides_no_other(
     item = await container.read_item(format_record_id(3), KEY)
     await container.upsert_item({**item, **changes})
     for named in (None, 3):
-        verdict = await ChainVerifier(store, workspace).verify(CHAIN, named)
+        verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN, named)
         assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(3))
     answer = await query_records(store, CHAIN, Filters())
     shown = json.loads(answer.to_json_array())
@@ -103,10 +103,10 @@ async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore
     """A record past the head item is reported by its RecordID, a fork by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
     await _forge(store, container, COUNT + 1, records[-1].hash)
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
@@ -127,7 +127,7 @@ async def test_an_item_with_a_foreign_id_is_ignored(
     assert [one.sequence for one in (await query_records(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
     assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [format_record_id(1)]) == []
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     await fill(store, 1)
     assert (await store.read_tip(CHAIN)).sequence == COUNT + 1
@@ -140,20 +140,20 @@ async def test_a_forged_head_is_found_and_not_continued(
     """A head with an invalid sequence or a wrong hash makes the chain invalid, and appends are rejected."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT if "hash" in said else 1))
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, workspace).append(CHAIN, draft_event("u", EVENT))
+        await ChainLog(store, get_workspace_id).append(CHAIN, draft_event("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
 async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """Records are read without the head item, and their ids prevent a second chain with the same positions."""
     await container.delete_item("head", KEY)
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
     with pytest.raises(WorkspaceError):
-        await ChainLog(store, workspace, give_up_seconds=0.1).append(CHAIN, draft_event("u", EVENT))
+        await ChainLog(store, get_workspace_id, give_up_seconds=0.1).append(CHAIN, draft_event("u", EVENT))
     assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
 
 
@@ -166,8 +166,8 @@ async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainSto
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
 async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
     """A decision is read by its content, also in lists without filters and lists of pending amendments."""
-    async with stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
-        amendments = Amendments(ChainLog(store, workspace), store)
+    async with open_stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
+        amendments = Amendments(ChainLog(store, get_workspace_id), store)
         for _ in range(2):
             await amendments.create(CORRECTIONS, "ann", build_body(), STRICT)
         await amendments.approve(CORRECTIONS, format_record_id(1), "bob")

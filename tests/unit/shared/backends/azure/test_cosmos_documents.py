@@ -14,7 +14,7 @@ from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.backends.azure.cosmos_accounts import PLACE, TABLES, create_tables, documents
+from tests.unit.shared.backends.azure.cosmos_accounts import PLACE, TABLES, create_tables, open_document_store
 
 LINE = TABLES["/line"]
 KEY, NEW = DocumentKey("old", "l1"), DocumentKey("new", "l1")
@@ -22,7 +22,7 @@ READ_SECONDS = 0.2
 UNKNOWN = "DOCUMENT_OUTCOME_UNKNOWN"
 
 
-def text(key: DocumentKey, n: int = 0) -> bytes:
+def build_document_text(key: DocumentKey, n: int = 0) -> bytes:
     """Return a document."""
     return json.dumps({"id": key.id, "line": key.partition, "n": n}).encode()
 
@@ -38,8 +38,8 @@ async def server() -> AsyncIterator[CosmosServer]:
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosDocumentStore]:
     """Provide a store with one document."""
-    async with documents(server, read_seconds=READ_SECONDS) as opened:
-        await opened.create(LINE, KEY, text(KEY))
+    async with open_document_store(server, read_seconds=READ_SECONDS) as opened:
+        await opened.create(LINE, KEY, build_document_text(KEY))
         yield opened
 
 
@@ -68,8 +68,8 @@ REFUSED = {
 }
 type Call = Callable[[CosmosDocumentStore], Awaitable[object]]
 WRITES: dict[str, Call] = {
-    "create_item": lambda store: store.create(LINE, NEW, text(NEW)),
-    "replace_item": lambda store: store.replace(LINE, KEY, text(KEY, 1), None),
+    "create_item": lambda store: store.create(LINE, NEW, build_document_text(NEW)),
+    "replace_item": lambda store: store.replace(LINE, KEY, build_document_text(KEY, 1), None),
     "delete_item": lambda store: store.delete(LINE, KEY, None),
 }
 
@@ -113,7 +113,7 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
     before = await store.read(LINE, KEY)
     assert before is not None
     _inject(server, "replace_item", OUTLASTED[name])
-    etag = await store.replace(LINE, KEY, text(KEY, 1), before.etag)
+    etag = await store.replace(LINE, KEY, build_document_text(KEY, 1), before.etag)
     server.faults.clear()
     _inject(server, "delete_item", OUTLASTED[name])
     await store.delete(LINE, KEY, etag)
@@ -147,13 +147,13 @@ async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: Cos
     """If another writer changed the document after a lost reply, the outcome is reported as unknown."""
     before = await store.read(LINE, KEY)
     assert before is not None
-    async with documents(server) as other:
+    async with open_document_store(server) as other:
         fault = _inject(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
-        writing = asyncio.create_task(store.replace(LINE, KEY, text(KEY, 1), before.etag))
+        writing = asyncio.create_task(store.replace(LINE, KEY, build_document_text(KEY, 1), before.etag))
         async with asyncio.timeout(10):
             while not fault.applied or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing
                 await asyncio.sleep(0.01)
-        await other.replace(LINE, KEY, text(KEY, 2), None)
+        await other.replace(LINE, KEY, build_document_text(KEY, 2), None)
         with pytest.raises(WorkspaceError) as caught:
             await writing
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
@@ -177,8 +177,8 @@ async def test_endless_faults_end_the_attempts(
 @pytest.mark.parametrize("seed", [20261121, 7])
 async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosServer, seed: int) -> None:
     """Each acknowledged increment counts once; unknown ones count once or not at all."""
-    async with documents(server, read_seconds=READ_SECONDS) as store:
-        await store.create(LINE, KEY, text(KEY))
+    async with open_document_store(server, read_seconds=READ_SECONDS) as store:
+        await store.create(LINE, KEY, build_document_text(KEY))
         faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
         server.faults.add(*(fault for fault in faults if fault.status != 412))
         answered = unknown = 0
@@ -190,7 +190,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
                     stored = await store.read(LINE, KEY)
                     assert stored is not None
                     n = json.loads(stored.text)["n"] + 1
-                    await store.replace(LINE, KEY, text(KEY, n), stored.etag)
+                    await store.replace(LINE, KEY, build_document_text(KEY, n), stored.etag)
                     answered += 1
                 except WorkspaceError as error:
                     unknown += error.code == UNKNOWN

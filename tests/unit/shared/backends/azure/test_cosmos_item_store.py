@@ -97,13 +97,13 @@ async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
     await plant.count()
     plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
-    await _written(plant, 2)
+    await _write_items(plant, 2)
     assert [await plant.count(plant.other) for _ in range(3)] == [3, 4, 5]
     assert await late >= 2
     assert await plant.count(plant.other) == 6
 
 
-async def _written(plant: Plant, count: int) -> None:
+async def _write_items(plant: Plant, count: int) -> None:
     async with asyncio.timeout(10):
         while True:
             found = await plant.other.read("n", "n")
@@ -167,12 +167,12 @@ def test_every_container_is_defined_once() -> None:
     """Names are unique, and only the chains, which never expire, have unique keys."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
-    assert [definition.find_faults(_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
-    other = _properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
+    assert [definition.find_faults(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
+    other = _get_properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
     assert CONNECTIONS.find_faults(other) == ["its partition key must be /id", "its items must not expire"]
 
 
-def _properties(definition: object) -> Item:
+def _get_properties(definition: object) -> Item:
     assert isinstance(definition, type(CONNECTIONS))
     keys = [{"paths": [path]} for path in definition.unique_key_paths]
     return {

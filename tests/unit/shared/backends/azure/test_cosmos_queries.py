@@ -17,8 +17,16 @@ from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.data_stores.models import DocumentKey
 from shared.provenance.ports import ChainKey, Filters, Lookup
-from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
-from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, create_database, fill, stores
+from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, open_document_store
+from tests.unit.shared.backends.azure.cosmos_stores import (
+    CHAIN,
+    DATABASE,
+    MANY,
+    build_batch,
+    create_database,
+    fill,
+    open_stores,
+)
 
 COUNT = 5
 PAGE_SIZE = 2
@@ -53,11 +61,11 @@ async def plant() -> AsyncIterator[Plant]:
     async with CosmosServer(physical_partitions=2) as server:
         await create_database(server)
         await create_tables(server)
-        async with stores(server) as (chains,), documents(server) as kept:
+        async with open_stores(server) as (chains,), open_document_store(server) as kept:
             account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
             states = CosmosItemStore(account, CATALOG, "CODE", "it")
             tip = await fill(chains, COUNT)
-            await chains.append(OTHER, batch(tip, 1), await chains.read_tip(OTHER))
+            await chains.append(OTHER, build_batch(tip, 1), await chains.read_tip(OTHER))
             for number in range(COUNT):
                 assert await states.put(None, {"id": f"s{number}", "scope": "s"})
                 key = DocumentKey(f"d{number}", "l1")
@@ -155,9 +163,9 @@ async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) ->
 def _match_nth_query(place: int) -> Callable[[CosmosRequest], bool]:
     seen = 0
 
-    def strikes(request: CosmosRequest) -> bool:
+    def is_affected(request: CosmosRequest) -> bool:
         nonlocal seen
         seen += request.operation == "query"
         return request.operation == "query" and seen == place
 
-    return strikes
+    return is_affected

@@ -21,13 +21,13 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     DATABASE,
     EVENT,
     MANY,
-    batch,
+    build_batch,
     create_database,
     fill,
-    logs,
-    sequences,
-    stores,
-    workspace,
+    get_workspace_id,
+    open_logs,
+    open_stores,
+    read_sequences,
 )
 
 READ_SECONDS = 0.2
@@ -45,7 +45,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
     """Provide a store with three records in a chain."""
-    async with stores(server, read_seconds=READ_SECONDS) as (opened,):
+    async with open_stores(server, read_seconds=READ_SECONDS) as (opened,):
         await fill(opened, 3)
         yield opened
 
@@ -64,7 +64,7 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> InjectedFault:
+def _build_status_fault(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> InjectedFault:
     return InjectedFault(kind, _is_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
@@ -82,28 +82,28 @@ FAULTS: dict[str, tuple[InjectedFault, Expected]] = {
     "reset after": (_build_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
     "drop in reply": (_build_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
     "late reply": (_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
-    "408": (_status(408), (OutcomeUnknownError, False)),
-    "408 after": (_status(408, kind=AFTER), (OutcomeUnknownError, True)),
-    "410": (_status(410, substatus=1002), (OutcomeUnknownError, False)),
-    "449": (_status(449), (OutcomeUnknownError, False)),
-    "500": (_status(500), (OutcomeUnknownError, False)),
-    "500 after": (_status(500, kind=AFTER), (OutcomeUnknownError, True)),
-    "503": (_status(503), (OutcomeUnknownError, False)),
-    "503 after": (_status(503, kind=AFTER), (OutcomeUnknownError, True)),
-    "409": (_status(409), (TipMovedError, False)),
-    "412": (_status(412), (TipMovedError, False)),
-    "412 in batch": (_status(412, kind=IN_BATCH), (TipMovedError, False)),
-    "404 in batch": (_status(404, kind=IN_BATCH), (TipMovedError, False)),
-    "429": (_status(429, substatus=3200), (None, True)),
-    "429 in batch": (_status(429, kind=IN_BATCH), (None, True)),
-    "449 in batch": (_status(449, kind=IN_BATCH), (None, True)),
-    "403": (_status(403, substatus=3), (WorkspaceError, False)),
-    "413": (_status(413), (WorkspaceError, False)),
-    "400 in batch": (_status(400, kind=IN_BATCH), (WorkspaceError, False)),
+    "408": (_build_status_fault(408), (OutcomeUnknownError, False)),
+    "408 after": (_build_status_fault(408, kind=AFTER), (OutcomeUnknownError, True)),
+    "410": (_build_status_fault(410, substatus=1002), (OutcomeUnknownError, False)),
+    "449": (_build_status_fault(449), (OutcomeUnknownError, False)),
+    "500": (_build_status_fault(500), (OutcomeUnknownError, False)),
+    "500 after": (_build_status_fault(500, kind=AFTER), (OutcomeUnknownError, True)),
+    "503": (_build_status_fault(503), (OutcomeUnknownError, False)),
+    "503 after": (_build_status_fault(503, kind=AFTER), (OutcomeUnknownError, True)),
+    "409": (_build_status_fault(409), (TipMovedError, False)),
+    "412": (_build_status_fault(412), (TipMovedError, False)),
+    "412 in batch": (_build_status_fault(412, kind=IN_BATCH), (TipMovedError, False)),
+    "404 in batch": (_build_status_fault(404, kind=IN_BATCH), (TipMovedError, False)),
+    "429": (_build_status_fault(429, substatus=3200), (None, True)),
+    "429 in batch": (_build_status_fault(429, kind=IN_BATCH), (None, True)),
+    "449 in batch": (_build_status_fault(449, kind=IN_BATCH), (None, True)),
+    "403": (_build_status_fault(403, substatus=3), (WorkspaceError, False)),
+    "413": (_build_status_fault(413), (WorkspaceError, False)),
+    "400 in batch": (_build_status_fault(400, kind=IN_BATCH), (WorkspaceError, False)),
 }
 
 
-def _fresh(name: str) -> InjectedFault:
+def _build_new_fault(name: str) -> InjectedFault:
     fault = FAULTS[name][0]
     fault.applied = 0
     return fault
@@ -112,43 +112,43 @@ def _fresh(name: str) -> InjectedFault:
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
     """A failed append reports correctly that nothing was written, the tip moved, or the outcome is unknown."""
-    fault, (expected, stored) = _fresh(name), FAULTS[name][1]
+    fault, (expected, stored) = _build_new_fault(name), FAULTS[name][1]
     tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
     if expected is None:
-        await store.append(CHAIN, batch(tip, 2), tip)
+        await store.append(CHAIN, build_batch(tip, 2), tip)
         assert store.usage.throttled == 1
     else:
         with pytest.raises(expected):
-            await store.append(CHAIN, batch(tip, 2), tip)
+            await store.append(CHAIN, build_batch(tip, 2), tip)
     assert fault.applied == 1
     await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 4 + (expected is None))
     # The fixture sends three batches and this append one. It is sent again only after a definite rejection.
     assert len(server.requests.find_by_operation("batch")) == 4 + (expected is None)
     assert (await store.read_tip(CHAIN)).sequence == (5 if stored else 3)
-    assert await sequences(store) == list(range(1, 6 if stored else 4))
+    assert await read_sequences(store) == list(range(1, 6 if stored else 4))
     await _check_stored_once(server, store, name)
 
 
 async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
     """Check that an append is stored as one record, or rejected with nothing written."""
-    (log,) = logs([store])
-    before = await sequences(store)
+    (log,) = open_logs([store])
+    before = await read_sequences(store)
     server.faults.clear()
-    server.faults.add(_fresh(name))
+    server.faults.add(_build_new_fault(name))
     if FAULTS[name][1][0] is WorkspaceError:
         with pytest.raises(WorkspaceError):
             await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
-        assert await sequences(store) == before
+        assert await read_sequences(store) == before
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert (appended.record.sequence, appended.repeated) == (len(before) + 1, False)
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["same"]) == [appended.record]
-    assert await sequences(store) == [*before, appended.record.sequence]
+    assert await read_sequences(store) == [*before, appended.record.sequence]
 
 
 async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
     """An abandoned batch that the service executes later conflicts with its own retry."""
-    (log,) = logs([store])
+    (log,) = open_logs([store])
     late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
@@ -157,7 +157,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
         [200, 207],
         [200, 412],
     )
-    assert await sequences(store) == [1, 2, 3, 4]
+    assert await read_sequences(store) == [1, 2, 3, 4]
     assert (await store.read_tip(CHAIN)).hash == appended.record.hash
 
 
@@ -172,9 +172,9 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
         return _is_batch(request) and len(conditional) == 1
 
     server.faults.add(InjectedFault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
-    waiting = asyncio.create_task(store.append(CHAIN, batch(tip, 1, name="late"), tip))
+    waiting = asyncio.create_task(store.append(CHAIN, build_batch(tip, 1, name="late"), tip))
     await _wait_until(lambda: store.usage.throttled == 1)
-    await store.append(CHAIN, batch(tip, 1), tip)
+    await store.append(CHAIN, build_batch(tip, 1), tip)
     with pytest.raises(TipMovedError):
         await waiting
     assert store.usage.conflicts == 1
@@ -189,7 +189,7 @@ async def test_endless_throttling_is_unavailable(
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.read_tip(CHAIN)
     with pytest.raises(WorkspaceError) as caught:
-        await store.append(CHAIN, batch(tip, 1), tip)
+        await store.append(CHAIN, build_batch(tip, 1), tip)
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
@@ -197,14 +197,14 @@ async def test_an_unreachable_service_is_unavailable() -> None:
     """Without a connection, nothing was written, and the error states it."""
     async with CosmosServer() as server:
         await create_database(server)
-        async with stores(server) as (store,):
+        async with open_stores(server) as (store,):
             tip = await fill(store, 1)
             await asyncio.to_thread(server.stop)
             # The first request may still be sent on a connection that closes.
             with contextlib.suppress(OutcomeUnknownError, WorkspaceError):
-                await store.append(CHAIN, batch(tip, 1), tip)
+                await store.append(CHAIN, build_batch(tip, 1), tip)
             with pytest.raises(WorkspaceError) as caught:
-                await store.append(CHAIN, batch(tip, 1), tip)
+                await store.append(CHAIN, build_batch(tip, 1), tip)
             assert caught.value.code == "PROVENANCE_UNAVAILABLE"
 
 
@@ -262,7 +262,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
     server: CosmosServer, seed: int, segment_bytes: int
 ) -> None:
     """Writers on several clients: each acknowledged record is stored once, without gap or fork."""
-    async with stores(server, 4, segment_bytes=segment_bytes) as opened:
+    async with open_stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
         faults = build_random_faults(0.4, seed, _is_batch)
@@ -270,7 +270,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
         faults += [fault for fault in build_random_faults(0.2, seed + 1, _is_read) if fault.status != 412]
         server.faults.add(*faults)
         answered: dict[str, tuple[int, str]] = {}
-        engines = logs(opened)
+        engines = open_logs(opened)
 
         async def write(number: int) -> None:
             for turn in range(TURNS):
@@ -286,7 +286,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
         assert len(answered) == WRITERS * TURNS
         assert stored == answered, f"seed {seed}"
         assert [record.sequence for record in page.records] == list(range(1, WRITERS * TURNS + 1)), f"seed {seed}"
-        verdict = await ChainVerifier(opened[1], workspace).verify(CHAIN)
+        verdict = await ChainVerifier(opened[1], get_workspace_id).verify(CHAIN)
         assert verdict.chain_valid, f"seed {seed}: {verdict.reason}"
         assert sum(fault.applied for fault in faults) > 20, f"seed {seed}"
         assert all(sum(getattr(store.usage, name) for store in opened) for name in MET), f"seed {seed}"
@@ -311,5 +311,5 @@ async def test_a_missing_head_never_causes_a_fork(server: CosmosServer, store: C
         await container.delete_item(HEAD_ID, compute_partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
     assert await store.read_tip(CHAIN) == Tip()
     with pytest.raises(TipMovedError):
-        await store.append(CHAIN, batch(Tip(), 1, name="fork"), Tip())
-    assert await sequences(store) == [1, 2, 3]
+        await store.append(CHAIN, build_batch(Tip(), 1, name="fork"), Tip())
+    assert await read_sequences(store) == [1, 2, 3]

@@ -17,13 +17,13 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     DATABASE,
     EVENT,
     MANY,
-    batch,
+    build_batch,
     create_database,
     fill,
-    logs,
-    sequences,
-    stores,
-    workspace,
+    get_workspace_id,
+    open_logs,
+    open_stores,
+    read_sequences,
 )
 
 THREE_RECORDS = 1_900
@@ -40,7 +40,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
     """Provide a store with segments of three records."""
-    async with stores(server, segment_bytes=THREE_RECORDS) as (opened,):
+    async with open_stores(server, segment_bytes=THREE_RECORDS) as (opened,):
         yield opened
 
 
@@ -73,11 +73,11 @@ async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: Cont
 async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:
     """A new process reads, filters, skips and finds records in all segments."""
     tip = await fill(store, 10)
-    async with stores(server) as (other,):
+    async with open_stores(server) as (other,):
         assert await other.read_tip(CHAIN) == tip
-        assert await sequences(other) == list(range(1, 11))
+        assert await read_sequences(other) == list(range(1, 11))
         assert await other.read_tip(CHAIN) == await store.read_tip(CHAIN)
-    async with stores(server) as (other,):
+    async with open_stores(server) as (other,):
         newest = await other.scan(CHAIN, Filters(), offset=2, limit=5, max_bytes=MANY)
         assert ([record.sequence for record in newest.records], newest.more) == ([8, 7, 6, 5, 4], True)
         assert newest.scanned == 8
@@ -99,30 +99,30 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
         assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)
         assert len(await other.read_hashes(CHAIN, 4, limit=4)) == 4
         assert [(chain, (await other.read_tip(chain))) async for chain, _ in other.list_tips()] == [(CHAIN, tip)]
-    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
 async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
     """Records that another process appended to new segments are found."""
     await fill(store, 2)
-    async with stores(server) as (other,):
-        assert await sequences(other) == [1, 2]
+    async with open_stores(server) as (other,):
+        assert await read_sequences(other) == [1, 2]
         await fill(store, 6)
-        assert await sequences(other) == list(range(1, 9))
+        assert await read_sequences(other) == list(range(1, 9))
         assert (await other.read_tip(CHAIN)).sequence == 8
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
     """A writer with an older tip and the second of two writers of the next segment are rejected."""
     before = await fill(store, 2)
-    sealed = await store.append(CHAIN, batch(before, 1), before)
-    async with stores(server) as (unrolled,):
+    sealed = await store.append(CHAIN, build_batch(before, 1), before)
+    async with open_stores(server) as (unrolled,):
         with pytest.raises(TipMovedError):
-            await unrolled.append(CHAIN, batch(before, 1, name="late"), before)
-    await store.append(CHAIN, batch(sealed, 1), sealed)
+            await unrolled.append(CHAIN, build_batch(before, 1, name="late"), before)
+    await store.append(CHAIN, build_batch(sealed, 1), sealed)
     with pytest.raises(TipMovedError):
-        await store.append(CHAIN, batch(sealed, 1, name="late"), sealed)
-    assert await sequences(store) == [1, 2, 3, 4]
+        await store.append(CHAIN, build_batch(sealed, 1, name="late"), sealed)
+    assert await read_sequences(store) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", [FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT, FaultKind.DROP_IN_REPLY])
@@ -134,18 +134,18 @@ async def test_a_new_segment_survives_lost_replies(
     tip = await fill(store, records)
     fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
-        await store.append(CHAIN, batch(tip, 1, name="x"), tip)
-    (log,) = logs([store])
+        await store.append(CHAIN, build_batch(tip, 1, name="x"), tip)
+    (log,) = open_logs([store])
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id=f"x-{records + 1}")
     assert appended.record.sequence == records + 1
-    assert await sequences(store) == list(range(1, records + 2))
+    assert await read_sequences(store) == list(range(1, records + 2))
     assert fault.applied >= 1
-    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
 async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> None:
     """An append id in an earlier segment returns its record."""
-    (log,) = logs([store])
+    (log,) = open_logs([store])
     first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     for number in range(6):
         await log.append(CHAIN, draft_event("u", EVENT), append_id=str(number))
@@ -156,16 +156,16 @@ async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> 
 async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A record in a later segment and an invalid id among the records change nothing."""
     await fill(store, 5)
-    (first,) = batch((await store.read_tip(CHAIN)), 1, name="forged")
+    (first,) = build_batch((await store.read_tip(CHAIN)), 1, name="forged")
     item = record_to_item(compute_partition_key(CHAIN, 3), first) | {"id": "000000000002"}
     await container.create_item(item)
     odd = record_to_item(compute_partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
     await container.create_item(odd)
-    assert await sequences(store) == [1, 2, 3, 4, 5]
+    assert await read_sequences(store) == [1, 2, 3, 4, 5]
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
     await fill(store, 2)
-    assert await sequences(store) == [1, 2, 3, 4, 5, 6, 7]
-    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
+    assert await read_sequences(store) == [1, 2, 3, 4, 5, 6, 7]
+    assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
@@ -177,18 +177,18 @@ async def test_a_damaged_head_is_found(store: CosmosChainStore, container: Conta
     await container.create_item({**head, "chain": "elsewhere"})
     assert (await store.read_tip(CHAIN)).sequence == 0
     with pytest.raises(TipMovedError):
-        await store.append(CHAIN, batch(Tip(), 1, name="fork"), await store.read_tip(CHAIN))
+        await store.append(CHAIN, build_batch(Tip(), 1, name="fork"), await store.read_tip(CHAIN))
     assert [chain async for chain, _ in store.list_tips()] == []
-    assert not (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
+    assert not (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
 async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """Verification fails after records or a whole segment were deleted."""
     await fill(store, 7)
     await container.delete_item("000000000007", compute_partition_key(CHAIN, 3))
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")
     for sequence in (4, 5, 6):
         await container.delete_item(f"{sequence:012d}", compute_partition_key(CHAIN, 2))
-    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")

@@ -14,13 +14,13 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE
-from tests.unit.shared.backends.storms import READ_SECONDS, ROOT, SEGMENT_BYTES, check, stored, storm
+from tests.unit.shared.backends.storms import READ_SECONDS, ROOT, SEGMENT_BYTES, check, read_stored_records, run_storm
 
 CHAOS, READ_CHAOS = "0.3", "0.1"
 
 
 @contextmanager
-def failing_account(seed: int) -> Iterator[str]:
+def run_failing_account(seed: int) -> Iterator[str]:
     """Run a test server in a process that fails at random and sends some replies late; return its address."""
     command = [sys.executable, "-m", "emulators.cosmos", "--physical-partitions", "2", "--seed", str(seed % 10**6)]
     command += ["--chaos", CHAOS, "--read-chaos", READ_CHAOS, "--delay-ms", str(READ_SECONDS * 1_000 + 300)]
@@ -39,12 +39,12 @@ async def test_faults_and_kills_lose_nothing(seconds: float) -> None:
     """64 writers in 4 processes that are killed, with faults: no lost event, duplicate, gap or fork."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
-    with failing_account(seed) as address:
+    with run_failing_account(seed) as address:
         async with CosmosClient(address, DEFAULT_KEY) as client:
             await create_containers(await client.create_database(DATABASE))
-        answers = storm(("cosmos", address), seconds, random.Random(seed))
+        answers = run_storm(("cosmos", address), seconds, random.Random(seed))
         store = CosmosChainStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), segment_bytes=SEGMENT_BYTES)
-        records = await stored(store)
+        records = await read_stored_records(store)
         await store.close()
     check(records, answers)
     print(len(answers), "answers")  # noqa: T201  shown when it fails

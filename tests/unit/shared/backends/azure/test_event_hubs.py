@@ -90,7 +90,7 @@ async def test_a_too_large_message_is_rejected() -> None:
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
 
 
-def _busy() -> EventHubError:
+def _build_busy_error() -> EventHubError:
     error = EventHubError("The request was terminated because the namespace is being throttled.")
     error.error = "server-busy"
     return error
@@ -99,7 +99,7 @@ def _busy() -> EventHubError:
 @pytest.mark.parametrize(
     ("failure", "kind", "code"),
     [
-        (_busy(), Kind.THROTTLED, "THROTTLED"),
+        (_build_busy_error(), Kind.THROTTLED, "THROTTLED"),
         (ConnectionLostError("lost"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
         (AuthenticationError("CBS token"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
         (ClientAuthenticationError("no identity"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),

@@ -62,11 +62,11 @@ class Clock:
         return self.now
 
 
-def key_id(version: Version) -> str:
+def get_key_id(version: Version) -> str:
     return compute_thumbprint(version.private.public_key())
 
 
-async def published_ids(key: VaultSigningKey) -> list[str]:
+async def list_published_ids(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.load_public_keys()]
 
 
@@ -89,16 +89,22 @@ async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     first = double.keys.create("tokens", START.timestamp())
-    assert await published_ids(key) == [key_id(first)]
+    assert await list_published_ids(key) == [get_key_id(first)]
     clock.now = START + timedelta(days=90)
     second = double.keys.create("tokens", clock.now.timestamp())
-    assert (await key.get_key_id(), await published_ids(key)) == (key_id(first), [key_id(first), key_id(second)])
+    assert (await key.get_key_id(), await list_published_ids(key)) == (
+        get_key_id(first),
+        [get_key_id(first), get_key_id(second)],
+    )
     clock.now += SETTLING
-    assert (await key.get_key_id(), await published_ids(key)) == (key_id(second), [key_id(second), key_id(first)])
+    assert (await key.get_key_id(), await list_published_ids(key)) == (
+        get_key_id(second),
+        [get_key_id(second), get_key_id(first)],
+    )
     clock.now += LONGEST
-    assert await published_ids(key) == [key_id(second), key_id(first)]
+    assert await list_published_ids(key) == [get_key_id(second), get_key_id(first)]
     clock.now += timedelta(hours=2)
-    assert await published_ids(key) == [key_id(second)]
+    assert await list_published_ids(key) == [get_key_id(second)]
 
 
 @pytest.mark.usefixtures("without_cache")
@@ -108,9 +114,9 @@ async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
     clock.now = START + timedelta(days=1)
-    assert await published_ids(key) == [key_id(new), key_id(old)]
+    assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
     new.enabled = False
-    assert (await key.get_key_id(), await published_ids(key)) == (key_id(old), [key_id(old)])
+    assert (await key.get_key_id(), await list_published_ids(key)) == (get_key_id(old), [get_key_id(old)])
     old.enabled = False
     with pytest.raises(WorkspaceError) as caught:
         await VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock)).get_key_id()
@@ -149,7 +155,7 @@ async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: V
     version = double.requests[-1].split("/")[3]
     found = double.keys.find("tokens", version)
     assert found is not None
-    assert key_id(found) == named
+    assert get_key_id(found) == named
     assert await key.get_key_id() != named
 
 
@@ -158,9 +164,9 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
     """During an outage, cached public keys are returned, nothing is signed, and a new process has no keys."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
-    before = await published_ids(key)
+    before = await list_published_ids(key)
     double.down = True
-    assert await published_ids(key) == before
+    assert await list_published_ids(key) == before
     failures = [key.sign(b""), VaultSigningKey(vault, "tokens").load_public_keys()]
     for failing in failures:
         with pytest.raises(WorkspaceError) as caught:

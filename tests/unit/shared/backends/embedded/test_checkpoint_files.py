@@ -27,7 +27,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
         yield opened
 
 
-def folder(plant: Ledger) -> Path:
+def get_folder(plant: Ledger) -> Path:
     """Return the folder of the chain's checkpoints."""
     return plant.folder / "checkpoints" / build_name_prefix(PLATFORM)
 
@@ -35,7 +35,7 @@ def folder(plant: Ledger) -> Path:
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
 async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -> None:
     """A file in place of a folder, or in the folder of another size, does not hide the newest checkpoint."""
-    path = folder(plant) / name
+    path = get_folder(plant) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"junk")
     verdict = await plant.verify(PLATFORM)
@@ -44,6 +44,6 @@ async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -
 
 async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
     """If a folder is in the place of a checkpoint file, verification still has a verdict and names the sequence."""
-    (folder(plant) / "999999/999/999999999999").mkdir(parents=True)
+    (get_folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

@@ -24,12 +24,12 @@ async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
         await file.close()
 
 
-def _key(name: str) -> DocumentKey:
+def _build_key(name: str) -> DocumentKey:
     return DocumentKey(name, name[-1])
 
 
 async def _create(store: SqliteDocumentStore, name: str) -> None:
-    await store.create(TABLE, _key(name), orjson.dumps({"id": name, "line": name[-1]}))
+    await store.create(TABLE, _build_key(name), orjson.dumps({"id": name, "line": name[-1]}))
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
@@ -46,7 +46,7 @@ async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], 
         while not ended.is_set():
             name = f"{letter}{turns * 31 % count:06}x{turns % 10}"
             await _create(writer, name)
-            await writer.delete(TABLE, _key(name), None)
+            await writer.delete(TABLE, _build_key(name), None)
             turns += 1
         return turns
 
@@ -69,10 +69,10 @@ async def test_declared_containers_are_created(files: list[DocumentFile]) -> Non
     """Declared containers exist at first use, once, in addition to created ones; none is removed."""
     declared = [AccountContainer("workorders", "/line")]
 
-    async def wanted(place: DatabasePlace) -> Iterable[AccountContainer]:
+    async def list_wanted_containers(place: DatabasePlace) -> Iterable[AccountContainer]:
         return declared if place == PLACE else []
 
-    first, second = (SqliteContainerStore(file, wanted) for file in files)
+    first, second = (SqliteContainerStore(file, list_wanted_containers) for file in files)
     both = await asyncio.gather(first.list(PLACE), second.list(PLACE))
     assert list(both) == [declared, declared]
     assert await first.list(DatabasePlace("lab", "orders")) == []

@@ -35,7 +35,7 @@ asyncio.run(main())
 """
 
 
-def message(body: bytes, key: str = "key") -> HubMessage:
+def build_message(body: bytes, key: str = "key") -> HubMessage:
     return HubMessage(body, key, {})
 
 
@@ -83,7 +83,7 @@ async def test_properties_are_read_as_sent(log: HubWriter, reader: HubReader, te
 async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader: HubReader) -> None:
     """The messages of one call are in the order of the call within each partition, whatever their keys are."""
     keys = [f"key-{number % 7}" for number in range(50)]
-    await log.send(HUB, [message(str(number).encode(), key) for number, key in enumerate(keys)])
+    await log.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
     for partition in reader.list_partitions(HUB):
         numbers = [int(event.body) for event in reader.read(HUB, partition, 0, 100)]
         expected = [number for number, key in enumerate(keys) if find_partition_for_key(key) == partition]
@@ -93,7 +93,7 @@ async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader:
 async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader: HubReader) -> None:
     """Messages of one key are in one partition, in the order sent, with ascending sequence numbers."""
     for number in range(20):
-        await log.send(HUB, [message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
+        await log.send(HUB, [build_message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
     for key in ("key-0", "key-1", "key-2"):
         events = [event for event in read_all(reader) if event.partition_key == key]
         numbers = [event.sequence_number for event in events]
@@ -106,9 +106,9 @@ async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader
 
 async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
     """Concurrent sends are each stored once, in fewer commits than sends."""
-    await log.send(HUB, [message(b"first")])
+    await log.send(HUB, [build_message(b"first")])
     reader.has_changed()
-    await asyncio.gather(*(log.send(HUB, [message(str(number).encode(), f"k{number}")]) for number in range(500)))
+    await asyncio.gather(*(log.send(HUB, [build_message(str(number).encode(), f"k{number}")]) for number in range(500)))
     events = read_all(reader)
     assert sorted(event.body for event in events) == sorted(
         [b"first", *(str(number).encode() for number in range(500))]
@@ -139,8 +139,8 @@ def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None
 
 async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
     """An event is in the hub that it was sent to, and in no other."""
-    await log.send("impulses", [message(b"1")])
-    await log.send(HUB, [message(b"2")])
+    await log.send("impulses", [build_message(b"1")])
+    await log.send(HUB, [build_message(b"2")])
     assert [event.body for event in read_all(reader, "impulses")] == [b"1"]
     assert [event.body for event in read_all(reader, HUB)] == [b"2"]
     assert read_all(reader, "never-sent-to") == []
@@ -148,7 +148,7 @@ async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
 
 async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
     """A read returns at most ``limit`` events, starting after the given sequence number."""
-    await log.send(HUB, [message(str(number).encode()) for number in range(10)])
+    await log.send(HUB, [build_message(str(number).encode()) for number in range(10)])
     events = reader.read(HUB, find_partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
     assert reader.read(HUB, find_partition_for_key("key"), 10, 4) == []
@@ -157,7 +157,7 @@ async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: 
 async def test_a_read_is_limited_in_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read of large events ends at the byte limit, but returns at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
-    await log.send(HUB, [message(b"x" * 60) for _ in range(5)] + [message(b"y" * 500)])
+    await log.send(HUB, [build_message(b"x" * 60) for _ in range(5)] + [build_message(b"y" * 500)])
     assert len(reader.read(HUB, find_partition_for_key("key"), 0, 100)) == 2
     assert len(reader.read(HUB, find_partition_for_key("key"), 5, 100)) == 1
 
@@ -173,7 +173,7 @@ def test_paging_returns_every_event_once(
     async def send() -> None:
         log = HubWriter(path)
         for batch in sent:
-            await log.send(HUB, [message(body, key) for key, body in batch])
+            await log.send(HUB, [build_message(body, key) for key, body in batch])
         await log.close()
 
     asyncio.run(send())
@@ -203,7 +203,7 @@ async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader)
     """The check is True once after each write of another connection, and False in between."""
     assert reader.has_changed()
     assert not reader.has_changed()
-    await log.send(HUB, [message(b"1")])
+    await log.send(HUB, [build_message(b"1")])
     assert reader.has_changed()
     reader.commit(HUB, "live", "0", 1)
     assert not reader.has_changed()
@@ -217,7 +217,7 @@ async def test_a_locked_file_rejects_sends_and_recovers(
     monkeypatch.setattr("shared.backends.embedded.sqlite.BUSY_TIMEOUT_MS", 50)
     holder = sqlite3.connect(path, autocommit=True)
     holder.execute("BEGIN IMMEDIATE")
-    results = await asyncio.gather(*(log.send(HUB, [message(b"1")]) for _ in range(3)), return_exceptions=True)
+    results = await asyncio.gather(*(log.send(HUB, [build_message(b"1")]) for _ in range(3)), return_exceptions=True)
     holder.execute("ROLLBACK")
     holder.close()
     for error in results:
@@ -225,34 +225,34 @@ async def test_a_locked_file_rejects_sends_and_recovers(
         assert (error.kind, error.code) == (Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE")
         assert error.members == {"retryAfter": 1}
     assert read_all(reader) == []
-    await log.send(HUB, [message(b"2")])
+    await log.send(HUB, [build_message(b"2")])
     assert [event.body for event in read_all(reader)] == [b"2"]
 
 
 async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubReader) -> None:
     """If the file cannot grow, a send is unavailable and stores none of its messages."""
-    await log.send(HUB, [message(b"1")])
+    await log.send(HUB, [build_message(b"1")])
     assert log._connection is not None
     log._connection.execute("PRAGMA max_page_count=20")
     with pytest.raises(WorkspaceError, match="cannot accept events"):
-        await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])
+        await log.send(HUB, [build_message(b"x" * 9000, f"k{number}") for number in range(20)])
     assert [event.body for event in read_all(reader)] == [b"1"]
-    await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])
+    await log.send(HUB, [build_message(b"x" * 9000, f"k{number}") for number in range(20)])
     assert len(read_all(reader)) == 21
 
 
 async def test_a_closed_log_rejects_sends(path: Path) -> None:
     """A send after closing is rejected as unavailable."""
     log = HubWriter(path)
-    await log.send(HUB, [message(b"1")])
+    await log.send(HUB, [build_message(b"1")])
     await log.close()
     with pytest.raises(WorkspaceError):
-        await log.send(HUB, [message(b"2")])
+        await log.send(HUB, [build_message(b"2")])
 
 
 async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: HubReader) -> None:
     """Other sends of the same commit are stored completely."""
-    sends = [asyncio.ensure_future(log.send(HUB, [message(str(number).encode())])) for number in range(10)]
+    sends = [asyncio.ensure_future(log.send(HUB, [build_message(str(number).encode())])) for number in range(10)]
     await asyncio.sleep(0)
     sends[3].cancel()
     results = await asyncio.gather(*sends, return_exceptions=True)

@@ -25,7 +25,7 @@ EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 PLATFORM = Target.PLATFORM_CONFIG
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
@@ -33,7 +33,7 @@ async def workspace() -> str:
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     """Provide an empty audit log."""
-    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
+    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
     yield opened
     await opened.close()
 
@@ -76,7 +76,7 @@ async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
     """After the clock moved backwards, records have the time of the last record."""
     at = datetime(2026, 1, 5, 8, tzinfo=UTC)
-    log = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace, runtime=Runtime(now=lambda: at))
+    log = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, "u", EVENT, append_id="1")
     at -= timedelta(hours=1)
     await log.append(PLATFORM, "u", EVENT, append_id="2")
@@ -110,7 +110,7 @@ async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) ->
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     """A log without its file raises UNAVAILABLE."""
-    log = SqliteAuditLog(tmp_path, workspace)
+    log = SqliteAuditLog(tmp_path, get_workspace_id)
     with pytest.raises(WorkspaceError) as caught:
         await log.append(PLATFORM, "u", EVENT, append_id="1")
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -129,7 +129,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0, 0]
-    log = SqliteAuditLog(file, workspace)
+    log = SqliteAuditLog(file, get_workspace_id)
     records = await log.records(PLATFORM)
     await log.close()
     assert find_first_fault(records, compute_genesis_hash("plant-a", PLATFORM)) is None
@@ -157,9 +157,9 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
         for process in processes:
             rest, _ = process.communicate(timeout=60)
             answered += [line.split() for line in rest.splitlines() if len(line.split()) == 4 and len(line) > 80]
-    log = SqliteAuditLog(file, workspace)
+    log = SqliteAuditLog(file, get_workspace_id)
     records = await log.records(PLATFORM)
-    verdict = await ChainVerifier(log.store, workspace).verify(ChainKey(PLATFORM))
+    verdict = await ChainVerifier(log.store, get_workspace_id).verify(ChainKey(PLATFORM))
     await log.close()
     assert verdict.chain_valid, verdict.reason
     events = [(record["EntityType"], record["EntityID"]) for record in records]
@@ -192,11 +192,11 @@ async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
     assert earlier != SCHEMA
     with closing(connect(path)) as connection:
         connection.executescript(earlier)
-    opened = SqliteAuditLog(path, workspace)
+    opened = SqliteAuditLog(path, get_workspace_id)
     for number in range(3):
         await opened.append(PLATFORM, "u", EVENT, append_id=str(number))
     again = await opened.append(PLATFORM, "u", EVENT, append_id="1")
     assert again["RecordID"] == "000000000002"
-    verdict = await ChainVerifier(opened.store, workspace).verify(ChainKey(PLATFORM))
+    verdict = await ChainVerifier(opened.store, get_workspace_id).verify(ChainKey(PLATFORM))
     assert (verdict.chain_valid, verdict.empty, len(await opened.records(PLATFORM))) == (True, False, 3)
     await opened.close()

@@ -35,7 +35,7 @@ MODULE = "tests.unit.shared.backends.embedded.test_provenance_overview"
 EARLIER, APPENDED = 30, 12
 
 
-async def workspace() -> str:
+async def get_workspace_id() -> str:
     """Return the id of the workspace."""
     return "plant-a"
 
@@ -43,7 +43,7 @@ async def workspace() -> str:
 async def append_all(path: Path, count: int) -> None:
     """Append amendments, approve every second one, and print a line after each."""
     store = SqliteChainStore(path)
-    log = ChainLog(store, workspace)
+    log = ChainLog(store, get_workspace_id)
     amendments = Amendments(log, store)
     for number in range(count):
         created = await amendments.create(CHAIN, "editor", BODY, POLICY)
@@ -99,6 +99,6 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
     entries = await overview.list_pending(None, 1_000, 2**40)
     assert summary.pending == len(entries) == await overview.count_pending(CHAIN)
     assert summary.records >= EARLIER + EARLIER // 2 + 2 * (APPENDED + APPENDED // 2)
-    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
     await overview.close()
     await store.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
-from tests.unit.shared.backends.storms import check, stored, storm
+from tests.unit.shared.backends.storms import check, read_stored_records, run_storm
 
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
@@ -15,8 +15,8 @@ async def test_kills_lose_nothing(tmp_path: Path, seconds: float) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     file = tmp_path / "provenance.sqlite"
-    answers = storm(("sqlite", str(file)), seconds, random.Random(seed))
+    answers = run_storm(("sqlite", str(file)), seconds, random.Random(seed))
     store = SqliteChainStore(file)
-    records = await stored(store)
+    records = await read_stored_records(store)
     await store.close()
     check(records, answers)

@@ -22,7 +22,7 @@ from shared.provenance.parallel import (
 )
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
-from tests.unit.shared.provenance.chains import event, parallel_options, workspace
+from tests.unit.shared.provenance.chains import build_event, build_parallel_options, get_workspace_id
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, 'batch/7 "ü"\n')
 COUNT = 40
@@ -42,15 +42,17 @@ asyncio.run(main())
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     """Provide a chain of events."""
-    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
-    await asyncio.gather(*(opened.write(CHAIN, "editor", event(number)) for number in range(COUNT)))
+    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
+    await asyncio.gather(*(opened.write(CHAIN, "editor", build_event(number)) for number in range(COUNT)))
     yield opened
     await opened.close()
 
 
 async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> ChainVerdict:
     """Return the verdict, with every window of four but the first verified in the process."""
-    return await ChainVerifier(store, workspace, seconds=seconds, parallel=parallel_options(4)).verify(CHAIN)
+    return await ChainVerifier(store, get_workspace_id, seconds=seconds, parallel=build_parallel_options(4)).verify(
+        CHAIN
+    )
 
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])

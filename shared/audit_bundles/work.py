@@ -11,7 +11,7 @@ from shared.audit_bundles.bundle_report import build_readme, render_bundle_repor
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_space
-from shared.downloads.expiry import build_job_prefix, remove_files
+from shared.downloads.expiry import build_job_prefix, remove_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
@@ -82,7 +82,7 @@ class BundleRunner:
             try:
                 await self._build_in_turn(job, job.bundle)
             except JobEndedError:
-                await remove_files(self._blobs, job_id)
+                await remove_unused_files(self._blobs, self._jobs, job_id)
             except WorkspaceError as error:
                 if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                     raise
@@ -100,7 +100,8 @@ class BundleRunner:
             records = await self._write_file(job, bundle, path)
             digest = await self._runtime.run_in_thread(_compute_file_digest, path)
             file = StoredFile(
-                blob=f"{build_job_prefix(job.id)}audit-bundle.zip",
+                # Another process may build the same bundle with more records; it must not replace this file.
+                blob=f"{build_job_prefix(job.id)}audit-bundle-{digest}.zip",
                 rows=records,
                 size=path.stat().st_size,
                 sha256=digest,
@@ -111,6 +112,7 @@ class BundleRunner:
         if after is None or not after.unfinished:
             raise JobEndedError
         await self._end_job(job.id, JobStatus.COMPLETED)
+        await remove_unused_files(self._blobs, self._jobs, job.id)
 
     async def _write_file(self, job: Job, bundle: BundleRequest, path: Path) -> int:
         """Write the zip file of a bundle; return the number of records in the file."""

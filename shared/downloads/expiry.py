@@ -1,5 +1,6 @@
 """Deletion of expired downloads and their files."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import remove_abandoned_files
 from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import JobStatus
 from shared.downloads.ports import JobStore
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -64,8 +66,21 @@ async def remove_files(blobs: BlobStore, job_id: str) -> None:
     await _remove_blobs(blobs, build_job_prefix(job_id))
 
 
-async def _remove_blobs(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:
-    found = [blob async for blob in blobs.list(prefix)]
+async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
+    """Delete the files of a job that has ended, except the result of a completed job.
+
+    Durable Functions may run a step on two processes at once. The slower one must not delete the result of the faster
+    one.
+    """
+    job = await jobs.get(job_id)
+    files = job.files() if job is not None and job.status is JobStatus.COMPLETED else []
+    await _remove_blobs(blobs, build_job_prefix(job_id), kept={file.blob for _, file in files})
+
+
+async def _remove_blobs(
+    blobs: BlobStore, prefix: str, written_before: datetime | None = None, kept: Collection[str] = ()
+) -> None:
+    found = [blob async for blob in blobs.list(prefix) if blob.name not in kept]
     names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
     for first in range(0, len(names), DELETE_BATCH):
         await blobs.delete(names[first : first + DELETE_BATCH])

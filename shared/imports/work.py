@@ -20,7 +20,7 @@ from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard, DiskState
-from shared.downloads.expiry import build_job_prefix, remove_files
+from shared.downloads.expiry import build_job_prefix, remove_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
 from shared.downloads.job_quota import JobQuota
@@ -133,7 +133,7 @@ class ImportRunner:
         try:
             has_ended = await self._run_reserved_steps(job)
         except JobEndedError:
-            await remove_files(self._stores.blobs, job_id)
+            await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             return RunResult.ENDED
         except (FileRejectedError, WorkspaceError) as error:
             await self._fail_unless_retryable(job_id, error)
@@ -266,13 +266,11 @@ class ImportRunner:
 
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, delete the other files, and complete the import."""
-        blobs = self._stores.blobs
         if get_import_request(job).rejected:
             file = await self._join_rejected(job)
             await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
         await self._end_job(job.id, JobStatus.COMPLETED)
-        kept = _build_rejected_name(job)
-        await blobs.delete([blob.name async for blob in blobs.list(build_job_prefix(job.id)) if blob.name != kept])
+        await remove_unused_files(self._stores.blobs, self._stores.jobs, job.id)
 
     async def _join_rejected(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
@@ -282,7 +280,8 @@ class ImportRunner:
             path = Path(folder) / "rejected.csv"
             contents = [await blobs.read(name) for name in parts]
             size, digest = await self._runtime.run_in_thread(join_rejected_rows, contents, path)
-            name = _build_rejected_name(job)
+            # Another process may join the rows while this one deletes their parts; it must not replace this file.
+            name = f"{build_job_prefix(job.id)}rejected-{digest}.csv"
             await blobs.upload(name, path)
         return StoredFile(blob=name, rows=min(get_import_request(job).rejected, MAX_LISTED), size=size, sha256=digest)
 
@@ -312,7 +311,3 @@ def _name_lease(job: Job) -> str:
 
 def _build_rejected_prefix(job: Job) -> str:
     return f"{build_job_prefix(job.id)}rejected/"
-
-
-def _build_rejected_name(job: Job) -> str:
-    return f"{build_job_prefix(job.id)}rejected.csv"

@@ -183,6 +183,26 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
     assert [blob.name async for blob in environment.blobs.list("")] == []
 
 
+async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
+) -> None:
+    """If another process completes an import meanwhile, the file of rejected rows stays, and all other files go."""
+    other = Environment(tmp_path)
+
+    async def let_other_process_complete(blob: str, tag: str) -> None:
+        assert (blob, tag) == ("a1/table/000000.parquet", "import-a1-0")
+        await other.run()
+
+    monkeypatch.setattr(environment.table, "ingest", let_other_process_complete)
+    await environment.start(build_file(3) + "no time,1\n")
+    assert await environment.run() == (JobStatus.COMPLETED, 3, 0, 1, None)
+    job = await environment.jobs.get("a1")
+    assert job is not None
+    assert [blob.name async for blob in environment.blobs.list("")] == [file.blob for _, file in job.files()]
+    assert len(job.files()) == 1
+    await other.database.close()
+
+
 async def test_overlapping_files_add_only_new_rows(environment: Environment) -> None:
     """Rows of another file that are stored already are duplicates, and so are rows that a file repeats."""
     await environment.start(build_file(100))

@@ -5,6 +5,8 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from shared.wiring import Services
+
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
@@ -22,15 +24,20 @@ class Component(ABC):
         modules: modules of the component; each of their awaits is a crash point.
         background_jobs: background jobs that the component needs.
         settle_seconds: virtual seconds within which all work must finish after the last fault.
+        owned: name of a part of the workspace that only one component of a world may use; empty for none.
     """
 
     name: ClassVar[str]
     modules: ClassVar[tuple[str, ...]]
     background_jobs: ClassVar[tuple[str, ...]] = ()
     settle_seconds: ClassVar[int] = 600
+    owned: ClassVar[str] = ""
 
     def __init__(self, world: "World") -> None:
         self.world = world
+
+    def attach(self, services: Services) -> None:  # noqa: B027  most components need no replacement
+        """Replace parts of a new process that do not fit into a world, such as files with real times."""
 
     @abstractmethod
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:

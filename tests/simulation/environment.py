@@ -12,13 +12,15 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 from jwt import api_jwt
 
@@ -28,7 +30,11 @@ from shared.auth.principals import CredentialKind
 from shared.background import schedules
 from shared.catalog.document import load_document
 from shared.cold_data import compaction, engine, reading
+from shared.downloads import row_feed, work
+from shared.downloads.models import Part
 from shared.idempotency import replies
+from shared.imports import json_lines_reader, uploaded_file
+from shared.imports.step_rows import StepRows
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.webhooks.events import WebhookEventType
@@ -42,6 +48,7 @@ from tests.virtual_time import START
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from tests.simulation.instance import Instance
 
@@ -109,6 +116,7 @@ alertRules:
 _AMENDMENTS: Final = (WebhookEventType.AMENDMENT_PENDING,)
 _ALERTS: Final = (WebhookEventType.ALERT_FIRING, WebhookEventType.ALERT_RESOLVED)
 _TOKEN_MINUTES: Final = Decimal(43_200)
+_STEP_BYTES: Final = 300
 _FAILURES: Final[list[str]] = []
 
 
@@ -205,6 +213,10 @@ def prepare_process() -> None:
     _set_clock_of_tokens()
     _share_schedules()
     _share_archive_engine()
+    _read_rows_within_jobs()
+    _read_uploads_within_jobs()
+    _plan_small_parts()
+    _read_small_steps()
 
 
 def _find_process() -> "Instance | None":
@@ -319,3 +331,59 @@ def _share_archive_engine() -> None:
 
     for module in (compaction, reading):
         module.open_engine = open_engine  # type: ignore[attr-defined]  # imported from the module of the engine
+
+
+def _read_rows_within_jobs() -> None:
+    """Let the job that converts a download run steps of the world while it waits for rows of the event loop."""
+    real = row_feed.RowFeed._wait_for_batch
+
+    def wait_for_batch(feed: row_feed.RowFeed, upcoming: "Future[pa.RecordBatch | None]") -> "pa.RecordBatch | None":
+        process = _find_process()
+        if process is None:
+            return real(feed, upcoming)
+        process.wait_in_job(lambda: upcoming.done() or feed._stop.is_set())
+        if feed._stop.is_set():
+            raise row_feed.FeedStopped
+        return upcoming.result()
+
+    row_feed.RowFeed._wait_for_batch = wait_for_batch  # type: ignore[assignment, method-assign]
+
+
+def _plan_small_parts() -> None:
+    """Split downloads into parts of one hour, so that a download of few messages has several parts."""
+    real = work.plan_parts
+
+    def plan_parts(*args: Any) -> list[Part]:
+        if _RUNNING.find_loop is None:
+            return real(*args)
+        with patch.multiple(work, FILE_BYTES=0, PART_BYTES=0, PART_TIME=timedelta(hours=1)):
+            return real(*args)
+
+    work.plan_parts = plan_parts  # type: ignore[assignment]  # the same arguments
+
+
+def _read_uploads_within_jobs() -> None:
+    """Let the job that reads an uploaded file run steps of the world while it waits for the event loop."""
+    real = uploaded_file.UploadedSource._wait_for_read
+
+    def wait_for_read(source: uploaded_file.UploadedSource, reading: "Future[bytes]") -> bytes:
+        process = _find_process()
+        if process is None:
+            return real(source, reading)
+        process.wait_in_job(reading.done)
+        return reading.result()
+
+    uploaded_file.UploadedSource._wait_for_read = wait_for_read  # type: ignore[assignment, method-assign]
+
+
+def _read_small_steps() -> None:
+    """Let imports read few lines in a step, so that a small file has several steps."""
+    real = json_lines_reader.JsonLinesReader.read
+
+    def read(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:
+        if _RUNNING.find_loop is None:
+            return real(reader, *args)
+        with patch.object(json_lines_reader, "STEP_BYTES", _STEP_BYTES):
+            return real(reader, *args)
+
+    json_lines_reader.JsonLinesReader.read = read  # type: ignore[assignment, method-assign]

@@ -52,7 +52,7 @@ def list_components() -> tuple[type[Component], ...]:
         found |= {
             value
             for value in vars(module).values()
-            if isinstance(value, type) and issubclass(value, Component) and value is not Component
+            if isinstance(value, type) and issubclass(value, Component) and value.__module__ == module.__name__
         }
     return tuple(sorted(found, key=lambda component: component.name))
 
@@ -69,10 +69,11 @@ def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ..
 
 
 def choose_components(seed: int) -> tuple[type[Component], ...]:
-    """Return the one to three components of a world."""
+    """Return the one to three components of a world; no two of them own the same part of the workspace."""
     known = list_components()
     source = random.Random(f"components {seed}")
-    return tuple(source.sample(known, min(source.choice(_NUMBERS_OF_COMPONENTS), len(known))))
+    drawn = source.sample(known, min(source.choice(_NUMBERS_OF_COMPONENTS), len(known)))
+    return tuple({component.owned or component.name: component for component in drawn}.values())
 
 
 def explore(

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import random
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from functions import GROUPS
+from functions.durable_runner import CLIENT
 from shared.http.messages import Reply, Request
 from shared.http.pipeline import RequestPipeline
 from shared.runtime import Runtime
@@ -19,6 +21,7 @@ from shared.settings import Settings
 from shared.wiring import Services
 from tests.simulation.crash_points import list_suspended
 from tests.simulation.database import BUSY_SECONDS, SimulatedConnection, build_error
+from tests.simulation.durable import DurableClient
 from tests.simulation.engine import SimulatedEngine
 from tests.simulation.event_loop import MILLISECOND, SimulatedCrashError, SimulatedLoop, SimulatedPool
 from tests.simulation.faults import draw_delay
@@ -64,6 +67,7 @@ class Instance:
             world.account.attach(self.services, self.loop.name)
         self.services.outbound.__dict__["http"] = ReceiverConnection(world)
         self.services.queries.__dict__["engine"] = SimulatedEngine(world)
+        self._durable = DurableClient(world)
         self._pipeline: RequestPipeline | None = None
         world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._tick)
 
@@ -97,6 +101,7 @@ class Instance:
         """Process a request."""
         if self._pipeline is None:
             self._pipeline = self._build_pipeline()
+        CLIENT.set(self._durable)
         return await self._pipeline.serve(request)
 
     def _build_pipeline(self) -> RequestPipeline:
@@ -156,6 +161,13 @@ class Instance:
                 connection.abandon()
         self.connections.clear()
         _GRAVEYARD.append(self)
+
+    def wait_in_job(self, is_done: Callable[[], bool]) -> None:
+        """Run steps of the world until a condition holds, because the thread of a job waits for it."""
+        while not is_done():
+            self._world.step_within_job()
+            self.check_alive()
+        self._world.scheduler.current = self.loop
 
     def begin(self, statement: str) -> None:
         """Fail as a locked file does, or die, before a transaction."""

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from shared.errors import Kind, WorkspaceError
 from shared.wiring import Services
-from tests.simulation.instance import Instance
-from tests.simulation.world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.instance import Instance
+    from tests.simulation.world import World
 
 _POLL_SECONDS = 1.0
 
@@ -15,7 +18,11 @@ class WorkFailedError(Exception):
     """The work failed, or its process died; it may have had effects."""
 
 
-async def run_on_instance[T](world: World, work: Callable[[Services], Awaitable[T]]) -> T:
+class ProcessDiedError(WorkFailedError):
+    """The process died, or was dead; the work may have had effects."""
+
+
+async def run_on_instance[T](world: "World", work: Callable[[Services], Awaitable[T]]) -> T:
     """Run a function with the services of some instance, in the process of this instance.
 
     Args:
@@ -23,18 +30,19 @@ async def run_on_instance[T](world: World, work: Callable[[Services], Awaitable[
         work: function that receives the services of the instance.
 
     Raises:
-        WorkFailedError: the function failed because a store is unavailable, or the process died.
+        WorkFailedError: the function failed because a store is unavailable.
+        ProcessDiedError: the process died.
     """
     instance = world.choose_instance()
     caller = asyncio.get_running_loop()
     ended: asyncio.Future[asyncio.Task[T]] = caller.create_future()
     if not instance.is_alive:
-        raise WorkFailedError("the process is dead")
+        raise ProcessDiedError("the process is dead")
     world.scheduler.after(0, lambda: _start(instance, work, caller, ended))
     while not ended.done():
         await asyncio.wait([ended], timeout=_POLL_SECONDS)
         if not ended.done() and not instance.is_alive:
-            raise WorkFailedError("the process died")
+            raise ProcessDiedError("the process died")
     try:
         return ended.result().result()
     except (WorkspaceError, OSError) as error:
@@ -44,7 +52,7 @@ async def run_on_instance[T](world: World, work: Callable[[Services], Awaitable[
 
 
 def _start[T](
-    instance: Instance,
+    instance: "Instance",
     work: Callable[[Services], Awaitable[T]],
     caller: asyncio.AbstractEventLoop,
     ended: "asyncio.Future[asyncio.Task[T]]",

@@ -14,6 +14,7 @@ from shared.http.messages import Reply, Request
 from tests.simulation.component import Component
 from tests.simulation.cosmos_world import WorldAccount
 from tests.simulation.crash_points import list_suspended
+from tests.simulation.durable import DurableFunctions
 from tests.simulation.environment import Template, enter_world, make_folder, take_logged_failures
 from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
 from tests.simulation.faults import Faults, draw_delay
@@ -79,6 +80,7 @@ class World:
         measured: values that queries return, by the text of the query.
         tick_seconds: seconds between two ticks of the timer of the background jobs.
         account: Cosmos DB account of all processes; None if the stores are files only.
+        durable: Durable Functions service of all processes.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class World:
         self.receiver = Receiver()
         self.measured: dict[str, float] = {}
         self.tick_seconds = 5
+        self.durable = DurableFunctions(self)
         self._clients = SimulatedLoop(self.scheduler, "clients")
         drawn = (self.random.choice(aims),) if aims and self.random.random() < 0.5 else ()
         self._aims = set(drawn if targets is None else targets)
@@ -110,6 +113,8 @@ class World:
         self._next_disturbance = self._draw_gap()
         self._instances = [Instance(self, number, self.folder) for number in range(self.random.choice((1, 2, 2, 3)))]
         self.components = [component(self) for component in components]
+        for instance in self._instances:
+            self._attach(instance)
         self.background_jobs = frozenset(job for each in self.components for job in each.background_jobs)
 
     def trace(self, line: str) -> None:
@@ -180,6 +185,11 @@ class World:
             self.require(not late, "the work does not finish in time after the last fault")
             self._disturb()
 
+    def step_within_job(self) -> None:
+        """Run a step while a job waits for other work, as a thread does."""
+        self.scheduler.step()
+        self._disturb()
+
     def _disturb(self) -> None:
         """Let a process die or set the clocks, if their step has come."""
         if self._aims:
@@ -234,6 +244,11 @@ class World:
     def _restart(self, old: Instance) -> None:
         self.trace(f"{old.loop.name} starts")
         self._instances[old.number] = Instance(self, old.number, self.folder)
+        self._attach(self._instances[old.number])
+
+    def _attach(self, instance: Instance) -> None:
+        for component in self.components:
+            component.attach(instance.services)
 
     def slow_ticks(self) -> None:
         """Let the timer of the background jobs tick less often, for components that wait for hours."""
@@ -242,6 +257,15 @@ class World:
     def choose_instance(self) -> Instance:
         """Choose the instance that gets the next request; it may be dead."""
         return self.random.choice(self._instances)
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start work of a service outside of all processes; nobody waits for it, but its failure ends the world."""
+
+        def note_end(task: asyncio.Task[None]) -> None:
+            if (error := task.exception()) is not None:
+                self._error = error
+
+        self._clients.create_task(work).add_done_callback(note_end)
 
     async def sleep(self, seconds: float) -> None:
         """Let a client wait."""

@@ -1,60 +1,33 @@
 """Telemetry: acceptance, ingestion, the archive, its merges and its readers, with a hub that delivers repeatedly."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pyarrow.parquet as pq
 
-from shared.backends.embedded.blobs import FolderBlobStore
-from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub import HubReader
+from shared.backends.embedded.hub_archive_progress import PATH_TO_ARCHIVE
 from shared.cold_data.compaction import Compaction
-from shared.runtime import Runtime
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
 from shared.wiring import Services
-from shared.wiring.cold_data import ColdDataServices
 from tests.simulation.client import send_until_done, send_until_final
 from tests.simulation.component import Component
+from tests.simulation.job_files import DatedBlobs
 from tests.simulation.jobs import WorkFailedError, run_on_instance
-from tests.simulation.scheduler import MICROSECONDS, Scheduler
 from tests.simulation.world import World
 from tests.virtual_time import START
 
-_CONNECTIONS: Final = ("press", "lathe")
-_PARTITIONS: Final = ("0", "1")
-_FIRST_HOUR: Final = START - timedelta(hours=4)
-_END: Final = START - timedelta(hours=2)
+CONNECTIONS: Final = ("press", "lathe")
+PARTITIONS: Final = ("0", "1")
+FIRST_HOUR: Final = START - timedelta(hours=4)
+END: Final = START - timedelta(hours=2)
 _QUIET: Final = timedelta(seconds=30)
 _ACCEPTED: Final = 202
-
-
-class _DatedBlobs(FolderBlobStore):
-    """Blobs in a folder whose files have virtual times, of a clock that is never set."""
-
-    def __init__(self, folder: Path, runtime: Runtime, scheduler: Scheduler) -> None:
-        links = FileLinks("https://files.example", folder / "files-key", runtime=runtime)
-        super().__init__(folder, links, runtime=runtime)
-        self._scheduler = scheduler
-
-    def _create_blob(self, path: Path, content: bytes) -> bool:
-        is_new = super()._create_blob(path, content)
-        if is_new:
-            self._set_time(path)
-        return is_new
-
-    def _copy_blob(self, path: Path, source: Path) -> None:
-        super()._copy_blob(path, source)
-        self._set_time(path)
-
-    def _set_time(self, path: Path) -> None:
-        at = START.timestamp() + self._scheduler.now / MICROSECONDS
-        os.utime(path, (at, at))
 
 
 class TelemetryComponent(Component):
@@ -82,6 +55,7 @@ class TelemetryComponent(Component):
         "shared/backends/embedded/sqlite.py",
         "functions/telemetry.py",
     )
+    owned: ClassVar[str] = "archive"
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -96,7 +70,7 @@ class TelemetryComponent(Component):
         for client in range(self.world.random.randint(1, 3)):
             self._sending += 1
             yield self._send_messages(client, self.world.random.randint(1, 5))
-        for partition in _PARTITIONS:
+        for partition in PARTITIONS:
             yield self._deliver_while_sending(TELEMETRY_HUB, partition)
             yield self._deliver_while_sending(IMPULSES_HUB, partition)
         for _ in range(self.world.random.randint(0, 2)):
@@ -106,11 +80,11 @@ class TelemetryComponent(Component):
     async def _send_messages(self, client: int, requests: int) -> None:
         choices = self.world.random
         for number in range(requests):
-            connection = choices.choice(_CONNECTIONS)
+            connection = choices.choice(CONNECTIONS)
             count = choices.randint(1, 4)
             names = [f"{connection}-{client}-{number}-{each}" for each in range(count)]
             self._sent |= dict.fromkeys(names, connection)
-            body = [{"messageId": name, "timestamp": self._draw_time(), "name": name} for name in names]
+            body = [self._build_message(name) for name in names]
             # A client that got no reply sends the same messages again.
             reply = await send_until_final(self.world, "ann@t", "POST", f"oi-api/telemetry/{connection}", body)
             if reply is not None:
@@ -119,19 +93,18 @@ class TelemetryComponent(Component):
             await self.world.sleep(choices.random() * 30)
         self._sending -= 1
 
-    def _prepare(self, services: Services) -> ColdDataServices:
+    def attach(self, services: Services) -> None:
         """Let the archive of a process use files with virtual times, and wait seconds instead of minutes."""
-        archive = vars(services.cold_data)
-        if "blobs" not in archive:
-            runtime = services.runtime
-            blobs = _DatedBlobs(self.world.folder / "blobs" / "cold", runtime, self.world.scheduler)
-            compaction = Compaction(blobs, _QUIET, services.cold_data.scratch, runtime=runtime)
-            archive |= {"blobs": blobs, "compaction": compaction}
-        return services.cold_data
+        runtime = services.runtime
+        blobs = DatedBlobs(self.world.folder / "blobs" / "cold", runtime, self.world.scheduler)
+        compaction = Compaction(blobs, _QUIET, services.cold_data.scratch, runtime=runtime)
+        vars(services.cold_data).update(blobs=blobs, compaction=compaction)
 
-    def _draw_time(self) -> str:
-        moment = _FIRST_HOUR + (_END - _FIRST_HOUR) * self.world.random.random()
-        return moment.isoformat().replace("+00:00", "Z")
+    def _build_message(self, name: str) -> dict[str, Any]:
+        return {"messageId": name, "timestamp": format_time(self._draw_time()), "name": name}
+
+    def _draw_time(self) -> datetime:
+        return FIRST_HOUR + (END - FIRST_HOUR) * self.world.random.random()
 
     async def _deliver_while_sending(self, hub: str, partition: str) -> None:
         while self._sending:
@@ -153,7 +126,14 @@ class TelemetryComponent(Component):
             return True
         if self.world.random.random() >= self.world.faults.reply_lost:
             self._offsets[hub, partition] = max(self._offsets[hub, partition], batch[-1].sequence_number)
+            self._store_offset(hub, partition)
         return True
+
+    def _store_offset(self, hub: str, partition: str) -> None:
+        """Store how far the hub has delivered a partition, where the service reads the progress of the archive."""
+        with closing(HubReader(self.world.folder / "hub.sqlite")) as reader:
+            group = dict(PATH_TO_ARCHIVE)[hub]
+            reader.commit(hub, group, partition, self._offsets[hub, partition])
 
     async def _process_twice(self, hub: str, batch: Sequence[HubEvent]) -> None:
         try:
@@ -167,7 +147,7 @@ class TelemetryComponent(Component):
             if hub == TELEMETRY_HUB:
                 await services.telemetry.ingestor.run(TELEMETRY_HUB, batch)
             else:
-                await self._prepare(services).archive.run(batch)
+                await services.cold_data.archive.run(batch)
 
         await run_on_instance(self.world, run)
         if hub == IMPULSES_HUB:
@@ -187,7 +167,7 @@ class TelemetryComponent(Component):
 
     async def _merge(self) -> None:
         async def merge(services: Services) -> int:
-            return await self._prepare(services).compaction.run(services.runtime.now())
+            return await services.cold_data.compaction.run(services.runtime.now())
 
         try:
             merged = await run_on_instance(self.world, merge)
@@ -198,7 +178,7 @@ class TelemetryComponent(Component):
     async def _read_while_sending(self) -> None:
         while self._sending:
             await self.world.sleep(self.world.random.random() * 60)
-            for connection in _CONNECTIONS:
+            for connection in CONNECTIONS:
                 await self._read(connection)
 
     async def _read(self, connection: str) -> bool:
@@ -206,7 +186,7 @@ class TelemetryComponent(Component):
         known = {name for name in self._archived if self._sent[name] == connection}
 
         async def read(services: Services) -> list[tuple[str, str]]:
-            rows = self._prepare(services).reader.rows(connection, _FIRST_HOUR, _END)
+            rows = services.cold_data.reader.rows(connection, FIRST_HOUR, END)
             return [
                 (row["messageId"], json.loads(row["payload"])["name"])
                 async for batch in rows
@@ -227,25 +207,28 @@ class TelemetryComponent(Component):
 
     async def settle(self) -> None:
         """Deliver what is left, merge all hours, and read everything."""
-        for hub in (TELEMETRY_HUB, IMPULSES_HUB):
-            for partition in _PARTITIONS:
-                while await self._deliver(hub, partition):
-                    await self.world.sleep(0.1)
-        self.world.require(self._archived >= self._accepted, f"not archived: {self._accepted - self._archived}")
+        await self._deliver_all()
         while any(count > 1 for count in self._count_blobs().values()):
             await self.world.sleep(_QUIET.total_seconds())
             await self._merge()
-        for connection in _CONNECTIONS:
+        for connection in CONNECTIONS:
             while not await self._read(connection):
                 await self.world.sleep(1)
         await self._check_counts()
 
+    async def _deliver_all(self) -> None:
+        for hub in (TELEMETRY_HUB, IMPULSES_HUB):
+            for partition in PARTITIONS:
+                while await self._deliver(hub, partition):
+                    await self.world.sleep(0.1)
+        self.world.require(self._archived >= self._accepted, f"not archived: {self._accepted - self._archived}")
+
     async def _check_counts(self) -> None:
         expected: Counter[str] = Counter()
         self._offsets.clear()
-        for partition in _PARTITIONS:
+        for partition in PARTITIONS:
             expected.update(event.partition_key for event in self._read_hub(TELEMETRY_HUB, partition, 100_000))
-        for connection in _CONNECTIONS:
+        for connection in CONNECTIONS:
             reply = await send_until_done(self.world, "ann@t", "GET", f"oi-api/connections/{connection}")
             counted = reply.json["stats"]["messagesReceived"]
             self.world.require(
@@ -266,3 +249,8 @@ class TelemetryComponent(Component):
         self.world.require(all(count == 1 for count in stored.values()), "an event is in two rows after the last merge")
         self.world.require(self._accepted <= names, f"not in the archive: {self._accepted - names}")
         self.world.require(names <= self._sent.keys(), f"in the archive, but never sent: {names - self._sent.keys()}")
+
+
+def format_time(moment: datetime) -> str:
+    """Return a time as messages and requests contain it."""
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,118 @@
+"""Files of background jobs in a simulated world: their times, their links, and their expiry."""
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.downloads.expiry import DownloadExpiry
+from shared.runtime import Runtime
+from shared.wiring import Services
+from tests.simulation.jobs import WorkFailedError, run_on_instance
+from tests.simulation.scheduler import MICROSECONDS, Scheduler
+from tests.simulation.world import World
+from tests.virtual_time import START
+
+_AFTER_EXPIRY: Final = timedelta(hours=60)
+
+
+class DatedBlobs(FolderBlobStore):
+    """Blobs in a folder whose files have virtual times, of a clock that is never set."""
+
+    def __init__(self, folder: Path, runtime: Runtime, scheduler: Scheduler) -> None:
+        links = FileLinks("https://files.example", folder.parents[1] / "files-key", runtime=runtime)
+        super().__init__(folder, links, runtime=runtime)
+        self._scheduler = scheduler
+
+    def _create_blob(self, path: Path, content: bytes) -> bool:
+        is_new = super()._create_blob(path, content)
+        if is_new:
+            self._set_time(path)
+        return is_new
+
+    def _copy_blob(self, path: Path, source: Path) -> None:
+        super()._copy_blob(path, source)
+        self._set_time(path)
+
+    def _set_time(self, path: Path) -> None:
+        at = START.timestamp() + self._scheduler.now / MICROSECONDS
+        os.utime(path, (at, at))
+
+
+def attach_files(world: World, services: Services) -> None:
+    """Let the files of the jobs of a process have virtual times."""
+    folder = world.folder / "blobs" / "downloads"
+    vars(services.downloads).update(blobs=DatedBlobs(folder, services.runtime, world.scheduler))
+
+
+def find_linked_file(world: World, url: str) -> Path:
+    """Return the path of the file to which a link leads."""
+    return world.folder / "blobs" / unquote(urlsplit(url).path).partition("/files/")[2]
+
+
+def read_linked_file(world: World, file: Mapping[str, Any]) -> bytes:
+    """Return the content of a file that a job lists, after a check of its size and its hash.
+
+    Raises:
+        ViolationError: the file is missing or has another content.
+    """
+    path = find_linked_file(world, file["url"])
+    world.require(path.exists(), f"the file {path.name} of a completed job is missing")
+    content = path.read_bytes()
+    is_equal = len(content) == file["bytes"] and hashlib.sha256(content).hexdigest() == file["sha256"]
+    world.require(is_equal, f"the content of {path.name} is not the one that its job states")
+    return content
+
+
+async def expire_jobs(world: World) -> None:
+    """Run the expiry with a clock that is far ahead."""
+
+    async def expire(services: Services) -> None:
+        now = services.runtime.now
+        later = replace(services.runtime, now=lambda: now() + _AFTER_EXPIRY)
+        downloads, scratch = services.downloads, services.cold_data.scratch
+        expiry = DownloadExpiry(downloads.jobs, downloads.blobs, downloads.job_quota, scratch, runtime=later)
+        await expiry.run()
+
+    is_done = False
+    while not is_done:
+        try:
+            await run_on_instance(world, expire)
+            is_done = True
+        except WorkFailedError:
+            await world.sleep(1)
+
+
+def require_no_files(world: World, job: str, ending: str) -> None:
+    """Check that a job that ended without a result has no files, unless a process died before it deleted them.
+
+    Args:
+        world: world of the job.
+        job: id of the job.
+        ending: how the job ended, for the text of the violation.
+    """
+    files = _list_files(world.folder / "blobs" / "downloads" / job)
+    world.require(not files or bool(world.points.crashed), f"job {job} is {ending}, but has the files {files}")
+
+
+def require_nothing_left(world: World, folder: Path) -> None:
+    """Check that no file and no reservation of a quota is left after all jobs have expired."""
+    files = _list_files(folder / "blobs" / "downloads")
+    world.require(not files, f"files without a job are left: {files}")
+    if world.account is None:
+        with closing(sqlite3.connect(folder / "workspace.sqlite")) as file:
+            places = file.execute("SELECT id FROM places WHERE purpose = 'jobs'").fetchall()
+        world.require(not places, f"reservations of jobs are left: {places}")
+
+
+def _list_files(folder: Path) -> list[str]:
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if not path.parts[0].startswith("."))

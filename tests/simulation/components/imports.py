@@ -1,0 +1,262 @@
+"""Imports: jobs that add files of old messages to the archive and to the query table."""
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import pyarrow.parquet as pq
+
+from shared.wiring import Services
+from tests.simulation.client import send_until_done, send_until_final
+from tests.simulation.components.telemetry import CONNECTIONS, TelemetryComponent, format_time
+from tests.simulation.job_files import (
+    attach_files,
+    expire_jobs,
+    find_linked_file,
+    read_linked_file,
+    require_no_files,
+    require_nothing_left,
+)
+from tests.simulation.scheduler import MICROSECONDS
+from tests.simulation.telemetry_table import SimulatedTable
+from tests.simulation.world import World
+from tests.virtual_time import START
+
+_PATH: Final = "oi-api/imports"
+_MEMBERS: Final = ("ann@t", "bob@t")
+_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+_START_CODES: Final = frozenset({"IMPORT_ENDED"})
+_MAPPING: Final = {"timestamp": "time", "messageId": "id", "columns": ["name"]}
+
+
+@dataclass
+class _File:
+    """File that a member imports.
+
+    Attributes:
+        member: member who imports it.
+        connection: connection that receives its messages.
+        lines: its lines: the name of a message, or None for a line that is not a message.
+        status: last status that the member has read.
+        is_cancelled: True after a request to cancel the import.
+        is_started: True after a request to start the import.
+    """
+
+    member: str
+    connection: str
+    lines: Sequence[str | None]
+    status: str = "pending"
+    is_cancelled: bool = False
+    is_started: bool = False
+
+    @property
+    def names(self) -> set[str]:
+        """Messages of the file."""
+        return {name for name in self.lines if name is not None}
+
+
+class ImportsComponent(TelemetryComponent):
+    """Members import files that partly have the same messages, while the archive is merged and read.
+
+    Invariants: an import ends with one status; a completed one has counted each line of its file once, as accepted,
+    duplicate or rejected, lists the rejected ones, and has added its messages to the archive, whose readers return each
+    once, and to the query table; after the last fault, every import ends; after their lifetime, no job, no file and no
+    reservation of a quota is left.
+    """
+
+    name: ClassVar[str] = "imports"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/imports/service.py",
+        "shared/imports/work.py",
+        "shared/imports/archive_writer.py",
+        "shared/imports/preview.py",
+        "shared/imports/uploads.py",
+        "functions/imports.py",
+        "functions/import_jobs.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._files: dict[str, _File] = {}
+        self._table = SimulatedTable(world)
+
+    def attach(self, services: Services) -> None:
+        """Let the files of imports have virtual times, and let all processes use one query table."""
+        super().attach(services)
+        attach_files(self.world, services)
+        vars(services.imports).update(_table=self._table)
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start members who import, merges and reads."""
+        choices = self.world.random
+        for number in range(choices.randint(1, 3)):
+            self._sending += 1
+            yield self._import_often(number, choices.randint(1, 2))
+        for _ in range(choices.randint(0, 1)):
+            yield self._merge_while_sending()
+        yield self._read_while_sending()
+
+    async def _import_often(self, client: int, count: int) -> None:
+        choices = self.world.random
+        for number in range(count):
+            await self.world.sleep(choices.random() * 20)
+            file = self._draw_file()
+            job = await self._create(file, f"import {client}-{number}")
+            if job is not None:
+                await self._follow(job)
+        self._sending -= 1
+
+    def _draw_file(self) -> _File:
+        choices = self.world.random
+        connection = choices.choice(CONNECTIONS)
+        lines = [None if choices.random() < 0.2 else f"{connection}-{choices.randint(1, 20)}" for _ in range(12)]
+        file = _File(choices.choice(_MEMBERS), connection, lines[: choices.randint(1, 12)])
+        self._sent |= dict.fromkeys(file.names, connection)
+        return file
+
+    async def _create(self, file: _File, key: str) -> str | None:
+        """Create an import, upload its file and start it; return its id."""
+        content = "".join(f"{self._build_line(name)}\n" for name in file.lines).encode()
+        body = {"format": "ndjson", "fileName": "old.ndjson", "bytes": len(content), "mapping": _MAPPING}
+        path = f"{_PATH}/data-connections/{file.connection}"
+        created = await send_until_final(self.world, file.member, "POST", path, body, key=key)
+        if created is None:
+            return None
+        self.world.require(created.status == 201, f"an import got {created.status} {created.reply.body!r}")
+        job = str(created.json["importId"])
+        self._files[job] = file
+        await self.world.sleep(self.world.random.random())
+        self._upload(find_linked_file(self.world, created.json["uploadUrl"]), content)
+        if self.world.random.random() < 0.3:
+            preview = await send_until_final(self.world, file.member, "POST", f"{_PATH}/{job}/preview", {})
+            is_right = preview is None or (preview.status == 200 and len(preview.json["messages"]) <= len(file.lines))
+            self.world.require(is_right, f"a preview got {preview and preview.reply.body!r}")
+        file.is_started = True
+        headers = {"prefer": "wait=3"} if self.world.random.random() < 0.3 else {}
+        started = await send_until_final(self.world, file.member, "POST", f"{_PATH}/{job}/start", {}, headers=headers)
+        is_possible = started is None or started.status in {200, 202} or started.code in _START_CODES
+        self.world.require(is_possible, f"a start got {started and started.reply.body!r}")
+        return job
+
+    def _build_line(self, name: str | None) -> str:
+        if name is None:
+            return "no message"
+        # A message has the same time in each file.
+        moment = START.replace(hour=9, minute=int(name.rpartition("-")[2]) * 5 % 60)
+        return json.dumps({"id": name, "time": format_time(moment), "name": name})
+
+    def _upload(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        at = START.timestamp() + self.world.scheduler.now / MICROSECONDS
+        os.utime(path, (at, at))
+
+    async def _follow(self, job: str) -> None:
+        """Read the status of an import until it ends; sometimes, cancel it."""
+        choices = self.world.random
+        for _ in range(choices.randint(1, 20)):
+            if await self._read_import(job) in _ENDED:
+                return
+            if choices.random() < 0.05:
+                await self._cancel(job)
+            await self.world.sleep(choices.random() * 5)
+
+    async def _cancel(self, job: str) -> None:
+        file = self._files[job]
+        file.is_cancelled = True
+        reply = await send_until_final(self.world, file.member, "DELETE", f"{_PATH}/{job}")
+        if reply is not None and reply.status == 204:
+            self._note_status(job, "cancelled")
+        elif reply is not None:
+            self.world.require(reply.code == "IMPORT_ENDED", f"a cancellation got {reply.status} {reply.code}")
+
+    async def _read_import(self, job: str) -> str:
+        """Read and check an import; return its status, or an empty text if it cannot be read."""
+        file = self._files[job]
+        reply = await send_until_final(self.world, file.member, "GET", f"{_PATH}/{job}")
+        if reply is None:
+            return ""
+        self.world.require(reply.status == 200, f"import {job} got {reply.status} {reply.reply.body!r}")
+        self._note_status(job, reply.json["status"])
+        if reply.json["status"] == "completed":
+            self._check_completed(file, reply.json)
+        return str(reply.json["status"])
+
+    def _note_status(self, job: str, status: str) -> None:
+        file = self._files[job]
+        is_possible = file.status not in _ENDED or status == file.status
+        self.world.require(is_possible, f"import {job} was {file.status}, and then {status}")
+        self.world.require(status != "cancelled" or file.is_cancelled, f"nobody cancelled import {job}")
+        file.status = status
+
+    def _check_completed(self, file: _File, shown: Any) -> None:
+        counts = {name: shown[name] for name in ("accepted", "duplicates", "rejected")}
+        rejected = [number for number, name in enumerate(file.lines, start=1) if name is None]
+        self.world.require(shown["progress"]["rows"] == len(file.lines), f"{file} has {shown['progress']} rows")
+        self.world.require(counts["rejected"] == len(rejected), f"{file} has {counts}")
+        is_complete = counts["accepted"] + counts["duplicates"] == len(file.lines) - len(rejected)
+        self.world.require(is_complete and counts["accepted"] <= len(file.names), f"{file} has {counts}")
+        if not self._find_overlapping(file):
+            self.world.require(counts["accepted"] == len(file.names), f"{file}, whose messages are new, has {counts}")
+        listed: list[int] = []
+        for each in shown["files"]:
+            content = read_linked_file(self.world, each).decode()
+            listed += [int(row["row"]) for row in csv.DictReader(io.StringIO(content))]
+        self.world.require(listed == rejected, f"the rejected rows of {file} are {rejected}, but {listed} are listed")
+        self._archived |= file.names
+        if all(other.status == "completed" for other in self._find_overlapping(file)):
+            missing = file.names - self._table.names
+            self.world.require(not missing, f"messages of a completed import are not in the query table: {missing}")
+
+    def _find_overlapping(self, file: _File) -> list[_File]:
+        """Return the other files that were started and contain some of the messages of a file."""
+        return [
+            other
+            for other in self._files.values()
+            if other is not file and other.is_started and not other.names.isdisjoint(file.names)
+        ]
+
+    async def settle(self) -> None:
+        """Wait until all imports have ended, read everything, and let all expire."""
+        for member in _MEMBERS:
+            listed = await send_until_done(self.world, member, "GET", _PATH)
+            for each in listed.json["imports"]:
+                await self._end(member, each["importId"])
+        for job in self._files:
+            status = await self._read_import(job)
+            if status in {"failed", "cancelled"}:
+                require_no_files(self.world, job, status)
+        for connection in CONNECTIONS:
+            while not await self._read(connection):
+                await self.world.sleep(1)
+        await expire_jobs(self.world)
+        for member in _MEMBERS:
+            listed = await send_until_done(self.world, member, "GET", _PATH)
+            self.world.require(not listed.json["imports"], f"expired imports are left: {listed.json}")
+
+    async def _end(self, member: str, job: str) -> None:
+        """Wait until an import has ended; cancel one that was not started."""
+        while True:
+            shown = (await send_until_done(self.world, member, "GET", f"{_PATH}/{job}")).json
+            if shown["status"] in _ENDED:
+                return
+            if shown["startedAt"] is None:
+                if job in self._files:
+                    self._files[job].is_cancelled = True
+                await send_until_done(self.world, member, "DELETE", f"{_PATH}/{job}")
+            await self.world.sleep(2)
+
+    def judge(self, folder: Path) -> None:
+        """Check that the archive has the messages of completed imports, and no file is left."""
+        require_nothing_left(self.world, folder)
+        stored: Counter[str] = Counter()
+        for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):
+            stored.update(row["message_id"] for row in pq.read_table(path).to_pylist())
+        self.world.require(self._archived <= stored.keys(), f"not in the archive: {self._archived - stored.keys()}")
+        self.world.require(stored.keys() <= self._sent.keys(), "messages are in the archive that no file has")

@@ -1,0 +1,271 @@
+"""Audit bundles: jobs that write chains with their proofs to a file, while clients append to these chains."""
+
+import base64
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from shared.wiring import Services
+from tests.simulation.chains import read_hashes
+from tests.simulation.client import send_until_done, send_until_final
+from tests.simulation.component import Component
+from tests.simulation.components.checkpoints import compute_root
+from tests.simulation.job_files import (
+    attach_files,
+    expire_jobs,
+    read_linked_file,
+    require_no_files,
+    require_nothing_left,
+)
+from tests.simulation.world import World
+
+_PATH: Final = "oi-api/provenance/bundles"
+_EVENTS: Final = "oi-api/provenance/events?target=DomainEvents"
+_SCOPES: Final = ("bundled-1", "bundled-2")
+_MEMBERS: Final = ("ann@t", "bob@t")
+_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass
+class _Order:
+    """Bundle that a member has requested.
+
+    Attributes:
+        member: member who requested it.
+        scopes: scopes of its chains.
+        entity: entity whose records it contains; empty for all.
+        acknowledged: events that were acknowledged before it was requested.
+        has_receipts: whether it contains receipts.
+        status: last status that the member has read.
+        digest: hash of its file; empty before its completion.
+        is_cancelled: True after a request to cancel it.
+    """
+
+    member: str
+    scopes: Sequence[str]
+    entity: str
+    acknowledged: frozenset[str]
+    has_receipts: bool
+    status: str = "pending"
+    digest: str = ""
+    is_cancelled: bool = False
+
+
+class AuditBundlesComponent(Component):
+    """Clients append events; members order bundles of the chains, and sometimes cancel them.
+
+    Invariants: a bundle ends with one status, and a completed one keeps its file; the records of a bundle are the first
+    ones of its chain, with each event that was acknowledged before its request; its checkpoint is true, and its proofs
+    lead to it; equal idempotency keys give one bundle; after the last fault, every bundle ends, and a new one
+    completes; after their lifetime, no job, no file and no reservation of a quota is left.
+    """
+
+    name: ClassVar[str] = "audit-bundles"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/audit_bundles/work.py",
+        "shared/audit_bundles/chain_section.py",
+        "shared/audit_bundles/chain_receipts.py",
+        "shared/audit_bundles/bundle_file.py",
+        "functions/audit_bundles.py",
+        "functions/bundle_jobs.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._acknowledged: dict[str, tuple[str, str]] = {}
+        self._orders: dict[str, _Order] = {}
+        self._bundles: list[tuple[_Order, bytes]] = []
+
+    def attach(self, services: Services) -> None:
+        """Let the files of bundles have virtual times."""
+        attach_files(self.world, services)
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start writers, and members who order bundles."""
+        choices = self.world.random
+        for number in range(choices.randint(1, 2)):
+            yield self._append_often(number, choices.randint(1, 8))
+        for number in range(choices.randint(1, 2)):
+            yield self._order_often(number, choices.randint(1, 3))
+
+    async def _append_often(self, client: int, count: int) -> None:
+        choices = self.world.random
+        for number in range(count):
+            text, scope, entity = f"event {client}-{number}", choices.choice(_SCOPES), choices.choice(("1", "2"))
+            body = {"EntityType": "Test", "EntityID": entity, "Name": text, "ActionType": "Test", "ScopeKey": scope}
+            reply = await send_until_final(self.world, "ann@t", "POST", _EVENTS, body, key=text)
+            if reply is not None:
+                self.world.require(reply.status == 201, f"{text} got {reply.status}")
+                self._acknowledged[text] = (scope, entity)
+            await self.world.sleep(choices.random() * 8)
+
+    async def _order_often(self, client: int, count: int) -> None:
+        choices = self.world.random
+        for number in range(count):
+            await self.world.sleep(choices.random() * 20)
+            order = _Order(
+                choices.choice(_MEMBERS),
+                choices.choice((_SCOPES, _SCOPES[:1], _SCOPES[1:])),
+                choices.choice(("", "", "1")),
+                frozenset(self._acknowledged),
+                choices.random() < 0.3,
+            )
+            job = await self._request(order, f"bundle {client}-{number}")
+            if job is not None:
+                await self._follow(job)
+
+    async def _request(self, order: _Order, key: str) -> str | None:
+        """Request a bundle, and return its id."""
+        body = _build_request(order)
+        headers = {"prefer": "wait=3"} if self.world.random.random() < 0.3 else {}
+        reply = await send_until_final(self.world, order.member, "POST", _PATH, body, key=key, headers=headers)
+        if reply is None:
+            return None
+        self.world.require(reply.status in {200, 202}, f"a bundle got {reply.status} {reply.reply.body!r}")
+        job = str(reply.json["bundleId"])
+        self._orders[job] = order
+        if self.world.random.random() < 0.3:
+            again = await send_until_final(self.world, order.member, "POST", _PATH, body, key=key, headers=headers)
+            is_same = again is None or (again.status in {200, 202} and again.json["bundleId"] == job)
+            self.world.require(is_same, f"an equal request got another bundle than {job}")
+        return job
+
+    async def _follow(self, job: str) -> None:
+        """Read the status of a bundle until it ends, and once more later; sometimes, cancel it."""
+        choices = self.world.random
+        for _ in range(choices.randint(1, 20)):
+            if await self._read_bundle(job) in _ENDED:
+                await self.world.sleep(choices.random() * 20)
+                await self._read_bundle(job)
+                return
+            if choices.random() < 0.05:
+                await self._cancel(job)
+            await self.world.sleep(choices.random() * 5)
+
+    async def _cancel(self, job: str) -> None:
+        order = self._orders[job]
+        order.is_cancelled = True
+        reply = await send_until_final(self.world, order.member, "DELETE", f"{_PATH}/{job}")
+        if reply is not None and reply.status == 204:
+            self._note_status(job, "cancelled")
+        elif reply is not None:
+            self.world.require(reply.code == "BUNDLE_ENDED", f"a cancellation got {reply.status} {reply.code}")
+
+    async def _read_bundle(self, job: str) -> str:
+        """Read and check a bundle; return its status, or an empty text if it cannot be read."""
+        order = self._orders[job]
+        reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
+        if reply is None:
+            return ""
+        self.world.require(reply.status == 200, f"bundle {job} got {reply.status} {reply.reply.body!r}")
+        self._note_status(job, reply.json["status"])
+        if reply.json["status"] == "completed":
+            [file] = reply.json["files"]
+            content = read_linked_file(self.world, file)
+            self.world.require(order.digest in ("", file["sha256"]), f"the file of bundle {job} has changed")
+            if not order.digest:
+                order.digest = file["sha256"]
+                self._bundles.append((order, content))
+        return str(reply.json["status"])
+
+    def _note_status(self, job: str, status: str) -> None:
+        order = self._orders[job]
+        is_possible = order.status not in _ENDED or status == order.status
+        self.world.require(is_possible, f"bundle {job} was {order.status}, and then {status}")
+        self.world.require(status != "cancelled" or order.is_cancelled, f"nobody cancelled bundle {job}")
+        order.status = status
+
+    async def settle(self) -> None:
+        """Wait until all bundles have ended, order a last one, and let all expire."""
+        for member in _MEMBERS:
+            listed = await send_until_done(self.world, member, "GET", _PATH)
+            for each in listed.json["bundles"]:
+                while (await self._read_status(member, each["bundleId"])) not in _ENDED:
+                    await self.world.sleep(2)
+        for job in self._orders:
+            status = await self._read_bundle(job)
+            if status in {"failed", "cancelled"}:
+                require_no_files(self.world, job, status)
+        order = _Order("ann@t", _SCOPES, "", frozenset(self._acknowledged), has_receipts=True)
+        reply = await send_until_done(self.world, "ann@t", "POST", _PATH, _build_request(order), key="last bundle")
+        job = reply.json["bundleId"]
+        self._orders[job] = order
+        while (status := await self._read_bundle(job)) not in _ENDED:
+            await self.world.sleep(1)
+        self.world.require(status == "completed", f"the last bundle is {status}")
+        await expire_jobs(self.world)
+        for member in _MEMBERS:
+            listed = await send_until_done(self.world, member, "GET", _PATH)
+            self.world.require(not listed.json["bundles"], f"expired bundles are left: {listed.json}")
+
+    async def _read_status(self, member: str, job: str) -> str:
+        return str((await send_until_done(self.world, member, "GET", f"{_PATH}/{job}")).json["status"])
+
+    def judge(self, folder: Path) -> None:
+        """Compare the records, checkpoints and proofs of all bundles with the stored chains."""
+        require_nothing_left(self.world, folder)
+        leaves = {scope: read_hashes(folder, "DomainEvents", scope) for scope in _SCOPES}
+        for order, content in self._bundles:
+            with zipfile.ZipFile(io.BytesIO(content)) as file:
+                manifest = json.loads(file.read("manifest.json"))
+                scopes = [each["scopeKey"] for each in manifest["chains"]]
+                self.world.require(scopes == list(order.scopes), f"a bundle of {order.scopes} contains {scopes}")
+                for each in manifest["chains"]:
+                    self._check_chain(order, file, each, leaves[each["scopeKey"]])
+
+    def _check_chain(self, order: _Order, file: zipfile.ZipFile, entry: Any, leaves: Sequence[bytes]) -> None:
+        scope = entry["scopeKey"]
+        records = json.loads(file.read(entry["file"]))
+        names = {record["Name"] for record in records}
+        promised = {
+            text
+            for text in order.acknowledged
+            if self._acknowledged[text][0] == scope and order.entity in ("", self._acknowledged[text][1])
+        }
+        self.world.require(promised <= names, f"a bundle of {scope} lacks {promised - names}")
+        is_counted = entry["records"] == len(records) == len(names)
+        self.world.require(is_counted, f"a bundle of {scope} states {entry['records']} of {len(records)} records")
+        if entry["checkpoint"] is None:
+            self.world.require(not records, f"a bundle of {scope} has records, but no checkpoint")
+            return
+        _, size_text, root, *_ = file.read(entry["checkpoint"]).decode().splitlines()
+        size = int(size_text)
+        self.world.require(size <= len(leaves), f"a bundle covers {size} of {len(leaves)} records of {scope}")
+        expected = compute_root(leaves[:size])
+        self.world.require(root == base64.b64encode(expected).decode(), f"a bundle of {scope} has another root")
+        numbers = [int(record["RecordID"]) for record in records]
+        if not order.entity:
+            self.world.require(numbers == list(range(1, size + 1)), f"a bundle of {scope} with {size} has {numbers}")
+            self.world.require(entry["verdict"]["ChainValid"], f"a bundle finds that {scope} is broken")
+        if entry["proof"] is not None:
+            shown = json.loads(file.read(entry["proof"]))
+            for proof in [shown] if isinstance(shown, dict) else shown:
+                is_proved = _follow_proof(leaves[proof["leafIndex"]], proof) == expected and proof["size"] == size
+                self.world.require(is_proved, f"a proof in a bundle of {scope} does not lead to its checkpoint")
+
+
+def _build_request(order: _Order) -> dict[str, Any]:
+    scopes = [{"target": "DomainEvents", "scopeKey": scope} for scope in order.scopes]
+    filters = {"entityId": order.entity} if order.entity else {}
+    return {"scopes": scopes, "receipts": order.has_receipts, **filters}
+
+
+def _follow_proof(leaf: bytes, proof: Any) -> bytes:
+    """Return the root to which an inclusion proof of RFC 9162 section 2.1.3.2 leads."""
+    index, last = proof["leafIndex"], proof["size"] - 1
+    node = hashlib.sha256(b"\0" + leaf).digest()
+    for text in proof["hashes"]:
+        other = base64.b64decode(text)
+        if index % 2 or index == last:
+            node = hashlib.sha256(b"\1" + other + node).digest()
+            while not index % 2 and index:
+                index, last = index // 2, last // 2
+        else:
+            node = hashlib.sha256(b"\1" + node + other).digest()
+        index, last = index // 2, last // 2
+    return node

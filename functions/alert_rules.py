@@ -98,7 +98,7 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
 async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
     if item is None:
-        return [FieldError("query", f"unknown warm query: {rule.query}")]
+        return [FieldError("query", f"the workspace has no warm query {rule.query}")]
     return await find_query_errors(rule, StoredWarmQuery.model_validate(item.definition), services().queries.columns)
 
 

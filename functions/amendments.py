@@ -285,7 +285,7 @@ async def _load_policy() -> AmendmentPolicy:
     policies = (await services().catalog.current()).policies
     policy = policies.provenance
     if policy is None:
-        raise invalid("workspace", "has no provenance policy")
+        raise invalid("workspace", "the workspace document declares no policy `provenance`")
     must_sign = policies.signatures.amendments is SignatureRequirement.REQUIRED
     return AmendmentPolicy(
         approval_required=policy.require_approval or policy.require_two_person_auth or must_sign,

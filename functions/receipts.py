@@ -84,7 +84,7 @@ def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
         if query.record_id is not None and query.size < query.record_id:
             faults.add(invalid("size", f"must cover the record: at least {query.record_id}"))
         if query.from_size is not None and query.size <= query.from_size:
-            faults.add(invalid("from", f"must be below size, {query.size}"))
+            faults.add(invalid("from", f"must be less than `size`, which is {query.size}"))
 
 
 @GROUP.endpoint(

@@ -112,7 +112,7 @@ class NewKeyBody(BaseModel):
     def check_unique(cls, values: list[str]) -> list[str]:
         """Reject a list of rights, connections or devices that contains a value twice."""
         if len(set(values)) < len(values):
-            raise ValueError("must not contain a value twice")
+            raise ValueError("must not contain the same value twice")
         return values
 
     @model_validator(mode="after")

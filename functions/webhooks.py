@@ -40,7 +40,7 @@ _CURSOR: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 
 
 def _reject_repeats[T](values: list[T]) -> list[T]:
     if len(set(values)) < len(values):
-        raise ValueError("must not contain a value twice")
+        raise ValueError("must not contain the same value twice")
     return values
 
 

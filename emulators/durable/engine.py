@@ -162,7 +162,7 @@ class DurableEngine:
             result = await self._functions.run_activity(activity.name, activity.input)
         except FunctionCallError as failure:
             _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
-                "an activity failed: %s",
+                "an activity function failed: %s",
                 failure,
                 extra=fields(function=activity.name, instance=activity.instance, exception=failure.stack_trace),
             )

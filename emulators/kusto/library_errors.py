@@ -96,7 +96,7 @@ def error_from_duckdb(error: duckdb.Error) -> QueryError:
         case duckdb.FatalException():
             abort_process(error)
         case duckdb.InternalException():
-            _LOGGER.error("the query engine failed: %s", error)
+            _LOGGER.error("DuckDB reported an internal error: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
             return _find_overload_error(str(error)) or _convert_binding_error(detail)
         case _:

@@ -253,7 +253,7 @@ class PartitionLoop:
     def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
         named = self._log_fields(delivery)
         named["fields"] |= {"retries": retries, "exception": failure.stack_trace}
-        _LOGGER.error("a batch failed: %s", failure, extra=named)
+        _LOGGER.error("a function failed to process a batch of events: %s", failure, extra=named)
 
     def _log_fields(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
         named = fields(

@@ -136,7 +136,9 @@ class Timer:
                 await invoke_function(function, TypedData(json=self._build_payload(past_due=past_due)))
             except FunctionFailed as failure:
                 _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
-                    "a timer failed: %s", failure, extra=fields(function=function.name, exception=failure.stack_trace)
+                    "a timer function failed: %s",
+                    failure,
+                    extra=fields(function=function.name, exception=failure.stack_trace),
                 )
             if self._monitored:
                 await self._store_status(started)

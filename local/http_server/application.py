@@ -160,7 +160,7 @@ async def _invoke_function(match: RouteMatch, request: RpcHttp, given_id: str) -
         return _build_function_response(response, is_head=request.method == "HEAD")
     except FunctionFailed as failure:
         _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
-            "a function failed: %s",
+            "an HTTP function failed: %s",
             failure,
             extra=fields(function=name, exception=failure.stack_trace, requestId=given_id),
         )

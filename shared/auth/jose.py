@@ -81,7 +81,7 @@ def _check_times(payload: Mapping[str, Any]) -> None:
     for name in _TIMES & payload.keys():
         value = payload[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
-            raise ValueError(f"claim {name} is not a valid time")
+            raise ValueError(f"claim {name} of the token is not a valid time")
 
 
 def _reject_constant(name: str) -> Any:

@@ -66,7 +66,7 @@ class CatalogReader:
         try:
             return await self._snapshot.current()
         except Exception as error:
-            detail = "the catalog is temporarily unavailable; try again"
+            detail = "the workspace catalog is temporarily unavailable; try again"
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
 
     def invalidate(self) -> None:

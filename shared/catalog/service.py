@@ -161,7 +161,9 @@ class CatalogService:
             if after is not None:
                 return CommittedPlan(plan, after)
             await self._runtime.sleep(self._runtime.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))
-        raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed concurrently; try again")
+        raise WorkspaceError(
+            Kind.CONFLICT, "CATALOG_CHANGED", "the workspace catalog was changed concurrently; try again"
+        )
 
     async def _try_save_changes(
         self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin

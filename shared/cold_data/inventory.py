@@ -106,7 +106,9 @@ async def _load_hour_with_retry(store: BlobStore, folder: str, blobs: Sequence[B
         except FileNotFoundError:
             blobs = [blob async for blob in store.list(folder)]
     raise WorkspaceError(
-        Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive changed during every attempt to read it; try again."
+        Kind.UNAVAILABLE,
+        "BLOB_STORE_UNAVAILABLE",
+        "The telemetry archive changed during each attempt to read it; try again.",
     )
 
 

@@ -285,7 +285,7 @@ class _RangeReader:
         raise WorkspaceError(
             Kind.UNAVAILABLE,
             "BLOB_STORE_UNAVAILABLE",
-            "The archive changed during every attempt to read it; try again.",
+            "The telemetry archive changed during each attempt to read it; try again.",
         )
 
     async def _read_hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:

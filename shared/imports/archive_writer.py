@@ -141,7 +141,7 @@ class HistoryArchive:
                 hour = await load_hour(self._store, hour.folder)
             else:
                 return files
-        detail = "The archive changed during every attempt to read it; try again."
+        detail = "The telemetry archive changed during each attempt to read it; try again."
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)
 
 

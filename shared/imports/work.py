@@ -201,7 +201,9 @@ class ImportRunner:
         if current is None or not current.unfinished:
             raise JobEndedError
         if not await self._stores.leases.extend(_name_lease(job), job.id, self._runtime.now() + LEASE):
-            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation; retry.")
+            raise WorkspaceError(
+                Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation of the connection; retry."
+            )
         return current
 
     async def _open_reader(self, job: Job) -> StepReader:

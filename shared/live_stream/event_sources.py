@@ -10,7 +10,7 @@ from shared.auth.principals import unauthenticated_error
 
 CONNECTION_ID = "ce-connectionid"
 SIGNATURE = "ce-signature"
-_NOT_THE_SERVICE = "Only the message service may call this address; its signature or token is missing or invalid."
+_NOT_THE_SERVICE = "Only Azure Web PubSub may call this address; the signature or token is missing or invalid."
 
 
 class TokenVerifier(Protocol):

@@ -104,7 +104,9 @@ class FetchedClientDocuments:
         except (AddressRefusedError, OutboundFailedError) as error:
             return self._build_failure(error.reason)
         except TimeoutError:
-            return self._build_failure(f"The address did not respond within {FETCH_SECONDS:.0f} seconds.")
+            return self._build_failure(
+                f"The client metadata document was not received within {FETCH_SECONDS:.0f} seconds."
+            )
         except ValueError as error:
             return self._build_failure(str(error))
         return _Cached(client, self._runtime.monotonic() + seconds)

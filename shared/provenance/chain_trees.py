@@ -227,7 +227,7 @@ async def extend_signed_tree(
         or verification.last_hash != tip.hash
     ):
         fault = verification.fault or verification.fork
-        reason = fault.reason if fault else "the records differ from the stored head"
+        reason = fault.reason if fault else "the records differ from the head item of the chain"
         raise build_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
     if verification.time > until:
         raise build_refused_error(
@@ -336,7 +336,7 @@ class Proofs:
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
-            raise invalid("sequence", f"must be 1 to size, {size}")
+            raise invalid("sequence", f"must be from 1 to `size`, which is {size}")
         return await self.build_inclusion(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
@@ -348,7 +348,7 @@ class Proofs:
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= old <= size:
-            raise invalid("from", f"must be 1 to size, {size}")
+            raise invalid("from", f"must be from 1 to `size`, which is {size}")
         return await self.build_consistency(chain, old, size)
 
     async def build_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
@@ -363,7 +363,7 @@ class Proofs:
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.read_tip(chain)).sequence
         if not 1 <= size <= length:
-            raise invalid(field, f"must be 1 to the length of the chain, {length}")
+            raise invalid(field, f"must be from 1 to {length}, the number of records in the chain")
 
     async def _build_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [(await self._trees.build_tree(chain, first, last)).compute_root() for first, last in ranges]

@@ -49,11 +49,11 @@ class RootSignature:
             message = cbor2.loads(content, allow_indefinite=False, allow_duplicate_keys=False)
             protected, unprotected, payload, signature = message.value
         except (cbor2.CBORError, AttributeError, TypeError, ValueError):
-            raise NoteError("the signature of the checkpoint's root is damaged") from None
+            raise NoteError("the signature over the Merkle root of the checkpoint is damaged") from None
         found = cls(protected, signature)
         # Comparing with the encoding rejects every other form: other tags, trailing bytes, longer integers.
         if unprotected or payload is not None or found.encode() != content:
-            raise NoteError("the signature of the checkpoint's root is damaged")
+            raise NoteError("the signature over the Merkle root of the checkpoint is damaged")
         return found
 
     def encode(self) -> bytes:
@@ -91,7 +91,7 @@ class RootSignature:
         except (cbor2.CBORError, LookupError, TypeError):
             key_id = None
         if not isinstance(key_id, bytes):
-            raise NoteError("the signature of the checkpoint's root names no key")
+            raise NoteError("the signature over the Merkle root of the checkpoint has no key id")
         return key_id
 
     def verify(self, root: bytes, key: VerifierKey) -> None:
@@ -106,7 +106,7 @@ class RootSignature:
         try:
             key.parse_public_key().verify(encode_dss_signature(*parts), signed, ec.ECDSA(hashes.SHA256()))
         except InvalidSignature:
-            raise NoteError("the signature of the checkpoint's root is wrong") from None
+            raise NoteError("the signature over the Merkle root of the checkpoint is not valid") from None
 
     def _encode_with_header(self, unprotected: dict[int, Any]) -> bytes:
         return cbor2.dumps(cbor2.CBORTag(SIGN1_TAG, [self.protected, unprotected, None, self.signature]))

@@ -181,7 +181,7 @@ class RootSignatures:
             # Another process has stored its signature first, so that signature is used.
             stored = await self._notes.get(f"{name}{_SUFFIX}")
         if stored is None:
-            raise NoteError("the signature of the checkpoint's root disappeared")
+            raise NoteError("the stored signature over the Merkle root of the checkpoint has disappeared")
         found = RootSignature.parse(stored.note)
         await self._keys.verify_root(found, checkpoint)
         return found

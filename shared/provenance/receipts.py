@@ -168,7 +168,7 @@ class Receipts:
         """
         verdict, found = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, size))
         if 0 < found <= old:
-            raise invalid("from", f"must be below size, {found}")
+            raise invalid("from", f"must be less than `size`, which is {found}")
         new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old)).checkpoint
         checkpoint = new.checkpoint
         _require_valid(verdict)

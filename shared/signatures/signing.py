@@ -59,7 +59,7 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
         faults.add(_build_meaning_error(allowed))
     if unknown := [name for name in sent if name not in _MEMBERS]:
         faults.add(
-            invalid_fields([FieldError(f"{FIELD}.{name}", "is not a member of a signature") for name in unknown])
+            invalid_fields([FieldError(f"{FIELD}.{name}", "is not a property of a signature") for name in unknown])
         )
     statement = sent.get("statement")
     with faults.collect():

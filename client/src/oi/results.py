@@ -96,5 +96,5 @@ class QueryResult:
 
         frame = polars.from_arrow(self.to_arrow())
         if not isinstance(frame, polars.DataFrame):
-            raise TypeError("Polars converted the table to a series")
+            raise TypeError("Polars returned a series instead of a data frame")
         return frame

@@ -87,7 +87,7 @@ def _rename_columns(agg: ir.NamedExpr, columns: Columns) -> Columns:
     names: Sequence[str] = agg.names if isinstance(agg, NameListExpr) else ([agg.name] if agg.name else [])
     if len(names) > len(columns):
         raise KqlUnsupportedError(
-            "so many column names for an aggregate", hint=f"this aggregate returns {len(columns)} columns"
+            "more column names than an aggregate has columns", hint=f"this aggregate returns {len(columns)} columns"
         )
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]
 

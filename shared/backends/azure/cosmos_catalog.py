@@ -119,7 +119,7 @@ class CosmosCatalogStore:
             found = {item["id"]: item for item in await self._store.find(_ALL, SCOPE, scope=SCOPE)}
             if wanted <= found.keys():
                 return head, [found[each] for each in wanted]
-        _LOG.error("the head of the catalog lists items that do not exist")
+        _LOG.error("the head item of the catalog lists items that do not exist in Cosmos DB")
         raise self._store.unavailable_error()
 
     async def _store_staged_items(self, items: Sequence[Item]) -> int:

@@ -156,7 +156,9 @@ class DataAccounts:
     async def _open_client(self, store: str) -> CosmosClient:
         account = self.accounts.get(store)
         if account is None:
-            _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store))
+            _LOG.error(
+                "a data store of the workspace has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store)
+            )
             raise build_store_unavailable_error()
         timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         credential = account.key or self.create_credential()

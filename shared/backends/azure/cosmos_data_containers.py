@@ -97,7 +97,10 @@ class CosmosContainerStore:
     def _find_account(self, place: DatabasePlace) -> DataAccount:
         account = self._accounts.accounts.get(place.store)
         if account is None:
-            _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=place.store))
+            _LOG.error(
+                "a data store of the workspace has no account in DATA_STORE_ACCOUNTS",
+                extra=logs.fields(store=place.store),
+            )
             raise build_store_unavailable_error()
         return account
 

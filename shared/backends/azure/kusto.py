@@ -98,7 +98,7 @@ class _StrictKustoClient(KustoClient):
         return parsed
 
 
-_NO_REASON = "The engine reports a failure without a reason."
+_NO_REASON = "The query engine reports a failure without a reason."
 _UNKNOWN_FAILURE = {
     "error": {"code": "PartialFailure", "message": _NO_REASON, "@message": _NO_REASON, "@permanent": False}
 }
@@ -153,7 +153,9 @@ class KustoEngine:
             _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
             raise build_unavailable_error() from error
         except RecursionError:
-            raise invalid("query", "a value of the result is nested too deeply", code="QUERY_INVALID") from None
+            raise invalid(
+                "query", "a value in the result of the query is nested too deeply", code="QUERY_INVALID"
+            ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises these if the reply is not a Kusto reply.
             raise build_unavailable_error() from error

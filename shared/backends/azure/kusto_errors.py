@@ -43,7 +43,9 @@ def raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
         raise _invalid_query_error(failure, query) from error
-    _LOG.warning("the query engine failed", extra=logs.fields(status=failure.status, engineCode=failure.code))
+    _LOG.warning(
+        "the query engine reported a failure", extra=logs.fields(status=failure.status, engineCode=failure.code)
+    )
     raise build_unavailable_error() from error
 
 

@@ -42,7 +42,7 @@ class AsyncTransport:
         max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         if (key is None) == (token is None):
-            raise ValueError("give either key or token")
+            raise ValueError("exactly one of the arguments `key` and `token` is required")
         for credential in (key, token):
             if isinstance(credential, str):
                 # An error of the HTTP library would print it.

@@ -143,5 +143,5 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"No completion for {shell}.")
+        raise click.UsageError(f"There is no completion script for the shell {shell}.")
     click.echo(kind(main, {}, "oi", "_OI_COMPLETE").source())

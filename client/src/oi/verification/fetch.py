@@ -155,7 +155,7 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
             width //= 2
             continue
         if more:
-            raise FetchError(f"the service does not return record {first}")
+            raise FetchError(f"the service did not return record {first}")
         yield from reversed(page)
         first += width
         if page:

@@ -130,7 +130,7 @@ def verify_note(note: bytes, key: VerifierKey) -> str:
         for signature in signatures:
             key.parse_public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
-        raise NoteError("the checkpoint's signature is wrong") from None
+        raise NoteError("the signature of the checkpoint is not valid") from None
     return text
 
 
@@ -197,7 +197,7 @@ def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
 def _parse_checkpoint(text: str) -> CheckpointContent:
     lines = text.split("\n")[:-1]
     if len(lines) < _LINES or not all(lines):
-        raise NoteError("the note is not a checkpoint")
+        raise NoteError("the signed note does not contain a checkpoint")
     origin, size, encoded = lines[:_LINES]
     canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
     try:
@@ -205,5 +205,5 @@ def _parse_checkpoint(text: str) -> CheckpointContent:
     except ValueError:
         raise NoteError("the checkpoint has no root hash") from None
     if not canonical_size or len(root) != _HASH_BYTES:
-        raise NoteError("the note is not a checkpoint")
+        raise NoteError("the signed note does not contain a checkpoint")
     return CheckpointContent(origin, int(size), root)

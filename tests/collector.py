@@ -68,7 +68,7 @@ def read_attributes(details: Any) -> dict[str, str | int | float | bool]:
 
 @contextmanager
 def run_collector() -> Iterator[Collector]:
-    """Run a collector."""
+    """Context manager: run a collector of traces and metrics."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever)
     thread.start()

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """A request that arrived.
+    """Webhook request that the receiver got.
 
     Attributes:
         path: path of the URL.
@@ -78,7 +78,7 @@ class WebhookReceiver:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
     def get_url(self, path: str) -> str:
-        """Return the URL of a path."""
+        """Return the URL of a path of the receiver."""
         return f"http://127.0.0.1:{self.server.server_port}{path}"
 
     def list_messages(self, path: str, kind: str = "") -> list[ReceivedMessage]:
@@ -92,7 +92,7 @@ class WebhookReceiver:
 
 @contextmanager
 def run_receiver() -> Iterator[WebhookReceiver]:
-    """Run a receiver."""
+    """Context manager: run a local receiver of webhooks."""
     receiver = WebhookReceiver()
     # The default wait for the end of the loop is half a second.
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.01,))

@@ -47,7 +47,7 @@ def store(opener: Opener) -> AlertStore:
 
 
 def build_state(rule: str = "hot", **changes: Any) -> RuleState:
-    """Return the state of a rule."""
+    """Return a stored state of an alert rule."""
     return RuleState(rule=rule, revision="r1", evaluated_at=AT, due_at=AT + SECOND).model_copy(update=changes)
 
 

@@ -37,12 +37,12 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def get_workspace_id() -> str:
-    """Return the id of the workspace."""
+    """Return the id of the workspace, for the genesis hash of its chains."""
     return "plant-a"
 
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
-    """Verify the chain with the time of a clock."""
+    """Verify the chain as a process whose clock shows the time ``at``."""
     return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
@@ -68,7 +68,7 @@ async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
 
 
 def build_checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
-    """Return a signer with a clock."""
+    """Return a service that signs checkpoints, with a clock that shows ``at``."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
     return Checkpoints(store, notes, signer, get_workspace_id, runtime=Runtime(now=lambda: at))
 

@@ -52,7 +52,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def build_document_text(**members: Any) -> bytes:
-    """Return a document."""
+    """Return a document with these members as JSON text."""
     return json.dumps(members).encode()
 
 
@@ -67,7 +67,7 @@ def get_error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
 
 
 async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
-    """Return an existing document."""
+    """Return a document that the store must have."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
     return stored

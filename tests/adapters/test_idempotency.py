@@ -48,13 +48,13 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def keys(opener: Opener) -> IdempotencyStore:
-    """Provide an empty store of keys."""
+    """Provide an empty store of idempotency keys."""
     return opener()[0]
 
 
 @pytest.fixture
 def store(opener: Opener) -> IdempotentReplyStore:
-    """Provide an empty store of replies."""
+    """Provide an empty store of replies to idempotent requests."""
     return opener()[1]
 
 

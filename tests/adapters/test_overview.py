@@ -102,7 +102,7 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 def build_amendment(status: str = "pending") -> dict[str, str]:
-    """Return the members of an amendment."""
+    """Return the JSON members of an amendment's record."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
@@ -128,7 +128,7 @@ async def append(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], se
 
 
 def build_event(name: str = "1") -> dict[str, str]:
-    """Return the members of an event."""
+    """Return the JSON members of an audit event's record."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name}
 
 

@@ -33,7 +33,7 @@ CONTRADICTIONS = [
 
 
 class Engine:
-    """Engine that accepts every query."""
+    """Query engine that accepts every query and returns nothing."""
 
     async def execute(self, _: EngineQuery) -> EngineResult:
         """Return an empty result."""

@@ -25,7 +25,7 @@ ALL = SignatureFilter()
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Both stores of one process."""
+    """Both stores under test, as one process opens them."""
 
     store: SignatureStore
     index: SignatureIndex

@@ -8,7 +8,7 @@ from oi import ApiError, Workspace
 
 
 def wait_for(job: dict[str, Any]) -> ApiError:
-    """Return the error of a job with this state."""
+    """Return the error with which the client reports a download job in this state."""
     state = {"downloadId": "1", "status": "failed", "progress": {}, **job}
     with Workspace("https://plant.example", token="t") as workspace:
         transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=state))

@@ -73,7 +73,7 @@ def open_fake(server: FakeServer) -> httpx.Client:
 
 
 def store(expires_in: float) -> None:
-    """Store the first grant of the server."""
+    """Store the first tokens that the server issues, as after a sign-in."""
     get_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 

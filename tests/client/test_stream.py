@@ -32,7 +32,7 @@ class FakeService:
 
     @asynccontextmanager
     async def connect(self, url: str, additional_headers: dict[str, str]) -> AsyncIterator[AsyncIterator[str]]:
-        """Open the next connection."""
+        """Open the next connection of the fake live stream."""
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
         self.credentials.append(additional_headers["Authorization"])

@@ -45,7 +45,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
-    """Yield a transport over the fake wire."""
+    """Yield the client's transport, whose requests the fake service answers."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
     transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
     yield transport

@@ -34,7 +34,7 @@ def create_amendment(client: httpx.Client, scope: str, entity: str = "B-1", **me
 
 
 def queue(console: Console, scope: str) -> Page:
-    """Open the pending amendments of a scope."""
+    """Open the page with the pending amendments of a scope."""
     console.open(f"amendments/{scope}", "Amendments")
     console.page.get_by_role("tab", name="To decide", selected=True).wait_for()
     return console.page

@@ -83,16 +83,16 @@ class Memory:
         return self.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store tokens."""
+        """Store the tokens of the sign-in."""
         self.tokens = tokens
         self.saved.append(tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the stored registration."""
+        """Return the stored registration of the OAuth client."""
         return self.info
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a registration."""
+        """Store the registration of the OAuth client."""
         self.info = client_info
 
 

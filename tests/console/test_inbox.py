@@ -48,7 +48,7 @@ def open_inbox(console: Console) -> Page:
 
 
 def read_badge(page: Page) -> int:
-    """Return the number in the navigation."""
+    """Return the number of open decisions that the navigation shows at the inbox."""
     link = page.get_by_role("link", name=re.compile(r"^Inbox"))
     expect(link).to_have_accessible_name(re.compile(r"\d+ waiting"))
     found = re.search(r"\d+", link.inner_text())

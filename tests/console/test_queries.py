@@ -17,7 +17,7 @@ def run(page: Page) -> None:
 
 
 def ask(page: Page, kql: str) -> None:
-    """Enter a text into the editor."""
+    """Enter a KQL text into the ad-hoc editor."""
     page.get_by_label("KQL", exact=True).fill(kql)
 
 

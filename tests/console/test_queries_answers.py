@@ -31,7 +31,7 @@ def cached_query(service: Service) -> Iterator[str]:
 
 
 def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
-    """Run a text ad hoc."""
+    """Run a KQL text as an ad-hoc query on its page."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(kql)
     page.get_by_label("Row limit").fill(limit)

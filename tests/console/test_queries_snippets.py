@@ -37,7 +37,7 @@ def echo(service: Service) -> Iterator[str]:
 
 
 def copy_snippet(page: Page, program: str) -> str:
-    """Return the text for a program."""
+    """Copy the snippet for a program from the page, and return its text."""
     page.get_by_role("tab", name=program).click()
     block = page.get_by_role("region", name=re.compile("The call for"))
     text = block.inner_text()

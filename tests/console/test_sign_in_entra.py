@@ -62,7 +62,7 @@ class StandInEntra:
         return f"{asked['redirect_uri']}#{urlencode(answer)}"
 
     def exchange(self, body: str) -> tuple[int, dict[str, Any]]:
-        """Return the tokens of a code."""
+        """Reply to a token request: exchange an authorization code for tokens."""
         given = {name: values[0] for name, values in parse_qs(body).items()}
         asked = self.codes.pop(given["code"], {})
         digest = hashlib.sha256(given["code_verifier"].encode()).digest()
@@ -119,7 +119,7 @@ def _build_handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="module")
 def entra() -> Iterator[StandInEntra]:
-    """Yield the running stand-in."""
+    """Yield a running stand-in of Entra ID."""
     running = StandInEntra()
     yield running
     running.close()

@@ -43,7 +43,7 @@ def open_editor(console: Console) -> Page:
 
 
 def plan(page: Page, text: str) -> None:
-    """Paste a document and plan it."""
+    """Paste a workspace document into the editor, and press the button that plans it."""
     page.get_by_label("YAML or JSON").fill(text)
     page.get_by_role("button", name="Plan", exact=True).click()
 

@@ -57,7 +57,7 @@ class Console:
         return self.follow(build_sign_in_link(self.service.url, code))
 
     def follow(self, link: str) -> "Console":
-        """Open a sign-in link and wait for the shell."""
+        """Open a sign-in link and wait until the console shows its navigation."""
         self.page.goto(link)
         self.page.get_by_role("button", name="Sign out").wait_for()
         return self

@@ -88,7 +88,7 @@ class Resource:
 
 @dataclass
 class Deployment:
-    """The result of an evaluation.
+    """Result of evaluating a Bicep template with its parameters.
 
     Attributes:
         resources: everything that the deployment creates.
@@ -101,7 +101,7 @@ class Deployment:
     outputs: dict[str, Any] = field(default_factory=dict)
 
     def of_type(self, kind: str) -> list[Resource]:
-        """Return the resources of a type."""
+        """Return the resources of one resource type."""
         return [each for each in self.resources if each.type == kind]
 
     def names(self, kind: str) -> list[str | None]:
@@ -153,7 +153,7 @@ def deploy(
 
 
 def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = None) -> Deployment:
-    """Evaluate a template.
+    """Evaluate a Bicep template with these parameter values.
 
     Args:
         path: the ``.bicep`` file.
@@ -314,7 +314,7 @@ class _Scope:
     # Names
 
     def look_up(self, name: str) -> Any:
-        """Return the value of a name of the file."""
+        """Return the value of a parameter, variable or resource that the file declares."""
         if name not in self._known:
             self._known[name] = self._resolve(name)
         return self._known[name]
@@ -333,7 +333,7 @@ class _Scope:
         return self.evaluate(_require_node(declared.value))
 
     def output(self, name: str) -> Any:
-        """Return the value of an output."""
+        """Evaluate an output of the template and return its value."""
         declared = self.file.of_kind("output").get(name)
         if declared is None:
             raise DeploymentError(f"{self.file.path.name}: output {name} is unknown")
@@ -563,7 +563,7 @@ class _Outputs:
     module: _ModuleReference
 
     def value(self, name: str) -> Any:
-        """Return an output."""
+        """Return the value of a module's output."""
         if self.module.scope is None:
             raise DeploymentError(f"{self.module.file} is not deployed, and its output {name} is used")
         if self.module.scope.azure.hides_outputs:

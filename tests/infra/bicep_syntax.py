@@ -20,7 +20,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Interpolation:
-    """A text with expressions in it."""
+    """String literal with expressions in it, such as `'${name}-hub'`."""
 
     parts: tuple["Node", ...]
 
@@ -67,7 +67,7 @@ class Lambda:
 
 @dataclass(frozen=True)
 class Array:
-    """Items in brackets."""
+    """Array literal: items in brackets."""
 
     items: tuple["Node", ...]
 
@@ -135,7 +135,7 @@ type Type = NamedType | ArrayType | UnionType | ObjectType
 
 @dataclass(frozen=True)
 class Declaration:
-    """One statement of a file.
+    """Statement that declares a parameter, variable, resource, module, output, type or function.
 
     Attributes:
         kind: its keyword: param, var, output, resource, module, type, func.
@@ -160,7 +160,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class File:
-    """A parsed file.
+    """Parsed Bicep file.
 
     Attributes:
         path: path of the file.
@@ -177,7 +177,7 @@ class File:
     using: str
 
     def of_kind(self, kind: str) -> dict[str, Declaration]:
-        """Return the declarations of a kind by name."""
+        """Return the declarations of one kind, such as resources, by name."""
         return {each.name: each for each in self.declarations if each.kind == kind}
 
 
@@ -206,7 +206,7 @@ class _Token:
 
 @cache
 def parse(path: Path) -> File:
-    """Parse a file.
+    """Parse a Bicep file.
 
     Raises:
         BicepSyntaxError: if the file has a construct that the parser does not know.
@@ -218,7 +218,7 @@ def parse(path: Path) -> File:
 
 
 def parse_expression(text: str) -> Node:
-    """Parse one expression."""
+    """Parse one Bicep expression."""
     parser = _Parser(_tokenize(text))
     node = parser.expression()
     parser.expect("end")
@@ -336,7 +336,7 @@ class _Parser:
     # Statements
 
     def file(self, path: Path) -> File:
-        """Parse all statements."""
+        """Parse all statements of the file."""
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
         declarations: list[Declaration] = []
@@ -432,7 +432,7 @@ class _Parser:
     # Types
 
     def type(self) -> Type:
-        """Parse a type."""
+        """Parse the type of a parameter or property."""
         first = self._parse_suffixed_type()
         if self._peek().kind != "|":
             return first
@@ -489,7 +489,7 @@ class _Parser:
     # Expressions
 
     def expression(self) -> Node:
-        """Parse an expression."""
+        """Parse the expression at the current token."""
         if (parameters := self._parse_lambda_parameters()) is not None:
             return Lambda(parameters, self.expression())
         condition = self._parse_binary(0)

@@ -122,7 +122,7 @@ class Needs:
 
 
 def needs_of_the_code() -> Needs:
-    """Return the needs of the current code."""
+    """Return what the code needs from a deployment: settings, triggers, roles and others."""
     bindings = list(_iterate_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}

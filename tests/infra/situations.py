@@ -67,7 +67,7 @@ SITUATIONS: Mapping[str, Situation] = {
 
 @cache
 def evaluate(name: str) -> Deployment:
-    """Return the deployment of a situation."""
+    """Evaluate the templates for a named situation and return the deployment."""
     situation = SITUATIONS[name]
     file = BICEP / f"{situation.size}.bicepparam"
     return deploy(file, {**ENVIRONMENT, **situation.environment}, situation.overrides)

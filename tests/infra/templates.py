@@ -27,7 +27,7 @@ _OPAQUE = (Call, Operation)
 
 
 class Template:
-    """One Bicep template.
+    """One Bicep template with access to its declarations.
 
     Args:
         path: path of the file.
@@ -39,17 +39,17 @@ class Template:
 
     @property
     def file(self) -> File:
-        """The parsed file."""
+        """Parsed syntax of the template's file."""
         return parse(self.path)
 
     @property
     def required(self) -> set[str]:
-        """The parameters that a caller must give."""
+        """Names of the parameters that have no default value."""
         return {name for name, each in self.file.of_kind("param").items() if each.value is None}
 
     @property
     def parameters(self) -> set[str]:
-        """The parameters that a caller may give."""
+        """Names of all parameters."""
         return set(self.file.of_kind("param"))
 
     @property
@@ -58,7 +58,7 @@ class Template:
         return set(self.file.of_kind("output"))
 
     def variable(self, name: str) -> Any:
-        """Return the value of a variable."""
+        """Return the plain value of a variable of the template."""
         return self.plain(self.file.of_kind("var")[name].value)
 
     def resources(self) -> Iterator[tuple[str, str, Object]]:
@@ -68,7 +68,7 @@ class Template:
                 yield symbol, each.target, get_body(each)
 
     def resource(self, symbol: str) -> Any:
-        """Return the body of a resource."""
+        """Return the body of a resource by its symbol."""
         return self.plain(get_body(self.file.of_kind("resource")[symbol]))
 
     def modules(self) -> Iterator[tuple[str, Path, set[str]]]:
@@ -136,7 +136,7 @@ class Template:
 
 
 class Templates:
-    """All files of a folder.
+    """All template files of a folder.
 
     Args:
         folder: folder of the templates.
@@ -147,7 +147,7 @@ class Templates:
 
     @cached_property
     def all(self) -> list[Template]:
-        """Every template."""
+        """All templates of the folder."""
         return [Template(path) for path in sorted(self.folder.glob("**/*.bicep"))]
 
     def named(self, name: str) -> Template:
@@ -187,7 +187,7 @@ def get_body(declared: Declaration) -> Object:
 
 
 def get_member(node: Object, name: str) -> Node:
-    """Return the value of a member."""
+    """Return the value of an object's member with this name."""
     return next(value for key, value in node.members if key == Literal(name))
 
 

@@ -19,7 +19,7 @@ def write_template(folder: Path, text: str, name: str = "main.bicep") -> Path:
 
 
 def run(folder: Path, text: str, **given: Any) -> Deployment:
-    """Evaluate a template."""
+    """Write and evaluate a template; return the deployment."""
     return deploy_template(write_template(folder, text), given)
 
 

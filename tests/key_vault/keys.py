@@ -23,7 +23,7 @@ def from_base64url(text: str) -> bytes:
 
 @dataclass
 class Version:
-    """A version of a key."""
+    """Version of a key in the fake vault."""
 
     created: int
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -42,13 +42,13 @@ class Version:
         return {"key": key, "attributes": self.attributes()}
 
     def sign(self, digest: bytes) -> bytes:
-        """Return r and s as 64 bytes."""
+        """Sign a digest; return r and s of the signature as 64 bytes."""
         parts = decode_dss_signature(self.private.sign(digest, ec.ECDSA(Prehashed(hashes.SHA256()))))
         return b"".join(part.to_bytes(32) for part in parts)
 
 
 class Keys:
-    """All keys, each with a list of versions."""
+    """All keys of the fake vault, each with a list of versions."""
 
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}

@@ -48,7 +48,7 @@ BROWSER = SharedBrowser()
 
 @dataclass
 class Visit:
-    """An open page and its events.
+    """Open browser page, with its recorded errors and requests.
 
     Attributes:
         page: the page.

@@ -48,7 +48,7 @@ class OAuthClient:
         return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
 
     def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:
-        """Send the decision of the consent page."""
+        """Send a member's decision, as the consent page does."""
         chosen = SCOPE.split() if scopes is None else scopes
         body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
         return self.service.caller(self.member).post("/oauth2/authorize", json=body)
@@ -60,7 +60,7 @@ class OAuthClient:
         return read_query(reply.json()["redirectTo"])["code"]
 
     def redeem(self, code: str, /, **changed: Any) -> httpx.Response:
-        """Redeem a code."""
+        """Exchange an authorization code for tokens."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -71,12 +71,12 @@ class OAuthClient:
         return self.post({name: value for name, value in form.items() if value is not None})
 
     def refresh(self, refresh_token: str, /, **changed: Any) -> httpx.Response:
-        """Redeem a refresh token."""
+        """Exchange a refresh token for new tokens."""
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.client_id}
         return self.post(form | changed)
 
     def post(self, form: dict[str, Any], route: str = "/oauth2/token") -> httpx.Response:
-        """Send a form."""
+        """Send a form to an OAuth endpoint."""
         return self.service.anonymous().post(route, data=form)
 
     def sign_in(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def decode_token_id(bearer: str) -> str:
 async def connect_stream(
     url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()
 ) -> AsyncIterator[ClientConnection]:
-    """Open a WebSocket."""
+    """Open the live stream as a WebSocket."""
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
     offered = [Subprotocol(each) for each in subprotocols] or None
     async with connect(
@@ -71,6 +71,6 @@ async def read_rejection(url: str, bearer: str | None = None, subprotocols: Sequ
 
 
 async def receive_impulses(client: ClientConnection, count: int) -> list[dict[str, Any]]:
-    """Return the next impulses."""
+    """Receive a number of impulses (telemetry messages) and return them."""
     async with asyncio.timeout(WAIT_SECONDS):
         return [json.loads(await client.recv()) for _ in range(count)]

@@ -191,7 +191,7 @@ def flip(content: bytes, place: int) -> bytes:
 
 
 def replace(name: str, content: bytes, files: dict[str, bytes]) -> None:
-    """Replace one file."""
+    """Replace one file of a bundle, and return the bundle."""
     files[name] = content
 
 

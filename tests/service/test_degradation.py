@@ -49,7 +49,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 class Probe:
-    """Named requests to the service under test."""
+    """Requests to the service, each with a name, that show which parts of the service still work."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

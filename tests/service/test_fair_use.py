@@ -50,7 +50,7 @@ async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None
 
 
 async def negotiate(service: Service, bearer: str) -> str:
-    """Return a negotiated WebSocket URL."""
+    """Request a WebSocket URL that opens the live stream."""
     async with httpx.AsyncClient(base_url=service.url, trust_env=False) as http:
         reply = await http.get("/oi-api/live-stream/negotiate", headers={"Authorization": f"Bearer {bearer}"})
     return str(reply.json()["url"])

@@ -211,7 +211,7 @@ def read_sign_in(token: str) -> dict[str, Any]:
 
 
 def mint(service: Service, bearer: str) -> str:
-    """Return a token for a key or token."""
+    """Issue a token with an API key or another token."""
     return str(service.anonymous(bearer).get("/workspace/api/keys/jwt").json()["Token"])
 
 

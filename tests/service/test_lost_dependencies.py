@@ -34,7 +34,7 @@ HONEST = frozenset({200, 201, 409, 429, 503, 504})
 
 @dataclass
 class LoadGenerator:
-    """Concurrent writers and readers.
+    """Load on the service from concurrent writers and readers.
 
     Attributes:
         stored: RecordID and Hash of each acknowledged event, by its EntityID.
@@ -173,7 +173,7 @@ def _export(service: Service, tmp_path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[Service]:
-    """Return a service for one test."""
+    """Return a running service that only one test uses."""
     running = Service(tmp_path / "data", WORKSPACE, {"QUERY_TIMEOUT_SECONDS": "3"}).start()
     yield running
     assert running.stop() == 0

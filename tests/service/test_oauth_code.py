@@ -15,7 +15,7 @@ from tests.service.test_oauth_client_credentials import check_oauth_error
 
 @pytest.fixture
 def client(service: Service) -> OAuthClient:
-    """Return a declared client of a viewer."""
+    """Return a declared OAuth client through which a viewer signs in."""
     return OAuthClient(service)
 
 

@@ -55,7 +55,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def get(plant: Service, **parameters: Any) -> httpx.Response:
-    """Request a receipt of the chain."""
+    """Request a receipt of the test's chain."""
     return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
 

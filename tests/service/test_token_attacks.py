@@ -134,7 +134,7 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
 
 @pytest.fixture(scope="module")
 def forger(service: Service) -> Forger:
-    """Return a forger."""
+    """Return a forger of tokens, which knows the published keys."""
     return Forger(service)
 
 

@@ -45,7 +45,7 @@ _NETWORK_FAULTS: Final = {
 
 @dataclass(frozen=True)
 class DrawnFault:
-    """Fault of one request.
+    """Fault that the simulation has chosen for one request.
 
     Attributes:
         network: fault of the network; None for none.
@@ -89,11 +89,11 @@ class CosmosFaults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Draw the faults of a world."""
+        """Choose the random faults of a simulated world."""
         return cls(**{field.name: source.choice(_RATES) for field in fields(cls)})
 
     def stop(self) -> None:
-        """End all faults."""
+        """Stop all faults, so that the world can finish its work."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 

@@ -143,7 +143,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) ->
 
 
 class WorldAccount:
-    """Account of one world.
+    """Simulated Cosmos DB account of one world.
 
     Args:
         world: the world.

@@ -122,7 +122,7 @@ _FAILURES: Final[list[str]] = []
 
 @dataclass(frozen=True)
 class Template:
-    """New workspace.
+    """Files of a new workspace, from which each world starts.
 
     Attributes:
         folder: folder of its stores.
@@ -227,7 +227,7 @@ def _find_process() -> "Instance | None":
 
 @dataclass
 class _Running:
-    """World that runs at the moment, if any."""
+    """Holder of the world that runs at the moment, if any."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
@@ -293,7 +293,7 @@ def _set_clock_of_tokens() -> None:
             return isinstance(instance, datetime)
 
     class ProcessDatetime(datetime, metaclass=AnyDatetime):
-        """Times of the process that runs."""
+        """Replacement of ``datetime`` that returns the virtual time of the running process."""
 
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a datetime serves as well

@@ -23,7 +23,7 @@ _NUMBERS_OF_COMPONENTS: Final = (1, 1, 1, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Exploration:
-    """Result of one world.
+    """Result of the simulation of one world.
 
     Attributes:
         seed: seed of the world.
@@ -39,7 +39,7 @@ class Exploration:
 
     @property
     def digest(self) -> str:
-        """Hash of the trace."""
+        """Hash of the world's trace, which is equal for equal runs."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
 
@@ -79,7 +79,7 @@ def choose_components(seed: int) -> tuple[type[Component], ...]:
 def explore(
     seed: int, components: tuple[type[Component], ...] | None = None, targets: Collection[str] | None = None
 ) -> Exploration:
-    """Run the world of a seed.
+    """Simulate the world of a seed, and return its result.
 
     Args:
         seed: seed of the world.

@@ -38,14 +38,14 @@ class Faults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Draw the faults of a world."""
+        """Choose the random faults of a simulated world."""
         drawn = {field.name: source.choice(_RATES) for field in fields(cls)}
         drawn["crash"] /= 25
         drawn["clock_jump"] = min(drawn["clock_jump"], 0.05)
         return cls(**drawn)
 
     def stop(self) -> None:
-        """End all faults."""
+        """Stop all faults, so that the world can finish its work."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 

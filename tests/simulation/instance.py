@@ -98,7 +98,7 @@ class Instance:
         return SimulatedPool(self.loop, threads, self)
 
     async def serve(self, request: Request) -> Reply:
-        """Process a request."""
+        """Process a request of a client, in the simulated process of the service."""
         if self._pipeline is None:
             self._pipeline = self._build_pipeline()
         CLIENT.set(self._durable)

@@ -26,7 +26,7 @@ _SHOWN_VIOLATIONS: Final = 20
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of an exploration.
+    """Limits of a long exploration of worlds.
 
     Attributes:
         seconds: time after which no new batch of worlds starts.

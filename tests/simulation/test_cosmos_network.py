@@ -71,7 +71,7 @@ def run[T](main: Coroutine[Any, Any, T]) -> T:
 
 
 class _Site:
-    """Account and processes of one seed.
+    """Simulated Cosmos DB account, and the processes that use it, for one seed.
 
     Attributes:
         service: the account.

@@ -44,7 +44,7 @@ class ViolationError(Exception):
 
 @dataclass
 class CrashPoints:
-    """Crash points of a run.
+    """Points of a run at which a process may crash.
 
     Attributes:
         seen: sides of thread-pool jobs that were reached.
@@ -58,7 +58,7 @@ class CrashPoints:
 
 
 class World:
-    """Runs some components under one seed.
+    """Simulated world: runs some components of the service, with all randomness from one seed.
 
     Args:
         seed: decides every step.
@@ -122,7 +122,7 @@ class World:
         self.lines.append(f"{self.scheduler.now} {line}")
 
     def require(self, holds: bool, invariant: str) -> None:  # noqa: FBT001  the condition is the subject
-        """Check an invariant.
+        """Raise ViolationError if an invariant does not hold.
 
         Raises:
             ViolationError: the invariant does not hold.
@@ -268,7 +268,7 @@ class World:
         self._clients.create_task(work).add_done_callback(note_end)
 
     async def sleep(self, seconds: float) -> None:
-        """Let a client wait."""
+        """Let a client wait in virtual time."""
         await asyncio.sleep(seconds)
 
     async def send(
@@ -353,12 +353,12 @@ class ApiReply:
 
     @property
     def status(self) -> int:
-        """HTTP status."""
+        """HTTP status of the reply."""
         return self.reply.status
 
     @property
     def json(self) -> Any:
-        """Content."""
+        """Body of the reply, parsed as JSON."""
         return orjson.loads(self.reply.body)
 
     @property

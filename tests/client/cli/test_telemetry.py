@@ -27,7 +27,7 @@ class FakeService:
         self.source: dict[str, Any] | None = {}
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply as the service does."""
+        """Reply to a request of the command as the service does."""
         if request.method == "GET":
             if self.source is None:
                 return httpx.Response(403, json={"code": "ACCESS_RIGHT_MISSING", "detail": "Catalog.Read is missing."})

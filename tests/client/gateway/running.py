@@ -82,7 +82,7 @@ def build_settings(folder: Path, port: int, name: str, **source: Any) -> Gateway
 
 
 def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
-    """Return the members of a configuration."""
+    """Return the members of a gateway's configuration file."""
     return {
         "service": {"url": "http://127.0.0.1:1"},
         "source": {"kind": "mqtt", "host": "127.0.0.1", "port": port, "clientId": name, **source},
@@ -122,7 +122,7 @@ def sum_counts(metrics: Metrics, name: str) -> float:
 
 
 def encode(**message: Any) -> bytes:
-    """Encode a message."""
+    """Encode a message of the source as JSON bytes."""
     return json.dumps(message).encode()
 
 

@@ -35,7 +35,7 @@ class Bench:
         self.acknowledged: list[int] = []
 
     def put(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
-        """Deliver a message."""
+        """Deliver a message to the intake, as a source does."""
         self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
 
     async def wait(self) -> None:
@@ -46,7 +46,7 @@ class Bench:
 
 @asynccontextmanager
 async def run(bench: Bench) -> AsyncIterator[None]:
-    """Run the intake."""
+    """Context manager: run the intake while the block runs."""
     task = asyncio.create_task(bench.intake.run())
     try:
         yield
@@ -58,7 +58,7 @@ async def run(bench: Bench) -> AsyncIterator[None]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Yield an intake."""
+    """Yield an intake over a new spool file."""
     made = Bench(tmp_path)
     yield made
     made.thread.close()

@@ -34,7 +34,7 @@ class Ledger:
         self.count = 0
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Check the messages of a batch."""
+        """Check that the messages of a batch continue the order of their devices."""
         assert lookup == "press"
         if self.is_down:
             raise UnreachableError("down")
@@ -49,7 +49,7 @@ class Ledger:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Iterator[SpoolThread]:
-    """Yield a spool."""
+    """Yield a new spool (file of waiting messages)."""
     thread = SpoolThread(GatewaySpool(SpoolSettings(tmp_path / "spool.db", 2**40, STOP)))
     yield thread
     thread.close()

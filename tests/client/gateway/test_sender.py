@@ -47,7 +47,7 @@ class Upstream:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Any:
-    """Yield a spool."""
+    """Yield a new spool (file of waiting messages)."""
     thread = SpoolThread(GatewaySpool(SpoolSettings(tmp_path / "spool.db", 2**30, STOP)))
     yield thread
     thread.close()
@@ -55,14 +55,14 @@ def spool(tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all pauses."""
+    """Shorten all pauses of the sender before it repeats a request."""
     for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
 
 
 @asynccontextmanager
 async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
-    """Run a sender."""
+    """Run a sender over the spool while the block runs."""
     metrics = Metrics()
     task = asyncio.create_task(Sender(upstream, spool, metrics).run())
     try:
@@ -74,7 +74,7 @@ async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
 
 
 def put(spool: SpoolThread, lookup: str, *values: int) -> None:
-    """Store values of a connection."""
+    """Put messages with these values of a connection into the spool."""
     spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
 
 

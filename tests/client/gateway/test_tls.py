@@ -56,7 +56,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
-    """Return the message of a connection that fails."""
+    """Try to connect to the broker; return the message of the error."""
     settings = build_settings(folder, broker.port, "fails", tls=tls)
     context = SourceContext(["a"], Taker(), Marks(), Metrics(), is_check=True)
     with pytest.raises((BrokerError, SettingsError, ApiError)) as raised:

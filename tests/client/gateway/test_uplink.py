@@ -34,7 +34,7 @@ class Wire:
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    """Return the fake service."""
+    """Return the fake service, to which all requests of the gateway go."""
     made, client = Wire("good"), httpx.AsyncClient
 
     def connect(**options: Any) -> httpx.AsyncClient:

@@ -42,7 +42,7 @@ def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> N
 
 
 def encode(proof: Any, *, proofs: int = 1) -> bytes:
-    """Return the receipt with another proof."""
+    """Return the encoded receipt with its proof replaced by another one."""
     message = cbor2.loads(GOOD)
     protected, _, _, signature = message.value
     unprotected = {396: {-1: [cbor2.dumps(proof)] * proofs}}

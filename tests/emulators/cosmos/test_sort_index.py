@@ -6,7 +6,7 @@ DOCUMENTS = {1: {"v": "b"}, 2: {"v": 3}, 3: {"v": "a"}, 4: {"v": 1}, 5: {}, 6: {
 
 
 def build_index() -> SortIndex:
-    """Return an index of the documents."""
+    """Return a sort index over these documents."""
     index = SortIndex(("v",))
     for number, document in DOCUMENTS.items():
         index.add(number, document)

@@ -82,7 +82,7 @@ def _run_race(context: Any, argument: int) -> Steps:
 
 
 def compute_expected_results(program: dict[str, Any]) -> list[Any]:
-    """Return the expected output of the program."""
+    """Compute the output that an orchestration of this program must have."""
     return [_compute_expected_result(*step) for step in program["steps"]]
 
 

@@ -54,7 +54,7 @@ class SdkFunctions:
         self.before_call: Callable[[], None] = lambda: None
 
     def orchestrator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register an orchestrator."""
+        """Register an orchestrator function under its name."""
         self.orchestrators[function.__name__] = function
         return function
 
@@ -78,7 +78,7 @@ class SdkFunctions:
             raise OrchestratorFailed(str(error)) from None
 
     async def run_activity(self, name: str, given: str) -> str | None:
-        """Call an activity."""
+        """Call a registered activity function."""
         self.before_call()
         value = json.loads(given)
         self.called.append((name, value))
@@ -101,7 +101,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Start an engine."""
+        """Start a Durable Task engine over the world's database."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
@@ -125,7 +125,7 @@ class World:
         await self.management.raise_event(instance, name, json.dumps(data))
 
     async def status(self, instance: str = "one") -> dict[str, Any]:
-        """Return the status document."""
+        """Return the JSON status of an orchestration instance."""
         found = await self.management.find_instance(instance)
         assert found is not None
         history = build_history_document(await self.management.load_history(instance), show_output=True)

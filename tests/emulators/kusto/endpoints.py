@@ -20,7 +20,7 @@ DEADLINE_SECONDS = 60.0
 
 
 class Endpoint:
-    """Running emulator and its address."""
+    """Running Data Explorer emulator and its address."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -35,7 +35,7 @@ class Endpoint:
         return self._log.read_text()
 
     def stats(self) -> dict[str, Any]:
-        """Return the statistics of the emulator."""
+        """Request the statistics of the emulator."""
         reply = httpx.get(f"{self.url}/stats", timeout=30, verify=NO_TLS).raise_for_status()
         stats: dict[str, Any] = reply.json()
         return stats

@@ -48,7 +48,7 @@ class Installation:
         self.endpoint: Endpoint | None = None
 
     def send(self, *messages: HubMessage) -> None:
-        """Append messages to the hub."""
+        """Append messages to the event hub that the emulator reads."""
         asyncio.run(self._send(messages))
 
     async def _send(self, messages: tuple[HubMessage, ...]) -> None:

@@ -30,7 +30,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def write(path: Path, **columns: Any) -> None:
-    """Write columns as a Parquet file."""
+    """Write a Parquet file with these columns."""
     pq.write_table(pa.table(columns), path)
 
 

@@ -52,7 +52,7 @@ class Handler:
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:
-        """Return the names of the recorded events."""
+        """Return the names of the events that the handler has recorded."""
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 
@@ -64,7 +64,7 @@ async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes)
 
 @dataclass
 class Running:
-    """Running emulator."""
+    """Running Web PubSub emulator with its event handler."""
 
     url: str
     service: WebPubSubEmulator

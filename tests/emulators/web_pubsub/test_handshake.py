@@ -28,7 +28,7 @@ def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) 
 
 
 async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
-    """Return the rejection of a client."""
+    """Connect as a client that must be rejected; return the rejection."""
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
     return error.value

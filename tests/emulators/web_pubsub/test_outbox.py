@@ -10,7 +10,7 @@ from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
 class Pipe:
-    """Socket with configurable room."""
+    """Fake of a client's socket, which accepts data only while it has room."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -26,11 +26,11 @@ class Pipe:
         self.taken.append(data)
 
     def count_buffered_bytes(self) -> int:
-        """Return 0."""
+        """Return 0, because this fake sends data at once."""
         return 0
 
     def call_when_writable(self, call: Callable[[], None]) -> None:
-        """Store the callback."""
+        """Store the function to call when there is room again."""
         self._call = call
 
     def end(self, _code: int, _reason: str) -> None:

@@ -58,12 +58,12 @@ class Peer:
         self.writer = writer
 
     async def send(self, *frames: Frame) -> None:
-        """Send frames."""
+        """Send WebSocket frames to the server."""
         self.writer.write(b"".join(frame.encode() for frame in frames))
         await self.writer.drain()
 
     async def receive(self) -> Frame:
-        """Return the next frame."""
+        """Receive and return the next WebSocket frame."""
         async with asyncio.timeout(20):
             first, second = await self._reader.readexactly(2)
             size = second & 0x7F

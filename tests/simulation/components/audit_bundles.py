@@ -33,7 +33,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 @dataclass
 class _Order:
-    """Bundle that a member has requested.
+    """Audit bundle that a simulated member has requested.
 
     Attributes:
         member: member who requested it.

@@ -41,7 +41,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 @dataclass
 class _Order:
-    """Download that a member has requested.
+    """Download that a simulated member has requested.
 
     Attributes:
         member: member who requested it.

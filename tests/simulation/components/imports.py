@@ -37,7 +37,7 @@ _MAPPING: Final = {"timestamp": "time", "messageId": "id", "columns": ["name"]}
 
 @dataclass
 class _File:
-    """File that a member imports.
+    """File that a simulated member imports.
 
     Attributes:
         member: member who imports it.
@@ -57,7 +57,7 @@ class _File:
 
     @property
     def names(self) -> set[str]:
-        """Messages of the file."""
+        """Ids of the messages in the file."""
         return {name for name in self.lines if name is not None}
 
 

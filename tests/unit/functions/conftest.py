@@ -31,7 +31,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def azure_deployment(plant: Plant) -> Deployment:
-    """Return the test servers."""
+    """Return the test servers of the Azure services that the plant uses."""
     return plant.deployment
 
 

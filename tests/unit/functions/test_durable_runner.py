@@ -17,12 +17,12 @@ class Client:
         self.is_failing = False
 
     async def start_new(self, name: str, *, instance_id: str, client_input: str) -> None:
-        """Record a start."""
+        """Record the start of an orchestration."""
         self._fail()
         self.calls.append((name, instance_id, client_input))
 
     async def terminate(self, instance_id: str, reason: str) -> None:
-        """Record an end."""
+        """Record the termination of an orchestration."""
         self._fail()
         self.calls.append((instance_id, reason))
 

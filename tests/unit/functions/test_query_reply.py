@@ -118,7 +118,7 @@ class Threads:
 
     @property
     def runtime(self) -> "Threads":
-        """Return the threads."""
+        """Return this object, which also replaces the threads of the runtime."""
         return self
 
     async def run_in_thread(self, work: Callable[..., Any], *args: Any) -> Any:

@@ -41,7 +41,7 @@ class Queries:
     async def execute(
         self, lookup: str, time_range: Any, limit: int, arguments: Any, label: Any, *, use_cache: bool
     ) -> QueryResult:
-        """Return the result or raise the error."""
+        """Return the result, or raise the error, that the test has set for a query."""
         del limit, label
         assert not use_cache
         self.calls.append((lookup, (time_range, dict(arguments))))
@@ -54,13 +54,13 @@ class Queries:
 
 
 class ConnectionStates:
-    """Statistics of connections."""
+    """Fake store with the statistics of connections."""
 
     def __init__(self) -> None:
         self.states: dict[str, ConnectionState] = {}
 
     async def load_states(self) -> dict[str, ConnectionState]:
-        """Return the statistics."""
+        """Return the statistics that the test has set."""
         return self.states
 
 

@@ -88,12 +88,12 @@ class MemoryAlertStore:
         self._writes = 0
 
     async def list_states(self) -> Sequence[RuleState]:
-        """Return the states."""
+        """Return the stored states of all alert rules."""
         self._fail()
         return list(self.states.values())
 
     async def load(self, rule: str) -> RuleRecord:
-        """Return the record of a rule."""
+        """Return the stored record of an alert rule."""
         self._fail()
         if rule not in self.states:
             return RuleRecord(rule)
@@ -152,7 +152,7 @@ class ListOutbox:
         self.events: dict[str, WebhookEvent] = {}
 
     async def publish(self, events: Sequence[WebhookEvent]) -> None:
-        """Collect events."""
+        """Store webhook events in the list of events, each key once."""
         if self.failures:
             self.failures -= 1
             raise build_unavailable_error()
@@ -179,7 +179,7 @@ class ListAuditLog:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Collect an event."""
+        """Store an audit event in the list of events."""
         if self.failures:
             self.failures -= 1
             raise build_unavailable_error()

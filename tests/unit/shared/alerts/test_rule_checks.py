@@ -31,12 +31,12 @@ class Columns:
         self.result = result
 
     async def resolve_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
-        """Return the columns or the error."""
+        """Return the columns or the error that the test has set."""
         return self.result
 
 
 async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
-    """Return the fields with errors of a rule."""
+    """Check an alert rule; return the names of its invalid fields."""
     return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
 
 

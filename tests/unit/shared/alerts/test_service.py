@@ -57,7 +57,7 @@ async def test_an_acknowledgement_without_provenance_is_stored(plant: Plant) -> 
 
 @pytest.mark.parametrize(("rows", "code"), [(COLD, "ALERT_RESOLVED"), (HOT, "ALERT_NOT_FOUND")])
 async def test_only_active_alerts_can_be_acknowledged(plant: Plant, rows: QueryResult, code: str) -> None:
-    """A resolved and an unknown alert are errors."""
+    """The acknowledgement of a resolved or unknown alert is an error."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = rows

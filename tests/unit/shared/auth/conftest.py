@@ -69,7 +69,7 @@ class Workspace:
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
     async def get_team(self) -> Team:
-        """Return the team."""
+        """Return the team that the test has set."""
         return self.team_now
 
     async def append(

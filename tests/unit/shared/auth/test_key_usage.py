@@ -80,7 +80,7 @@ class UnresponsiveStore(SqliteCredentialStore):
         self.answers = asyncio.Event()
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        """Wait for the release."""
+        """Wait until the test releases the write."""
         self.write_count += 1
         await self.answers.wait()
         await super().store_last_use(key_id, at)

@@ -52,7 +52,7 @@ async def _run_writer(log: EventLog, name: str, first: int) -> None:
 
 
 async def main(kind: str, address: str, writers: list[str]) -> None:
-    """Append until the process ends."""
+    """Append audit events from several writers until the process is killed."""
     log = EventLog(ChainLog(_store(kind, address), get_workspace_id))
     await asyncio.gather(*(_run_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
 

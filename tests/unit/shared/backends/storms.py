@@ -54,7 +54,7 @@ async def get_workspace_id() -> str:
 
 @dataclass
 class Crew:
-    """Some writers in one process after another.
+    """Writers that run in one process after another, each of which is killed.
 
     Attributes:
         place: kind and address of the store, as arguments of the process.
@@ -144,7 +144,7 @@ async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
 
 
 def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
-    """Fail unless the history fits the model.
+    """Fail unless the stored records agree with the acknowledgements.
 
     The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
     writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the

@@ -12,7 +12,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Tenant:
-    """Tenant whose keys a test changes.
+    """Fake Entra ID tenant whose keys a test changes.
 
     Attributes:
         keys: the published keys.
@@ -32,7 +32,7 @@ class Tenant:
         return web.json_response(self.discovery or {"issuer": "https://issuer/", "jwks_uri": f"{self.url}/keys"})
 
     async def list_keys(self, _: web.Request) -> web.Response:
-        """Return the keys."""
+        """Return the tenant's public keys."""
         return web.json_response({"keys": self.keys})
 
 

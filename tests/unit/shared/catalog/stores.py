@@ -16,7 +16,7 @@ from shared.provenance.records import compute_genesis_hash, find_first_fault
 
 @dataclass
 class Plant:
-    """Stores of one workspace.
+    """Catalog and audit log of one workspace, with their services.
 
     Attributes:
         store: the catalog.

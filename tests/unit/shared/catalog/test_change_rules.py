@@ -90,7 +90,7 @@ def remove(kind: ItemKind, key: str) -> ItemChange:
 
 
 def get_error(changes: list[ItemChange], caller: Caller = ADMIN) -> WorkspaceError:
-    """Return the error of a set of changes."""
+    """Return the error with which a set of changes is rejected."""
     with pytest.raises(WorkspaceError) as raised:
         check_changes(STORED, changes, caller)
     return raised.value

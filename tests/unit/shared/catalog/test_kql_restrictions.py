@@ -25,7 +25,7 @@ ESCAPES = [
 
 
 def get_error(kql: str) -> WorkspaceError:
-    """Return the error of a text."""
+    """Return the error with which a KQL text is rejected."""
     with pytest.raises(WorkspaceError) as refused:
         check_query(kql)
     return refused.value

@@ -42,7 +42,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 8))
     def deliver(self, size: int) -> None:
-        """Deliver the next events."""
+        """Deliver the next events of the hub to the archive."""
         first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
         self._run(first, self._delivered)
         for each in range(first, self._delivered):
@@ -53,7 +53,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 100), size=st.integers(1, 30))
     def deliver_again(self, first: int, size: int) -> None:
-        """Deliver events again in another batch."""
+        """Deliver earlier events to the archive again, in another batch."""
         if self._delivered:
             first %= self._delivered
             self._run(first, min(first + size, self._delivered))

@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 async def archive_events(store: FolderBlobStore, *sequences: int) -> None:
-    """Store one batch."""
+    """Archive one batch of events with these sequence numbers."""
     await Archive(store).run([build_event(sequence) for sequence in sequences])
 
 

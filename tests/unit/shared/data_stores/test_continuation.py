@@ -16,12 +16,12 @@ type ListFilter = tuple[str, str, str, PartitionValue, bool]
 
 
 def get_table(listed: ListFilter) -> Table:
-    """Return the table of a list."""
+    """Return the table to which a list belongs."""
     return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
 def make_tokens(secret: str) -> ContinuationTokens:
-    """Return the tokens of a secret."""
+    """Return the service that signs continuation tokens with a secret."""
     return ContinuationTokens(derive_secret(secret))
 
 

@@ -115,13 +115,13 @@ class Environment:
         return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
-        """Return the parts of a job to convert next."""
+        """Plan a job; return the parts to convert next."""
         numbers = await self.work.next_parts(job_id)
         assert numbers is not None
         return list(numbers)
 
     async def job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
-        """Store a job for the whole archive."""
+        """Store a download job for the whole archive, and return the job."""
         job = Job(
             id=job_id,
             owner="editor@t",

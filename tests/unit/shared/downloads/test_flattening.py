@@ -25,7 +25,7 @@ def to_array(payloads: Sequence[object]) -> pa.Array:
 
 @pytest.fixture
 def flattener() -> Iterator[Flattener]:
-    """Return the service."""
+    """Return a flattener of payloads."""
     with Flattener() as opened:
         yield opened
 

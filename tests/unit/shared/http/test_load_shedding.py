@@ -68,7 +68,7 @@ class Requests:
             return f"{error.kind} {error.code} {error.members}"
 
     async def end(self, *numbers: int) -> None:
-        """End some requests."""
+        """End a number of the running requests."""
         for number in numbers:
             self._ends[number].set()
         await self.settle()

@@ -21,14 +21,14 @@ CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), C
 
 
 class Window(BaseModel):
-    """Query model."""
+    """Query model of the test's operations."""
 
     limit: Annotated[int, Field(ge=1)] = 5
     since: str | None = None
 
 
 class Thing(BaseModel):
-    """Body model."""
+    """Body model of the test's operations."""
 
     name: str
     parts: list[int] = []
@@ -54,7 +54,7 @@ async def admin(_: Call[Any, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, requires_user=True)
 async def sign(_: Call) -> Reply:
-    """Reply to users."""
+    """Reply to callers that are persons, not services."""
     return Reply(204)
 
 

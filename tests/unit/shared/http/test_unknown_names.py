@@ -26,7 +26,7 @@ STORED = {
 
 
 class Window(BaseModel):
-    """Query model."""
+    """Query model of the test's operations."""
 
     limit: int = 5
     scopes: str = Field("", validation_alias=AliasChoices("scopes", "Scopes2"))

@@ -18,13 +18,13 @@ STORED = {"name": "a", "etag": '"1"', "createdAt": "2026-01-05T08:00:00Z", "runs
 
 
 class Query(BaseModel):
-    """Query of the operation."""
+    """Query model of the operation under test."""
 
     limit: int = Field(5, ge=1)
 
 
 class Body(BaseModel):
-    """Body of the operation."""
+    """Body model of the operation under test."""
 
     name: str
     size: int = Field(0, ge=0)

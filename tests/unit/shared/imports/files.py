@@ -24,7 +24,7 @@ class MemorySource:
         return len(self.content)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return a range."""
+        """Return a range of the bytes."""
         return self.content[start : start + size]
 
 

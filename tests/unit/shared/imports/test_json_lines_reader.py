@@ -14,7 +14,7 @@ LINES = (
 
 
 def open_lines(content: bytes = LINES) -> JsonLinesReader:
-    """Return a reader."""
+    """Return a reader of NDJSON content."""
     return JsonLinesReader(MemorySource(content), build_mapper(ImportFormat.NDJSON, device="device"))
 
 

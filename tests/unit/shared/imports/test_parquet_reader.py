@@ -31,7 +31,7 @@ def build_file(**changed: Any) -> bytes:
 
 
 def open_file(content: bytes, **mapping: Any) -> ParquetReader:
-    """Return a reader."""
+    """Return a reader of a Parquet file with this content."""
     return ParquetReader(MemorySource(content), build_mapper(ImportFormat.PARQUET, **mapping))
 
 

@@ -76,7 +76,7 @@ MORNING = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 
 def parse(value: Any, **mapping: Any) -> datetime:
-    """Return the time of a value."""
+    """Parse the time in a cell by a column mapping."""
     return TimeParser(ImportMapping(timestamp="t", **mapping)).parse(value)
 
 

@@ -49,7 +49,7 @@ class Service:
         """Do nothing."""
 
     async def link(self, _user: str, _expires_at: datetime) -> str:
-        """Return nothing."""
+        """Return no link; required by the port MessageService."""
         return ""
 
     async def close(self) -> None:

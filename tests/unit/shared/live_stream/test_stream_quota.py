@@ -57,7 +57,7 @@ async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
 
 
 async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
-    """Return the members of a rejection."""
+    """Open a stream that must be rejected; return the members of the error."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")

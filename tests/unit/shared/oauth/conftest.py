@@ -43,7 +43,7 @@ VERIFIER = "v" * 43
 
 
 class OneClient:
-    """Directory with one client."""
+    """Client directory that contains one OAuth client."""
 
     async def find_declared(self, _: str) -> Client | None:
         """Return the client."""
@@ -56,7 +56,7 @@ class OneClient:
 
 @dataclass
 class Server:
-    """Services under test.
+    """OAuth services under test, with the stores and the clock that they use.
 
     Attributes:
         time: the clock. It starts at the real time, because the library of tokens reads the real clock.

@@ -17,7 +17,7 @@ class Trail(AccessAudit):
         self.is_failing = False
 
     async def record(self, actor: str, action: str, entity_type: str, entity_id: str, **members: Any) -> None:
-        """Record an event."""
+        """Store an audit event in the list of events."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
         assert (actor, action, entity_type) == ("oauth", "OAuthClient.Refused", "OAuthClient")

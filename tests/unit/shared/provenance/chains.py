@@ -68,7 +68,7 @@ def build_event(number: int) -> dict[str, Any]:
 
 @dataclass
 class Ledger:
-    """All parts around one file of chains.
+    """Audit log over one SQLite file: its store, its services and its clock.
 
     Attributes:
         folder: folder of the file.
@@ -90,7 +90,7 @@ class Ledger:
             await self.events.write(chain, "editor", build_event(number))
 
     async def records(self, chain: ChainKey) -> list[ChainRecord]:
-        """Return a whole chain."""
+        """Return all records of a chain."""
         return list((await self.store.read(chain, 0, limit=10_000, max_bytes=2**40)).records)
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
@@ -98,7 +98,7 @@ class Ledger:
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
-        """Change the file directly."""
+        """Change the database file directly, as a forger does."""
         with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
             work(connection)
 

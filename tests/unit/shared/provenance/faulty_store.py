@@ -22,7 +22,7 @@ from shared.provenance.records import compute_genesis_hash, draft_event, seal_re
 
 
 class AppendOutcome(Enum):
-    """Outcomes of an append."""
+    """Outcome that the faulty store gives to an append."""
 
     STORED = auto()
     UNKNOWN_STORED = auto()
@@ -34,7 +34,7 @@ class AppendOutcome(Enum):
 
 @dataclass
 class FaultyStore:
-    """The ChainStore port in memory.
+    """Implementation of ChainStore in memory, whose appends fail as a test decides.
 
     Attributes:
         outcomes: outcomes of the next appends; later ones are stored.

@@ -26,7 +26,7 @@ START = 1_767_600_000
 
 @dataclass
 class RotatableKey:
-    """A key in one kind of store.
+    """Signing key in one kind of key store, which a test can replace.
 
     Attributes:
         old: signer of a process that was started before the rotation.
@@ -75,7 +75,7 @@ def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
 
 
 async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
-    """Return whether a process finds both chains valid."""
+    """Return whether both chains and their checkpoints are valid for a process with these checkpoints."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 

@@ -30,7 +30,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
 
 
 async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
-    """Return whether a request was admitted."""
+    """Send a request through the limiter; return whether it was admitted."""
     async with limiter.admit(principal, budget) as decision:
         return decision.rejection is None
 

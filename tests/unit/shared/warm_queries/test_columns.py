@@ -23,7 +23,7 @@ class Engine:
         self.request_count = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the columns after a delay."""
+        """Return the columns of a query, after the delay that the test has set."""
         self.request_count += 1
         await self.awake.wait()
         if self.rejects:

@@ -32,12 +32,12 @@ type Answer = Callable[[OutboundRequest], Awaitable[OutboundReply]]
 
 
 def reply(status: int, body: bytes = b"") -> OutboundReply:
-    """Return a reply of an endpoint."""
+    """Build the reply of a webhook endpoint to a delivery."""
     return OutboundReply(status, {}, body)
 
 
 async def fail(request: OutboundRequest) -> OutboundReply:
-    """Reply with a failure."""
+    """Reply to a delivery as an endpoint that fails."""
     del request
     return reply(500, b"broken \x00\xff")
 
@@ -51,7 +51,7 @@ class ScriptedHttp:
         self.answer: Answer = self.accept
 
     async def accept(self, request: OutboundRequest) -> OutboundReply:
-        """Accept a request."""
+        """Reply to a delivery as an endpoint that accepts it."""
         del request
         return reply(204)
 
@@ -118,7 +118,7 @@ class WebhookParts:
         return self.is_audited
 
     async def create(self, *types: WebhookEventType, **changes: Any) -> WebhookEndpoint:
-        """Create an endpoint for event types."""
+        """Create a webhook endpoint that subscribes to event types."""
         made = await self.service.create("admin@t", EndpointDefinition(URL, types or (TEST, DOWNLOAD), **changes))
         return made.endpoint
 

@@ -91,7 +91,7 @@ class FailingEndpoints:
 
 @dataclass(frozen=True)
 class Storm:
-    """Extent of a storm.
+    """Extent of a storm (many deliveries during crashes of processes): its duration, endpoints and devices.
 
     Attributes:
         seconds: minimum duration; each process is killed at least once.

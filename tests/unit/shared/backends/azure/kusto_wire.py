@@ -51,7 +51,7 @@ class Endpoint:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answers(self, value: Any, status: int = 200) -> None:
-        """Set the reply."""
+        """Set the reply of the endpoint to all queries."""
         self.status, self.reply = status, json.dumps(value).encode()
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 @dataclass
 class Plant:
-    """A server and its readers."""
+    """A test server, and the stores that read it with queries."""
 
     server: CosmosServer
     chains: CosmosChainStore

@@ -24,7 +24,7 @@ class Items:
         self.held: dict[str, str] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Grant a lease like the store."""
+        """Count the call, and grant a lease as the store does."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())

@@ -39,13 +39,13 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
-    """Return a server."""
+    """Return a running fake of Web PubSub."""
     return Wire()
 
 
 @pytest.fixture
 async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
-    """Return the adapter of the server."""
+    """Return the adapter under test, connected to the fake server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", wire.answer)
     runner = web.AppRunner(app)

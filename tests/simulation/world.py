@@ -71,6 +71,7 @@ class World:
         random: source of the decisions about the world.
         scheduler: scheduler of all loops.
         faults: faults of the world.
+        stores_fail: whether the stores of the world fail sometimes.
         clock_shift: how far the clocks of all hosts were set.
         background_jobs: names of the background jobs that run.
         processes: every process by its loop.
@@ -95,6 +96,7 @@ class World:
         self.random = random.Random(seed)
         self.scheduler = Scheduler(random.Random(self.random.getrandbits(64)))
         self.faults = Faults.draw(self.random)
+        self.stores_fail = any((self.faults.busy, self.faults.full, self.faults.commit_lost))
         self.clock_shift = timedelta()
         self.processes: dict[SimulatedLoop, Instance] = {}
         self.points = CrashPoints()

@@ -1,10 +1,13 @@
-"""Query engine of a simulated world: returns a text that the query contains, and measured values."""
+"""Query engine of a simulated world: returns a text that the query contains, measured values, and telemetry."""
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import Kind, WorkspaceError
+from shared.timestamps import parse_rfc3339, rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 if TYPE_CHECKING:
@@ -12,12 +15,39 @@ if TYPE_CHECKING:
 
 _TEXT: Final = re.compile(r"print Text = '([^']*)'")
 _COLUMNS: Final = (Column("Text", "string"), Column("Value", "real"))
+_LIST: Final = re.compile(r"ConnectionLookup in \(([^)]*)\)")
+_TELEMETRY: Final = (
+    Column("Timestamp", "datetime"),
+    Column("ConnectionLookup", "string"),
+    Column("SurfaceLookups", "dynamic"),
+    Column("DeviceId", "string"),
+    Column("MessageId", "string"),
+    Column("Payload", "dynamic"),
+)
+
+
+@dataclass(frozen=True)
+class TelemetryRow:
+    """Row of the table Telemetry.
+
+    Attributes:
+        at: time of the measurement.
+        connection: connection of the message.
+        message: id of the message.
+        payload: its content.
+    """
+
+    at: datetime
+    connection: str
+    message: str
+    payload: Any
 
 
 class SimulatedEngine:
     """Implementation of QueryEngine that is slow or unavailable as the faults of its world demand.
 
     A query ``print Text = 'x'`` has one row with this text and the value that ``World.measured`` has for it, else 0.
+    The query of the live stream's replay reads ``World.telemetry``.
 
     Args:
         world: world of the engine.
@@ -33,9 +63,25 @@ class SimulatedEngine:
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
         if draw() < faults.busy:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The engine is not available.")
+        if _LIST.search(query.text):
+            return EngineResult(_TELEMETRY, self._select_telemetry(query), 1.0)
         found = _TEXT.search(query.text)
         text = found[1] if found else ""
         return EngineResult(_COLUMNS, [[text, world.measured.get(text, 0.0)]], 1.0)
+
+    def _select_telemetry(self, query: EngineQuery) -> list[list[Any]]:
+        """Return the rows of a replay's query: connections and a time range, oldest first, up to the limit."""
+        since, until = (
+            parse_rfc3339(bound.removeprefix("datetime(").removesuffix(")")) for bound in query.parameters.values()
+        )
+        listed = _LIST.search(query.text)
+        connections = [] if listed is None else [name.strip(' "') for name in listed[1].split(",")]
+        rows = [row for row in self._world.telemetry if row.connection in connections and since <= row.at < until]
+        rows.sort(key=lambda row: (row.at, row.connection, len(row.message), row.message))
+        return [
+            [rfc3339(row.at), row.connection, ["hall"], row.connection, row.message, row.payload]
+            for row in rows[: query.max_records]
+        ]
 
     async def ping(self) -> None:
         """Do nothing."""

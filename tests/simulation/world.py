@@ -15,6 +15,7 @@ from tests.simulation.component import Component
 from tests.simulation.cosmos_world import WorldAccount
 from tests.simulation.crash_points import list_suspended
 from tests.simulation.durable import DurableFunctions
+from tests.simulation.engine import TelemetryRow
 from tests.simulation.environment import Template, enter_world, make_folder, take_logged_failures
 from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
 from tests.simulation.faults import Faults, draw_delay
@@ -79,6 +80,7 @@ class World:
         lines: the trace.
         receiver: receiver of webhooks.
         measured: values that queries return, by the text of the query.
+        telemetry: rows of the table Telemetry, which queries of the live stream's replay return.
         tick_seconds: seconds between two ticks of the timer of the background jobs.
         account: Cosmos DB account of all processes; None if the stores are files only.
         durable: Durable Functions service of all processes.
@@ -106,6 +108,7 @@ class World:
         self.account = None if template.account is None else WorldAccount(self, template.account)
         self.receiver = Receiver()
         self.measured: dict[str, float] = {}
+        self.telemetry: list[TelemetryRow] = []
         self.tick_seconds = 5
         self.durable = DurableFunctions(self)
         self._clients = SimulatedLoop(self.scheduler, "clients")

@@ -1,0 +1,219 @@
+"""Live streams: publishing of messages, and the replay of earlier ones to streams that are already live."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from shared.live_stream.event_sources import SignedEvents
+from shared.live_stream.history import History
+from shared.live_stream.publishing import LivePublisher
+from shared.live_stream.replay import CatchUp
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.wiring import Services
+from tests.simulation.components.telemetry import CONNECTIONS, PARTITIONS, TelemetryComponent, format_time
+from tests.simulation.engine import TelemetryRow
+from tests.simulation.jobs import run_on_instance
+from tests.simulation.web_pubsub import SimulatedStream, SimulatedWebPubSub
+from tests.simulation.world import ConnectionLostError, World
+from tests.virtual_time import START
+
+_PATH: Final = "oi-api/live-stream/events"
+_ACCESS_KEY: Final = "key"
+_PAGE_ROWS: Final = 2
+_LONGEST_LAG_SECONDS: Final = 10
+"""Longest time after which a message that was published is in the query table; the service reads it after 15 s."""
+
+_FRESH: Final = timedelta(seconds=55)
+_LONGEST_AGE: Final = timedelta(minutes=2)
+
+
+@dataclass
+class _Listener:
+    """Listener of a live stream.
+
+    Attributes:
+        connections: connections that it listens to.
+        since: start of its replay.
+        stream: its stream.
+        in_table: messages that were in the query table when its replay began.
+    """
+
+    connections: Sequence[str]
+    since: datetime
+    stream: SimulatedStream
+    in_table: frozenset[str]
+
+
+class LiveStreamComponent(TelemetryComponent):
+    """Clients send messages, the hub has them published, and listeners open streams with a replay of earlier ones.
+
+    A published message is in the query table some seconds later. Invariants: a stream receives only messages of its
+    connections, with their contents; the recent messages of a processed batch are published; if a replay has succeeded
+    and its stream is open, the stream has received every message since its start that was in the table before, or was
+    published before or after its opening.
+    """
+
+    name: ClassVar[str] = "live-stream"
+    modules: ClassVar[tuple[str, ...]] = (
+        "shared/live_stream/history.py",
+        "shared/live_stream/publishing.py",
+        "shared/live_stream/service.py",
+        "functions/live_stream.py",
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        # The replay finds late messages by the times of their measurement, near the time of its host.
+        world.faults.clock_jump = 0
+        self._service = SimulatedWebPubSub(world)
+        self._times: dict[str, datetime] = {}
+        self._replayed: list[_Listener] = []
+        self._tabled: set[str] = set()
+        self._listening = 0
+
+    def attach(self, services: Services) -> None:
+        """Let all processes use one Web PubSub, as on Azure, and read small pages of the query table."""
+        super().attach(services)
+        runtime = services.runtime
+        history = History(services.queries.engine, _PAGE_ROWS)
+        vars(services.live_stream).update(
+            message_service=self._service,
+            events=SignedEvents(_ACCESS_KEY),
+            publisher=LivePublisher(self._service, None, runtime=runtime),
+            catch_up=CatchUp(services.catalog.reader.current, history, self._service, runtime=runtime),
+        )
+
+    def start(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Start clients, the hub's deliveries, and listeners."""
+        choices = self.world.random
+        for client in range(choices.randint(1, 2)):
+            self._sending += 1
+            yield self._send_messages(client, choices.randint(1, 4))
+        for number in range(choices.randint(1, 3)):
+            self._sending += 1
+            yield self._listen_often(number, choices.randint(1, 2))
+        for partition in PARTITIONS:
+            yield self._deliver_while_sending(TELEMETRY_HUB, partition)
+            yield self._deliver_while_sending(IMPULSES_HUB, partition)
+
+    def _read_clock(self) -> datetime:
+        return START + timedelta(microseconds=self.world.scheduler.now)
+
+    def _build_message(self, name: str) -> dict[str, Any]:
+        # Some messages have equal times, so that a page of the table ends between them.
+        moment = self._read_clock() - _LONGEST_AGE * self.world.random.random()
+        self._times[name] = moment.replace(microsecond=0, second=moment.second // 10 * 10)
+        return {"messageId": name, "timestamp": format_time(self._times[name]), "name": name}
+
+    async def _process(self, hub: str, batch: Sequence[HubEvent]) -> None:
+        if hub == TELEMETRY_HUB:
+            await super()._process(hub, batch)
+            return
+        for event in batch:
+            self.world.start_task(self._add_to_table(json.loads(event.body)))
+
+        async def publish(services: Services) -> None:
+            await services.live_stream.publisher.run(batch)
+
+        await run_on_instance(self.world, publish)
+        for event in batch:
+            # Older messages are no longer live data.
+            is_fresh = event.enqueued_at > self._read_clock() - _FRESH
+            key = (event.partition_key, json.loads(event.body)["ID"])
+            self.world.require(not is_fresh or key in self._service.published, f"{key} was not published")
+        self._archived.update(json.loads(event.body)["ID"] for event in batch)
+
+    async def _add_to_table(self, impulse: Any) -> None:
+        """Add a message to the query table, which reads the hub itself."""
+        name = impulse["ID"]
+        await self.world.sleep(self.world.random.random() * _LONGEST_LAG_SECONDS)
+        if name not in self._tabled:
+            self._tabled.add(name)
+            row = TelemetryRow(self._times[name], self._sent[name], name, impulse["Payload"])
+            self.world.telemetry.append(row)
+
+    async def _listen_often(self, client: int, count: int) -> None:
+        for number in range(count):
+            await self.world.sleep(self.world.random.random() * 60)
+            await self._listen(f"stream-{client}-{number}")
+        self._sending -= 1
+
+    async def _listen(self, name: str) -> bool:
+        """Open a stream and let the service replay; return whether the replay has succeeded."""
+        choices = self.world.random
+        connections = CONNECTIONS if choices.random() < 0.5 else (choices.choice(CONNECTIONS),)
+        since = self._read_clock() - timedelta(minutes=3) * choices.random()
+        chosen = {"surface": ["hall"]} if len(connections) > 1 else {"connection": list(connections)}
+        query = {"token": [self.world.template.tokens["ann@t"]], "since": [format_time(since)], **chosen}
+        headers = _sign(name)
+        try:
+            admitted = await self._send_event("connect", headers, {"query": query})
+        except ConnectionLostError:
+            return False
+        if admitted.status != 200:
+            is_possible = admitted.status in {429, 503}
+            self.world.require(is_possible, f"a stream got {admitted.status} {admitted.reply.body!r}")
+            return False
+        reply = admitted.json
+        stream = SimulatedStream(reply["userId"], reply["groups"], self.world.scheduler.now)
+        self._service.streams[name] = stream
+        listener = _Listener(connections, since, stream, frozenset(self._tabled))
+        state = {"ce-connectionstate": admitted.get_header("ce-connectionstate")}
+        try:
+            replayed = await self._send_event("connected", {**headers, **state}, {})
+        except ConnectionLostError:
+            return False
+        has_succeeded = replayed.status == 204 and stream.is_open
+        if has_succeeded:
+            self._replayed.append(listener)
+            self._check_replay(listener)
+        return has_succeeded
+
+    async def _send_event(self, kind: str, headers: dict[str, str], body: Any) -> Any:
+        return await self.world.send("", "POST", _PATH, body, {**headers, "ce-type": f"azure.webpubsub.sys.{kind}"})
+
+    def _check_replay(self, listener: _Listener) -> None:
+        """Check that a stream has received what was in the table or was published until some seconds ago."""
+        stream, received = listener.stream, set[str]()
+        for message in listener.stream.received:
+            name, connection = message["ID"], message["Metadata"]["ConnectionLookup"]
+            is_right = self._sent.get(name) == connection and message["Payload"]["name"] == name
+            self.world.require(is_right, f"a stream receives {message}")
+            self.world.require(connection in listener.connections, f"a stream receives a message of {connection}")
+            received.add(name)
+        wanted = {
+            name
+            for (connection, name), at in self._service.published.items()
+            if connection in listener.connections and (self._times[name] >= listener.since or at >= stream.opened_at)
+        }
+        wanted |= {
+            name
+            for name in listener.in_table
+            if self._sent[name] in listener.connections and self._times[name] >= listener.since
+        }
+        self.world.require(wanted <= received, f"a stream lacks messages: {wanted - received}")
+
+    async def settle(self) -> None:
+        """Deliver what is left, and open a last stream."""
+        await self._deliver_all()
+        await self.world.sleep(_LONGEST_LAG_SECONDS)
+        number = 0
+        while not await self._listen(f"last-{number}"):
+            number += 1
+            await self.world.sleep(5)
+        for listener in self._replayed:
+            if listener.stream.is_open:
+                self._check_replay(listener)
+
+    def judge(self, folder: Path) -> None:
+        """Do nothing; the streams were checked."""
+
+
+def _sign(name: str) -> dict[str, str]:
+    digest = hmac.new(_ACCESS_KEY.encode(), name.encode(), hashlib.sha256).hexdigest()
+    return {"ce-connectionid": name, "ce-signature": f"sha256={digest}"}

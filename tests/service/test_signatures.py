@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -17,10 +17,17 @@ from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 from tests.service.oauth_client import OAuthClient
 from tests.service.test_amendments import AMENDMENTS, create
+from tests.service.test_entra import AUDIENCE, TENANT, Provider
+from tests.service.test_webhooks import create as create_webhook
+from tests.service.test_webhooks import wait_for_event
+from tests.webhook_receiver import run_receiver
 
 NUMBERS = count(1)
-NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker")
+NAMES = ("locked", "leaving", "given", "once", "busy", "single", "maker", "killed", "heir", "victim", "moving")
 """Names of approvers whose signatures are refused, so that no refusal of another test locks them out."""
+
+ACCOUNTS = {name: f"aaaaaaaa-0000-0000-0000-{number:012d}" for number, name in enumerate(("account", "guest"))}
+"""Object ids of the approvers who sign in with Entra ID."""
 
 APPROVAL = {"meaning": "approval"}
 REJECTION = {"meaning": "rejection"}
@@ -28,14 +35,24 @@ SCOPE = "signatures"
 
 
 @pytest.fixture(scope="module")
-def signing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def entra() -> Iterator[Provider]:
+    """Return a running OpenID provider in the role of Entra ID."""
+    running = Provider()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service whose workspace requires signatures, and that has further approvers."""
     folder = tmp_path_factory.mktemp("signatures")
     workspace = folder / "workspace.yaml"
     approvers = [f"  - {{id: {name}@t, name: {name.title()}, role: Admin}}" for name in NAMES]
+    approvers += [f"  - {{id: {name}@t, name: A, role: Admin, oid: {oid}}}" for name, oid in ACCOUNTS.items()]
     text = WORKSPACE.read_text(encoding="utf-8").replace("team:\n", "\n".join(("team:", *approvers, "")))
     workspace.write_text(text, encoding="utf-8")
-    own = Service(folder / "data", workspace).start()
+    environment = {"ENTRA_TENANT_ID": TENANT, "ENTRA_AUDIENCE": AUDIENCE, "ENTRA_AUTHORITY": entra.url}
+    own = Service(folder / "data", workspace, environment).start()
     set_policy(own.caller("admin@t"), amendments="required", queries="required")
     yield own
     own.stop()
@@ -68,6 +85,11 @@ def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
         reply = client.get("/workspace/api/keys/jwt", params=parameters)
         assert reply.status_code == 200, reply.text
     return service.anonymous(bearer=reply.json()["Token"])
+
+
+def read_token(client: httpx.Client) -> str:
+    """Return the token of a client."""
+    return client.headers["Authorization"].removeprefix("Bearer ")
 
 
 def propose(service: Service) -> str:
@@ -226,7 +248,7 @@ def test_keys_of_another_person(required: Service) -> None:
     signer, amendment = sign_in(required, key), propose(required)
     for _ in range(6):
         check_problem(decide(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
-    inherited = sign_in(required, signer.headers["Authorization"].removeprefix("Bearer "))
+    inherited = sign_in(required, read_token(signer))
     check_problem(decide(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
@@ -234,7 +256,7 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
     """A token from a token signs with the original sign-in; delegated tokens and client credentials never sign."""
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
-    second = sign_in(required, first.headers["Authorization"].removeprefix("Bearer "))
+    second = sign_in(required, read_token(first))
     signed = decide(second, propose(required)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
     oauth, amendment = OAuthClient(required, "admin@t"), propose(required)
@@ -253,7 +275,7 @@ def test_one_sign_in_signs_once(required: Service) -> None:
     """With maxAgeSeconds 0 a sign-in signs one decision only, even with another token of the same sign-in."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("once@t"))
-    heir = sign_in(required, signer.headers["Authorization"].removeprefix("Bearer "))
+    heir = sign_in(required, read_token(signer))
     amendments = [propose(required) for _ in range(2)]
     assert decide(signer, amendments[0]).status_code == 200
     check_problem(decide(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
@@ -291,10 +313,72 @@ def test_repeats_get_the_first_reply(required: Service) -> None:
     assert decide(signer, amendment, **key).json() == first.json()
     # A token of another sign-in, and one that proves no sign-in, get the same reply.
     assert decide(required.caller("admin@t"), amendment, **key).json() == first.json()
+    api_key = required.key("admin@t")
+    form = {"grant_type": "client_credentials", "client_id": api_key.split("_")[1], "client_secret": api_key}
+    unattended = required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    assert decide(required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> None:
+    """Refusals of a signature are not stored under the Idempotency-Key; a repeat gets the first reply."""
+    set_policy(required.caller("admin@t"), queries="required", maxAgeSeconds=0)
+    signer, lookup = sign_in(required, required.key("heir@t")), draft_query(required)
+    used = draft_query(required)
+    assert signer.post(f"{QUERIES}/{used}/approve", json={"signature": APPROVAL}).status_code == 200
+    body: dict[str, Any] = {"signature": APPROVAL}
+    if verb == "reject":
+        body = {"comment": "No.", "signature": REJECTION}
+    key = {"Idempotency-Key": f"{verb}-{lookup}"}
+    address = f"{QUERIES}/{lookup}/{verb}"
+    check_problem(signer.post(address, json=body, headers=key), 409, "SIGNATURE_TOKEN_USED")
+    renewed = sign_in(required, required.key("heir@t"))
+    first = renewed.post(address, json=body, headers=key)
+    assert first.status_code == 200, first.text
+    assert signer.post(address, json=body, headers=key).json() == first.json()
+
+
+def test_a_kill_after_the_decision(required: Service) -> None:
+    """After a kill of the service, a repeat gets the first reply, and the sign-in is used up."""
+    set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
+    amendments, lookup = [propose(required) for _ in range(2)], draft_query(required)
+    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(required.caller("killed@t"))
+    first = decide(required.anonymous(bearer=token), amendments[0], **key).json()
+    required.kill()
+    required.start()
+    signer = required.anonymous(bearer=token)
+    assert decide(signer, amendments[0], **key).json() == first
+    check_problem(decide(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    reply = signer.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
+    check_problem(reply, 409, "SIGNATURE_TOKEN_USED")
+
+
+def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
+    """Refusals with a key that another person created never count, whatever their reason."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
+    amendment = propose(required)
+    own_key = stranger.post("/workspace/api/keys", json={"name": "made by the stranger"}).json()["apiKey"]
+    form = {"grant_type": "client_credentials", "client_id": own_key.split("_")[1], "client_secret": own_key}
+    unattended = required.anonymous(bearer=required.anonymous().post("/oauth2/token", data=form).json()["access_token"])
+    for _ in range(6):
+        for client in (stranger, sign_in(required, own_key)):
+            check_problem(decide(client, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+        check_problem(decide(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
+    assert decide(sign_in(required, required.key("victim@t")), amendment).status_code == 200
 
 
 def test_the_fifth_refused_attempt_locks(required: Service) -> None:
-    """After five refused attempts the member's signatures are refused, and an audit event says so."""
+    """After five refused attempts the member's signatures are refused; an audit event and a webhook event say so."""
+    with run_receiver() as receiver:
+        webhook = create_webhook(required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"])
+        check_lock_out(required)
+        data = wait_for_event(receiver, "/locked", "signature.suspicious").verify(webhook["secret"])["data"]
+    assert (data["userId"], data["attempts"], set(data)) == ("locked@t", 5, {"userId", "attempts", "since"})
+
+
+def check_lock_out(required: Service) -> None:
+    """Lock a member out, and check the refusal and the audit event."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = required.caller("locked@t"), propose(required)
     assert decide(signer, propose(required)).status_code == 200
@@ -320,6 +404,61 @@ def test_refused_keys_count_as_attempts(required: Service) -> None:
     check_problem(decide(required.caller("maker@t"), propose(required)), 429, "SIGNATURE_LOCKED")
 
 
+@pytest.mark.parametrize(
+    ("change", "is_accepted"),
+    [
+        (lambda at: at, True),
+        (lambda at: at + 110, True),
+        (lambda at: at - 280, True),
+        (lambda at: at + 150, False),
+        (lambda at: at - 301, False),
+        (lambda at: at * 1_000, False),
+        (str, False),
+        (lambda _: True, False),
+        (lambda _: None, False),
+    ],
+    ids=["now", "little ahead", "recent", "future", "old", "milliseconds", "text", "true", "missing"],
+)
+def test_sign_ins_with_entra_id(
+    required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
+) -> None:
+    """An account signs with time and methods of its sign-in; an old, future or malformed time is challenged."""
+    auth_time = change(int(datetime.now(UTC).timestamp()))
+    account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
+    reply = decide(sign_in(required, account), propose(required))
+    if not is_accepted:
+        check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
+        return
+    signature = reply.json()["Signature"]
+    assert (signature["UserID"], signature["AuthMethods"]) == ("account@t", ["pwd", "mfa"])
+    assert parse_time(signature["AuthTime"]).timestamp() == auth_time
+
+
+def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
+    """With maxAgeSeconds 0, several tokens of one sign-in with Entra ID sign one decision together."""
+    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    at, amendments = int(datetime.now(UTC).timestamp()), [propose(required) for _ in range(2)]
+    first, second, next_sign_in, old = (
+        sign_in(required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
+        for uti, auth_time in (("1", at), ("2", at), ("3", at + 1), ("4", at - 61))
+    )
+    assert decide(first, amendments[0]).status_code == 200
+    check_problem(decide(second, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    challenged = decide(old, amendments[1])
+    check_problem(challenged, 401, "REAUTHENTICATION_REQUIRED")
+    assert challenged.headers["WWW-Authenticate"].endswith(" max_age=0")
+    assert decide(next_sign_in, amendments[1]).status_code == 200
+
+
+def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
+    """Signatures cannot be required in a workspace without provenance."""
+    admin = required.caller("admin@t")
+    workspace = admin.get("/oi-api/workspace").json()
+    policies = {**workspace["policies"], "provenance": None}
+    reply = admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies})
+    assert set(check_failing_fields(reply)) >= {"policies.signatures.amendments"}
+
+
 def test_old_sign_ins(required: Service) -> None:
     """A token without a recent sign-in is challenged as RFC 9470 says."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
@@ -342,6 +481,14 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
     """Return the claims of a client's token."""
     claims = client.headers["Authorization"].split(".")[1]
     return dict(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))))
+
+
+def test_a_member_who_lost_the_right(required: Service) -> None:
+    """A member who lost the right after the sign-in cannot sign."""
+    admin, amendment = required.caller("admin@t"), propose(required)
+    signer = required.caller("moving@t")
+    assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
+    check_problem(decide(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_disabled_members(required: Service) -> None:

@@ -1,0 +1,157 @@
+"""Tests of electronic signatures over HTTP with STORES=azure over test servers; the command is another process."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.commands import workspace
+from tests.unit.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, SAMPLE, Instance
+from tests.unit.shared.wiring.azure import Deployment
+
+SCOPE = "line-1"
+APPROVAL = {"meaning": "approval"}
+POLICY = "signatures: {amendments: required, queries: required, maxAgeSeconds: 0}"
+SIGNED = SAMPLE.read_text(encoding="utf-8").replace("policies:\n", f"policies:\n  {POLICY}\n", 1)
+
+type Apply = Callable[[str], str]
+type ApplyText = Callable[[str], Any]
+
+
+@pytest.fixture
+def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
+    """Return a function that applies a workspace document as another process does."""
+
+    async def apply(text: str) -> None:
+        file = tmp_path / "signed.yaml"
+        file.write_text(text, encoding="utf-8")
+        arguments = ["apply", str(file), "--as", ADMIN]
+        assert await asyncio.to_thread(workspace.main, arguments, azure_deployment.services) == workspace.DONE
+
+    return apply
+
+
+@pytest.fixture
+async def keys(apply: Apply) -> dict[str, str]:
+    """Return an API key for each member, after the sample document was applied."""
+    return {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
+
+
+async def propose(app: Instance, token: str) -> dict[str, Any]:
+    """Create a pending amendment and return it."""
+    body = {
+        "ScopeKey": SCOPE,
+        "EntityType": "Batch",
+        "EntityID": "B-1",
+        "ReasonCategory": "other",
+        "OriginalRecord": {"kg": 10},
+        "AmendedRecord": {"kg": 11},
+        "ChangedFields": ["kg"],
+        "ReasonText": "typo",
+    }
+    created = await app.request("POST", AMENDMENTS, token, body)
+    assert created.body["Status"] == "pending"
+    return dict(created.body)
+
+
+async def approve(
+    app: Instance, amendment: dict[str, Any], token: str, signature: Any = APPROVAL, **headers: str
+) -> Any:
+    """Approve an amendment and return the reply."""
+    body = {} if signature is None else {"signature": signature}
+    address = f"{AMENDMENTS}/{amendment['RecordID']}/approve?scopeKey={SCOPE}"
+    return await app.request("POST", address, token, body, **headers)
+
+
+def summarise(reply: Any) -> tuple[int, str]:
+    """Return status and error code of a reply."""
+    return reply.status, reply.body.get("code", "")
+
+
+async def test_amendments_are_signed(
+    instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
+) -> None:
+    """One sign-in signs one amendment, a repeat gets the first reply, and the fifth refused attempt locks."""
+    await apply_text(SIGNED)
+    app = instances()
+    author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
+    first, second = [await propose(app, author) for _ in range(2)]
+    assert summarise(await approve(app, first, signer, {"meaning": "rejection"}, idempotency_key="a1")) == (
+        400,
+        "SIGNATURE_MEANING_INVALID",
+    )
+    decided = await approve(app, first, signer, idempotency_key="a1")
+    assert decided.status == 200, decided.body
+    signature = decided.body["Signature"]
+    assert (signature["PrintedName"], signature["AuthMethods"]) == ("Quality assurance", ["key"])
+    assert (signature["RecordHash"], signature["SignedAt"]) == (first["Hash"], decided.body["ApprovedAt"])
+    other = instances()
+    assert (await approve(other, first, signer, idempotency_key="a1")).body == decided.body
+    replies = await asyncio.gather(*(approve(other, second, signer) for _ in range(5)))
+    assert {summarise(reply) for reply in replies} == {(409, "SIGNATURE_TOKEN_USED")}
+    locked = await approve(other, second, await other.token(keys[QUALITY]))
+    assert summarise(locked) == (429, "SIGNATURE_LOCKED")
+    assert 0 < int(locked.headers["Retry-After"]) <= 900
+    found = await other.request("GET", f"{EVENTS}/query?target=AccessControl&actionType=Signature.Suspicious", author)
+    assert [(event["UserID"], event["AfterState"]["attempts"]) for event in found.body] == [(QUALITY, 5)]
+    verdict = await other.request("POST", f"{EVENTS}/verify?target=DomainAmendments", author, {"ScopeKey": SCOPE})
+    assert verdict.body["ChainValid"] is True
+
+
+async def test_simultaneous_signatures(
+    instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
+) -> None:
+    """Of simultaneous signatures with one sign-in, one succeeds."""
+    await apply_text(SIGNED)
+    app = instances()
+    author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
+    amendments = [await propose(app, author) for _ in range(4)]
+    replies = await asyncio.gather(*(approve(app, each, signer) for each in amendments))
+    assert sorted(map(summarise, replies)) == [(200, ""), *[(409, "SIGNATURE_TOKEN_USED")] * 3]
+
+
+async def test_changes_by_another_process_apply_at_once(
+    instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
+) -> None:
+    """A signature follows the policy, the name and the rights of this moment, which the cached catalog may lack."""
+    app = instances()
+    admin, editor, quality = [await app.token(keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
+    of_editor, of_admin = await propose(app, editor), await propose(app, admin)
+    renamed = SIGNED.replace("name: Quality assurance", "name: Grace Adams")
+    await apply_text(renamed.replace(", rights: [Workspace.Amendment.Approve]", ""))
+    assert summarise(await approve(app, of_editor, quality, None)) == (400, "SIGNATURE_REQUIRED")
+    assert (await approve(app, of_editor, quality)).body["Signature"]["PrintedName"] == "Grace Adams"
+    assert summarise(await approve(app, of_admin, editor)) == (403, "ACCESS_RIGHT_MISSING")
+    await apply_text(renamed.replace("name: Grace Adams", "name: Grace Adams\n    enabled: false"))
+    assert summarise(await approve(app, of_admin, quality)) == (401, "UNAUTHENTICATED")
+
+
+async def test_queries_are_signed_and_listed(
+    instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
+) -> None:
+    """A signed approval of a query is in its audit event, and the list has all signatures on each instance."""
+    await apply_text(SIGNED)
+    app = instances()
+    editor, quality = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
+    draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
+    assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
+    address = "/oi-api/warm-queries/mine/approve"
+    assert summarise(await app.request("POST", address, quality)) == (400, "SIGNATURE_REQUIRED")
+    body = {"signature": {**APPROVAL, "statement": "Looks right, é."}}
+    query = await app.request("POST", address, quality, body, idempotency_key="q1")
+    assert query.status == 200, query.body
+    assert (await app.request("POST", address, quality, body, idempotency_key="q1")).body == query.body
+    second = await propose(app, editor)
+    assert summarise(await approve(app, second, quality)) == (409, "SIGNATURE_TOKEN_USED")
+    decided = await approve(app, second, await app.token(keys[QUALITY]))
+    for instance in (app, instances()):
+        listed = (await instance.request("GET", "/oi-api/provenance/signatures", editor)).body["signatures"]
+        assert [(one["target"], one["scopeKey"]) for one in listed] == [
+            ("DomainAmendments", SCOPE),
+            ("PlatformConfig", None),
+        ]
+        assert {name: listed[0][name] for name in decided.body["Signature"]} == decided.body["Signature"]
+        assert listed[1]["RecordHash"] == query.body["approval"]["signature"]["recordHash"]
+        assert listed[1]["Statement"] == "Looks right, é."

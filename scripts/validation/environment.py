@@ -53,11 +53,13 @@ def _describe_commit(root: Path) -> str:
     commit = _ask_git(root, "rev-parse", "HEAD")
     if commit is None:
         return "unknown: the folder is no Git repository"
-    changes = _ask_git(root, "diff", "HEAD")
-    if not changes:
+    changes = _ask_git(root, "diff", "HEAD") or ""
+    new_files = (_ask_git(root, "ls-files", "-z", "--others", "--exclude-standard") or "").split("\0")
+    hashes = [f"{name} {_hash_file(root / name)}" for name in new_files if (root / name).is_file()]
+    if not changes and not hashes:
         return commit
-    digest = hashlib.sha256(changes.encode()).hexdigest()
-    return f"{commit}, with changes that are not committed (SHA-256 of the difference: {digest})"
+    digest = hashlib.sha256("\n".join((changes, *hashes)).encode()).hexdigest()
+    return f"{commit}, with changes that are not committed (SHA-256 of the changes: {digest})"
 
 
 def _ask_git(root: Path, *arguments: str) -> str | None:

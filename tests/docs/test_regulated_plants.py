@@ -62,3 +62,9 @@ def test_each_row_has_its_texts() -> None:
         assert len(clause.requirement) > len("Training"), clause
         assert (clause.behaviour, clause.procedures) != ("—", "—"), clause
         assert clause.behaviour != "—" or not clause.tests, clause
+
+
+def test_each_row_names_a_test_once() -> None:
+    """A clause names each of its tests once."""
+    for clause in CLAUSES:
+        assert len(clause.tests) == len(set(clause.tests)), clause.number

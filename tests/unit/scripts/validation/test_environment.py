@@ -43,5 +43,11 @@ def test_changes_that_are_not_committed_are_named(project: Path) -> None:
         subprocess.run(["git", "-C", str(project), *arguments], check=True, capture_output=True)
     commit = describe_environment(project).facts["Commit"]
     assert len(commit) == 40
+    (project / "new.py").write_text("1")
+    with_file = describe_environment(project).facts["Commit"]
+    (project / "new.py").write_text("2")
+    with_other_file = describe_environment(project).facts["Commit"]
     (project / PAGE).write_text("other")
-    assert describe_environment(project).facts["Commit"] != commit
+    with_change = describe_environment(project).facts["Commit"]
+    assert len({commit, with_file, with_other_file, with_change}) == 4
+    assert all(each.startswith(f"{commit}, with changes") for each in (with_file, with_other_file, with_change))

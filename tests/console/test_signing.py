@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -15,10 +16,11 @@ from tests.console.test_amendments import AMENDMENTS, create_amendment, queue
 from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, at_sign_in
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, check_problem
+from tests.service.test_signatures import set_policy
 
 EDITOR, ANN, BOB, CAROL = "editor@t", "ann@t", "bob@t", "carol@t"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
-WORKSPACE = {
+WORKSPACE: dict[str, Any] = {
     "workspace": {"id": "plant-s", "name": "Plant S"},
     "tier": "enterprise",
     "limits": {"requestsPerMinute": 100_000, "concurrent": 500},
@@ -184,6 +186,30 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: St
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
     decision = open_entity(page)
     for part in ("Signed by Carol Approver", "meaning: rejection", "I read it myself.", "Reason: The meter shows 7."):
+        expect(decision).to_contain_text(part)
+
+
+def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
+    """If a signature becomes required while the dialog is open, the dialog asks for it, and nothing typed is lost."""
+    create_amendment(visit.service.caller(EDITOR), "switched")
+    visit.expected.append("400")
+    set_policy(visit.service.caller(BOB))
+    try:
+        page = queue(visit.sign_in(ANN), "switched")
+        page.get_by_role("button", name="Reject", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Reject amendment 000000000001")
+        expect(dialog.get_by_role("button", name="Reject", exact=True)).to_be_enabled()
+        dialog.get_by_label("Reason").fill("The meter shows 7.")
+    finally:
+        set_policy(visit.service.caller(BOB), **WORKSPACE["policies"]["signatures"])
+    dialog.get_by_role("button", name="Reject", exact=True).click()
+    expect(dialog.get_by_role("region", name="Signature")).to_be_visible()
+    expect(dialog.get_by_label("Reason")).to_have_value("The meter shows 7.")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
+    dialog.get_by_role("button", name="Sign and reject").click()
+    expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+    decision = open_entity(page)
+    for part in ("Signed by Ann Approver (ann@t)", "meaning: rejection", "Reason: The meter shows 7."):
         expect(decision).to_contain_text(part)
 
 

@@ -160,7 +160,11 @@ class ImportService:
                 raise build_job_not_found_error(JobKind.IMPORT)
             job = changed
             _LOG.info("import started", extra=logs.fields(job=job_id, connection=job.connections[0], bytes=blob.size))
-        await runner.start(job_id)
+            await runner.start(job_id)
+        elif job.status is JobStatus.PENDING:
+            # The first request may have failed to start the work. A runner rejects a second start of running work.
+            with contextlib.suppress(WorkspaceError):
+                await runner.start(job_id)
         return job
 
     async def get(self, caller: Principal, job_id: str) -> Job:

@@ -85,6 +85,8 @@ class ImportsComponent(TelemetryComponent):
         super().__init__(world)
         self._files: dict[str, _File] = {}
         self._table = SimulatedTable(world)
+        faults = world.faults
+        self._is_calm = not (world.stores_fail or faults.request_lost or faults.reply_lost or faults.crash)
 
     def attach(self, services: Services) -> None:
         """Let the files of imports have virtual times, and let all processes use one query table."""
@@ -142,6 +144,10 @@ class ImportsComponent(TelemetryComponent):
         started = await send_until_final(self.world, file.member, "POST", f"{_PATH}/{job}/start", {}, headers=headers)
         is_possible = started is None or started.status in {200, 202} or started.code in _START_CODES
         self.world.require(is_possible, f"a start got {started and started.reply.body!r}")
+        if started is not None and self._is_calm and self.world.random.random() < 0.5:
+            again = await self.world.send(file.member, "POST", f"{_PATH}/{job}/start", {})
+            is_possible = again.status == 202 or again.code in _START_CODES
+            self.world.require(is_possible, f"a repeated start got {again.reply.body!r}")
         return job
 
     def _build_line(self, name: str | None) -> str:

@@ -1,0 +1,86 @@
+"""Tests of imports for API callers."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.auth.principals import CredentialKind, Principal
+from shared.backends.embedded.places import SqlitePlaceStore
+from shared.catalog.models import Connection
+from shared.disk_space.guard import DiskGuard
+from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
+from shared.downloads.job_quota import JobQuota
+from shared.downloads.service import DownloadService
+from shared.errors import Kind, WorkspaceError
+from shared.imports.service import ImportService
+from shared.imports.uploads import build_upload_name
+from tests.unit.shared.imports.test_work import Environment
+from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
+
+DAY = timedelta(days=1)
+ANN = Principal("ann@t", "ann@t", "Ann", frozenset(), CredentialKind.JWT, "t", None)
+
+
+class FakeRunner:
+    """Runner that rejects a start while the work of the job runs, as Durable Functions does."""
+
+    def __init__(self) -> None:
+        self.is_available = True
+        self.started: list[str] = []
+
+    async def start(self, job_id: str) -> None:
+        """Start the work of a job once."""
+        if not self.is_available or job_id in self.started:
+            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The job was not started.")
+        self.started.append(job_id)
+
+    async def stop(self, job_id: str) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
+    """Return stores with an uploaded import ``a1``."""
+    made = Environment(tmp_path)
+    await made.blobs.create(build_upload_name("a1"), b"time\n")
+    yield made
+    await made.database.close()
+
+
+@pytest.fixture
+async def imports(environment: Environment) -> ImportService:
+    """Return the service with the import ``a1``."""
+    pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
+    read_catalog = build_catalog_getter(build_catalog(pump))
+    quota = JobQuota(SqlitePlaceStore(environment.database), environment.jobs, read_catalog)
+    downloads = DownloadService(read_catalog, environment.jobs, environment.blobs, quota, DAY)
+    disk = DiskGuard(environment.disk)
+    made = ImportService(read_catalog, environment.jobs, environment.blobs, quota, downloads, disk, DAY)
+
+    def build_request(until: datetime) -> ImportRequest:
+        mapping = ImportMapping(timestamp="time")
+        return ImportRequest(format=ImportFormat.CSV, file_name="a.csv", mapping=mapping, upload_expires_at=until)
+
+    await made.create(ANN, "pump", build_request, job_id="a1")
+    return made
+
+
+async def test_a_repeated_start_returns_the_import(imports: ImportService) -> None:
+    """A start of an import whose work runs returns the import, because the client may have lost the first reply."""
+    runner = FakeRunner()
+    started = await imports.start(ANN, "a1", runner, None)
+    assert await imports.start(ANN, "a1", runner, None) == started
+    assert runner.started == ["a1"]
+
+
+async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> None:
+    """If the work could not be started, the client gets the error and sends the start again."""
+    runner = FakeRunner()
+    runner.is_available = False
+    with pytest.raises(WorkspaceError):
+        await imports.start(ANN, "a1", runner, None)
+    runner.is_available = True
+    await imports.start(ANN, "a1", runner, None)
+    assert runner.started == ["a1"]

@@ -92,7 +92,8 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
 async def delete_container(call: Call) -> Reply:
     """Delete the declaration of a container; the container must not exist in the account."""
-    await services().data_stores.containers.delete(call.principal, call.path["lookup"], call.path["containerName"])
+    lookup, name, condition = call.path["lookup"], call.path["containerName"], parse_condition(call.request)
+    await services().data_stores.containers.delete(call.principal, lookup, name, condition)
     return Reply(204)
 
 

@@ -112,7 +112,7 @@ async def start_authorization(call: Call) -> Reply:
     docs=replies.DECISION_DOCS,
 )
 async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
-    """Redirect a person from a client to the consent page (RFC 6749 section 4.1.1)."""
+    """Record the decision of a person about a client's request, and return the redirect to the client."""
     if not is_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     body = call.body

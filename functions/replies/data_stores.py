@@ -102,7 +102,7 @@ CREATED = OperationDocs(
     example=_WRITTEN,
     headers=IDEMPOTENT,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409,))
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=WRITE_CONDITIONS)
 
 _DECLARED: Final = {
     **_WRITTEN,

@@ -8,11 +8,13 @@ from typing import Any, Final
 from shared.auth.principals import Principal
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, becomes_evidence
 from shared.catalog.diff import ItemChange
+from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import ItemKind, build_container_key, to_definition
 from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore, Verb
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
+from shared.conditional_requests import UNCONDITIONAL, Condition
 from shared.data_stores.errors import build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
@@ -119,18 +121,19 @@ class Containers:
             raise
         return _to_summary(container.name, created, container)
 
-    async def delete(self, caller: Principal, database: str, name: str) -> None:
+    async def delete(self, caller: Principal, database: str, name: str, condition: Condition = UNCONDITIONAL) -> None:
         """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``; CONFLICT
-                ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``.
+                ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``; PRECONDITION_FAILED if the record does not
+                satisfy the condition.
         """
         owned = await self._get_database(database)
         declared = name in owned.containers
         if await self._account.find(_get_database_place(owned), name) is not None:
             raise _build_provisioned_error(owned, name) if declared else _build_not_declared_error(owned, name)
-        await self._remove_record(caller, build_container_key(database, name))
+        await self._remove_record(caller, build_container_key(database, name), condition)
 
     async def _try_remove_record(self, caller: Principal, key: str) -> None:
         try:
@@ -140,11 +143,12 @@ class Containers:
                 "the record of a container that was not created could not be removed", extra=logs.fields(container=key)
             )
 
-    async def _remove_record(self, caller: Principal, key: str) -> None:
+    async def _remove_record(self, caller: Principal, key: str, condition: Condition = UNCONDITIONAL) -> None:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not records:
                 raise build_container_not_found_error()
+            condition.check_write(compute_definition_etag(records[0].definition))
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 
         await self._changes.change(build_removal_changes, caller.member_id)

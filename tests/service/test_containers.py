@@ -112,6 +112,9 @@ def test_only_declarations_without_container_are_deleted(plant: Service, admin: 
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
     check_problem(plant.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
+    stale = {"If-Match": '"stale"'}
+    check_problem(admin.delete(f"{ORDERS}/planned", headers=stale), 412, "PRECONDITION_FAILED")
+    check_problem(admin.delete(f"{ORDERS}/recipes", headers=stale), 409, "CONTAINER_PROVISIONED")
     assert admin.delete(f"{ORDERS}/planned").status_code == 204
     check_problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
     assert "planned" not in list_containers(admin)

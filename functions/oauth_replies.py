@@ -43,10 +43,12 @@ def build_token_reply(token: NewToken, refresh_token: str = "") -> Reply:
         token: access token with its rights and expiry.
         refresh_token: text of the refresh token; empty for no refresh token.
     """
+    # The claims `iat` and `exp` have whole seconds, and the lifetime is their difference.
+    lifetime = token.expires_at - token.issued_at.replace(microsecond=0)
     members: dict[str, Any] = {
         "access_token": token.token,
         "token_type": "Bearer",
-        "expires_in": int((token.expires_at - token.issued_at).total_seconds()),
+        "expires_in": int(lifetime.total_seconds()),
         "scope": format_scope(token.rights),
     }
     if refresh_token:

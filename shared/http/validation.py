@@ -193,7 +193,7 @@ def _is_outdated(request: Request, etag: Any) -> bool:
 
 
 def _is_equal(sent: Any, current: Any) -> bool:
-    """Return whether two JSON values are equal; two texts that denote the same time are equal, too."""
+    """Return whether two JSON values are equal; texts of the same time and numbers such as 60 and 60.0 are equal."""
     if isinstance(sent, dict) and isinstance(current, dict):
         return sent.keys() == current.keys() and all(_is_equal(sent[name], current[name]) for name in sent)
     if isinstance(sent, str) and isinstance(current, str) and sent != current:
@@ -201,7 +201,9 @@ def _is_equal(sent: Any, current: Any) -> bool:
             return parse_rfc3339(sent) == parse_rfc3339(current)
         except ValueError:
             return False
-    return type(sent) is type(current) and bool(sent == current)
+    # In Python, True equals 1, but JSON distinguishes them.
+    numbers = [type(value) in (int, float) for value in (sent, current)]
+    return (all(numbers) or type(sent) is type(current)) and bool(sent == current)
 
 
 @cache

@@ -58,7 +58,7 @@ def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
     body = reply.json()
     assert set(body) == {"access_token", "token_type", "expires_in", "scope"}
     assert (body["token_type"], reply.headers["cache-control"]) == ("Bearer", "no-store")
-    assert 3590 <= body["expires_in"] <= 3600
+    assert body["expires_in"] == 3600
     assert "ratelimit" in reply.headers
     caller = service.anonymous(bearer=body["access_token"])
     me = caller.get("/workspace/api/keys/whoami").json()
@@ -75,7 +75,7 @@ def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None
         service, scope="Workspace.Mcp.Use", minutes="43200", resource=f"{service.url}/oi-api/mcp", unknown="x"
     )
     assert reply.json()["scope"] == "Workspace.Mcp.Use"
-    assert reply.json()["expires_in"] > 43_199 * 60
+    assert reply.json()["expires_in"] == 43_200 * 60
     caller = service.anonymous(bearer=reply.json()["access_token"])
     check_problem(caller.get("/oi-api/team"), 403, "ACCESS_RIGHT_MISSING")
 

@@ -1,8 +1,10 @@
 """Tests of replies of the OAuth endpoints."""
 
 import json
+from datetime import UTC, datetime
 
-from functions.oauth_replies import build_oauth_error
+from functions.oauth_replies import build_oauth_error, build_token_reply
+from shared.auth.issuer import NewToken
 from shared.errors import Kind, WorkspaceError
 
 
@@ -16,3 +18,10 @@ def test_errors_have_the_form_of_rfc_6749() -> None:
     assert reply.status == 401
     assert reply.headers["Cache-Control"] == "no-store"
     assert reply.headers["WWW-Authenticate"].startswith("Basic ")
+
+
+def test_the_lifetime_is_that_of_the_token_claims() -> None:
+    """`expires_in` is `exp` minus `iat`, which have whole seconds, so a token for 60 minutes has 3600 seconds."""
+    issued_at = datetime(2026, 1, 5, 8, 0, 0, 900_000, UTC)
+    token = NewToken("header.claims.signature", datetime(2026, 1, 5, 9, 0, 0, 0, UTC), (), issued_at, "id")
+    assert json.loads(bytes(build_token_reply(token).body))["expires_in"] == 3600

@@ -18,6 +18,7 @@ from shared.validation.names import find_nearest_name
 
 GROUP = Group("test")
 STORED = {
+    "limits": {"perMinute": 60},
     "id": "a",
     "createdAt": "2026-01-05T08:00:00.000000Z",
     "columns": None,
@@ -188,6 +189,9 @@ async def test_ignored_names_do_not_change_the_reply() -> None:
         ("a", {"createdAt": "2026-01-05T09:00:00+01:00"}, []),
         ("a", {"createdAt": "2026-01-05T08:00:01Z"}, ["createdAt"]),
         ("a", {"createdAt": 5, "id": "b"}, ["createdAt", "id"]),
+        ("a", {"limits": {"perMinute": 60.0}}, []),
+        ("a", {"limits": {"perMinute": 60.5}}, ["limits"]),
+        ("a", {"limits": {"perMinute": True}}, ["limits"]),
         ("a", {"approval": None, "columns": None}, ["approval"]),
         ("a", {"approval": {**STORED["approval"], "by": "bob"}}, ["approval"]),  # type: ignore[dict-item]
         ("b", {"id": "b", "approval": None}, []),

@@ -62,8 +62,7 @@ class LiveStreamComponent(TelemetryComponent):
     modules: ClassVar[tuple[str, ...]] = (
         "shared/live_stream/history.py",
         "shared/live_stream/publishing.py",
-        "shared/live_stream/service.py",
-        "functions/live_stream.py",
+        "shared/live_stream/replay.py",
     )
 
     def __init__(self, world: World) -> None:

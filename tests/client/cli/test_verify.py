@@ -47,7 +47,10 @@ def test_the_exit_code_names_the_kind_of_failure(
     out = tmp_path / "chain.json"
     fetch = ["audit", "fetch", "--target", "AccessControl", "--out", str(out)]
     assert execute([*fetch, address]) == 1
-    assert "status 403: The right Workspace.Provenance.Read is missing." in capsys.readouterr().err
+    assert (
+        "error: the service returned status 403: The right Workspace.Provenance.Read is missing."
+        in capsys.readouterr().err
+    )
     assert execute(fetch) == 2
     assert "Run `oi login URL`" in capsys.readouterr().err
     assert execute([*fetch, "http://127.0.0.1:1"]) == 3

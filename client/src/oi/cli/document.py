@@ -54,7 +54,7 @@ def export_workspace(output: Path | None, as_json: bool) -> None:
 def plan_workspace(file: Path, as_json: bool) -> None:
     """Show the changes that a workspace document would make."""
     with open_workspace() as opened:
-        plan = opened.plan_document(file.read_text(encoding="utf-8"))
+        plan = opened.plan_document(_read_document(file))
     print_json(plan) if as_json else _print_plan(plan)
 
 
@@ -64,7 +64,7 @@ def plan_workspace(file: Path, as_json: bool) -> None:
 @json_option
 def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
     """Change the workspace so that it matches a document, after showing the planned changes."""
-    text = file.read_text(encoding="utf-8")
+    text = _read_document(file)
     with open_workspace() as opened:
         plan = opened.plan_document(text)
         if not as_json:
@@ -72,7 +72,18 @@ def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
         if plan["changes"] and not yes:
             click.confirm("Apply these changes?", abort=True, err=True)
         applied = opened.apply_document(text, plan["planTag"])
-    print_json(applied) if as_json else click.echo(f"{len(applied['changes'])} changes applied")
+    print_json(applied) if as_json else click.echo(_count_changes(len(applied["changes"])))
+
+
+def _read_document(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file} is not UTF-8 text.") from None
+
+
+def _count_changes(count: int) -> str:
+    return f"{count} change{'s'[: count != 1]} applied"
 
 
 def _print_plan(plan: "PlanShown") -> None:

@@ -20,7 +20,8 @@ _EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "amendments create": (
         (
             "oi amendments create --scope line-1 --entity-type Batch --entity-id B-1 \\\n"
-            "    --reason-category data-entry-error --original '{\"weight\": 41}' --amended '{\"weight\": 14}'"
+            "    --reason-category other --reason-text 'swapped digits' \\\n"
+            "    --original '{\"weight\": 41}' --amended '{\"weight\": 14}'"
         ),
     ),
     "amendments list": ("oi amendments list", "oi amendments list --scope line-1 --status approved"),

@@ -11,6 +11,8 @@ import click
 from oi.json_text import JsonTextError, encode_json, parse_json
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from oi import AsyncWorkspace, Workspace
 
 _INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
@@ -101,26 +103,41 @@ def format_json(value: Any, indent: int | None = None) -> str:
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, empty: str = "nothing found") -> None:
     """Print rows as a table that has only the columns with these names."""
     from rich.console import Console  # noqa: PLC0415  slow to load
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+
+    table = _build_table(rows, columns)
+    if not table.row_count:
+        click.echo(empty)
+    elif (console := Console()).is_terminal:
+        console.print(table, crop=False)
+    else:
+        click.echo(_format_table(table))
+
+
+def format_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Format rows as the text of a table that has only the columns with these names."""
+    return _format_table(_build_table(rows, columns))
+
+
+def _build_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> "Table":
+    from rich.table import Table  # noqa: PLC0415  slow to load
+    from rich.text import Text  # noqa: PLC0415  as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         table.add_column(Text(escape_controls(name)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(format_cell(row.get(name))) for name in columns))
-    if not table.row_count:
-        click.echo(empty)
-        return
-    console = Console()
-    if console.is_terminal:
-        console.print(table, crop=False)
-        return
-    # A table in a file or pipe keeps whole cells, and no padding at the end of a line.
-    console.width = 10_000
+    return table
+
+
+def _format_table(table: "Table") -> str:
+    """Format a table for a file or pipe: with whole cells, and no padding at the end of a line."""
+    from rich.console import Console  # noqa: PLC0415  slow to load
+
+    console = Console(width=10_000, force_terminal=False, color_system=None)
     with console.capture() as written:
         console.print(table, crop=False)
-    click.echo("\n".join(line.rstrip() for line in written.get().splitlines()))
+    return "\n".join(line.rstrip() for line in written.get().splitlines())
 
 
 def format_cell(value: Any) -> str:

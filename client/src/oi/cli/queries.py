@@ -10,6 +10,7 @@ from oi.cli.output import (
     JSON_FILE,
     Command,
     escape_text,
+    format_rows,
     json_option,
     open_workspace,
     print_json,
@@ -28,6 +29,7 @@ _MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
 }
+_SUFFIXES = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
 _BINARY = frozenset({"parquet", "arrow"})
 
 
@@ -86,7 +88,12 @@ def show_query(lookup: str, as_json: bool) -> None:
 @click.argument("lookup")
 @click.option("parameters", "-p", "--parameter", metavar="NAME=VALUE", multiple=True, help="Value of a parameter.")
 @_time_options
-@click.option("form", "--format", type=click.Choice(["table", "json", *_MEDIA_TYPES]), default="table")
+@click.option(
+    "form",
+    "--format",
+    type=click.Choice(["table", "json", *_MEDIA_TYPES]),
+    help="Format of the rows; that of the file's suffix if omitted, else a table.",
+)
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
 @json_option
 def run_query(
@@ -96,7 +103,7 @@ def run_query(
     start: str | None,
     end: str | None,
     limit: int | None,
-    form: str,
+    form: str | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -105,28 +112,31 @@ def run_query(
     \b
     Examples:
       oi query run latest-readings -p connection=chiller-sim --time-range PT1H
-      oi query run latest-readings --format parquet -o readings.parquet
+      oi query run latest-readings -o readings.parquet
+      oi query run latest-readings --format csv
     """
     from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
 
     values = dict(_split_parameter(each) for each in parameters)
-    form = "json" if as_json else form
+    form = "json" if as_json else form or (_SUFFIXES.get(output.suffix.lower()) if output else None) or "table"
     if form in _BINARY and output is None and sys.stdout.isatty():
         raise click.UsageError(f"{form} is binary; name a file with -o.")
     with open_workspace() as workspace:
-        if form == "table" and output is None:
+        if form == "table":
             result = workspace.queries.run(
                 lookup, parameters=values, time_range=time_range, start=start, end=end, limit=limit
             )
-            _print_result(result)
+            _print_result(result, output)
             return
         media_type = _MEDIA_TYPES.get(form, "application/json")
         chosen = build_parameters(values, time_range, start, end, limit)
         content, _ = workspace.queries.run_raw(lookup, media_type, chosen)
-    if output is None:
-        sys.stdout.buffer.write(content)
-    else:
+    if output is not None:
         output.write_bytes(content)
+        return
+    sys.stdout.buffer.write(content)
+    if form == "json":
+        sys.stdout.buffer.write(b"\n")
 
 
 def _split_parameter(text: str) -> tuple[str, str]:
@@ -136,8 +146,12 @@ def _split_parameter(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _print_result(result: "QueryResult") -> None:
-    print_rows(result.rows, [column.name for column in result.columns], empty="no rows")
+def _print_result(result: "QueryResult", output: Path | None = None) -> None:
+    columns = [column.name for column in result.columns]
+    if output is None:
+        print_rows(result.rows, columns, empty="no rows")
+    else:
+        output.write_text(format_rows(result.rows, columns) + "\n", encoding="utf-8")
     if result.truncated:
         click.echo("the query has more rows; raise --limit to see them", err=True)
 

@@ -167,7 +167,8 @@ def _verify(options: argparse.Namespace) -> int:
     except BrokenError as error:
         return _report_broken(error.broken_at, str(error))
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
-        return _report_undecided(str(error))
+        is_text = not isinstance(error, UnicodeDecodeError)
+        return _report_undecided(str(error) if is_text else f"{options.export} is not UTF-8 text")
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else _WITHOUT_CHECKPOINT
     _print_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
     _warn_future_time(records)
@@ -227,9 +228,11 @@ def _fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
             return _report_undecided(f"the environment variable {options.token_variable} contains no token")
         fetched = fetch_chain(url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
-        undecided = _report_undecided(str(error))
+        if sign_in is None:
+            return _report_undecided(str(error))
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
-        return undecided if sign_in is None else getattr(error, "exit_status", 1)
+        sys.stderr.write(f"error: {error}\n")
+        return getattr(error, "exit_status", 1)
     _print_line(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
     return SOUND
 

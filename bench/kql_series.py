@@ -80,12 +80,12 @@ def _run_numpy(connection: duckdb.DuckDBPyConnection, compute: Compute) -> int:
     return count
 
 
-def _transform(values: Numbers) -> Mapping[str, Numbers]:
+def _compute_fourier_transform(values: Numbers) -> Mapping[str, Numbers]:
     points = np.fft.fft(values)
     return {"real": points.real.copy(), "imag": points.imag.copy()}
 
 
-def _fit(values: Numbers) -> Mapping[str, Any]:
+def _fit_line(values: Numbers) -> Mapping[str, Any]:
     places = np.arange(1.0, len(values) + 1)
     coefficients = np.polyfit(places, values, 3)
     fitted = np.polyval(coefficients, places)
@@ -99,7 +99,7 @@ def _fit(values: Numbers) -> Mapping[str, Any]:
     }
 
 
-def _summarise(values: Numbers) -> Mapping[str, float]:
+def _compute_statistics(values: Numbers) -> Mapping[str, float]:
     return {
         "min": float(values.min()),
         "min_idx": int(values.argmin()),
@@ -112,9 +112,9 @@ def _summarise(values: Numbers) -> Mapping[str, float]:
 
 
 _CASES: Mapping[str, tuple[str, Compute]] = {
-    "fft": ("series_fft(y)", _transform),
-    "fit_poly": ("series_fit_poly(y, dynamic(null), 3)", _fit),
-    "stats": ("series_stats(y)", _summarise),
+    "fft": ("series_fft(y)", _compute_fourier_transform),
+    "fit_poly": ("series_fit_poly(y, dynamic(null), 3)", _fit_line),
+    "stats": ("series_stats(y)", _compute_statistics),
     "outliers": ("series_outliers(y)", lambda y: score_outliers(y, None, None, None, None, None)),
     "periods_detect": ("series_periods_detect(y, 4.0, 400.0, 2)", lambda y: detect_periods(y, 4.0, 400.0, 2)),
     "decompose_anomalies": (

@@ -121,15 +121,15 @@ async def _run_round() -> dict[str, float]:
     async def publish(batch: TriggerBatch) -> None:
         await publisher.run(read_hub_events(batch), _INSTANT)
 
-    cost = {"accept": await _measure(accept, bodies)}
-    cost["ingest"] = await _measure(ingest, [_build_trigger(number, each) for number, each in enumerate(accepted)])
+    cost = {"accept": await _measure_step(accept, bodies)}
+    cost["ingest"] = await _measure_step(ingest, [_build_trigger(number, each) for number, each in enumerate(accepted)])
     batches = [_build_trigger(number, each) for number, each in enumerate(impulses)]
-    cost["archive"] = await _measure(archive_batch, batches)
-    cost["live"] = await _measure(publish, batches)
+    cost["archive"] = await _measure_step(archive_batch, batches)
+    cost["live"] = await _measure_step(publish, batches)
     return cost
 
 
-async def _measure[T](run: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
+async def _measure_step[T](run: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
     started = time.process_time()
     for each in inputs:
         await run(each)

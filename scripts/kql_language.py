@@ -126,7 +126,7 @@ def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:
             if not _is_refused(_fill_call(query, symbol), construct.format(name=symbol["name"]))
         }
     known = {kind for kind in language["operators"] if kind in OPERATORS}
-    return {**supported, "operators": {kind for kind in known if _translate(OPERATORS[kind][1]) == ""}}
+    return {**supported, "operators": {kind for kind in known if _find_translation_error(OPERATORS[kind][1]) == ""}}
 
 
 def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
@@ -141,11 +141,11 @@ def _fill_call(query: str, symbol: Mapping[str, Any]) -> str:
 
 def _is_refused(text: str, construct: str) -> bool:
     """Return whether the local query engine refuses a query because it does not know a KQL construct."""
-    message = _translate(text)
+    message = _find_translation_error(text)
     return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")
 
 
-def _translate(text: str) -> str:
+def _find_translation_error(text: str) -> str:
     """Translate a query; return the local engine's error message, or an empty string without an error."""
     try:
         translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})

@@ -59,7 +59,7 @@ class Outbox:
         self._flushed_at = 0.0
         self._closed = False
         self._waiters: list[asyncio.Future[None]] = []
-        client_socket.call_when_writable(self._flush)
+        client_socket.call_when_writable(self._flush_later)
 
     def put(self, frame: bytes) -> None:
         """Queue a frame; call ``on_overflow`` if the queue exceeds a limit."""
@@ -86,7 +86,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Write as many queued frames as the socket accepts now."""
-        self._flush()
+        self._flush_later()
 
     def discard(self) -> None:
         """Drop all frames that are not written, and accept no further frames."""
@@ -104,9 +104,11 @@ class Outbox:
             if self._scheduled is not None:
                 self._scheduled.cancel()
             self._flush_is_immediate = is_immediate
-            self._scheduled = loop.call_soon(self._flush) if is_immediate else loop.call_later(delay, self._flush)
+            self._scheduled = (
+                loop.call_soon(self._flush_later) if is_immediate else loop.call_later(delay, self._flush_later)
+            )
 
-    def _flush(self) -> None:
+    def _flush_later(self) -> None:
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None

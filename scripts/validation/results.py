@@ -65,7 +65,7 @@ def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, R
     for case in _read_cases(report):
         function = case.get("name", "").partition("[")[0]
         found.setdefault((case.get("classname", ""), function), []).append(case)
-    return {name: _summarise(found.get((_to_module(name.path), name.function), [])) for name in names}
+    return {name: _summarise_cases(found.get((_to_module(name.path), name.function), [])) for name in names}
 
 
 def _read_cases(report: Path) -> list[ET.Element]:
@@ -79,7 +79,7 @@ def _to_module(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
 
 
-def _summarise(cases: list[ET.Element]) -> Result:
+def _summarise_cases(cases: list[ET.Element]) -> Result:
     if not cases:
         return Result(Outcome.NOT_RUN, reason="The test is not in the results of pytest.")
     seconds = sum(float(case.get("time", "0")) for case in cases)

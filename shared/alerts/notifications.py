@@ -71,7 +71,7 @@ class Notifications:
                 await self._outbox.publish(events)
         for alert in marked:
             if Mark.ACKNOWLEDGED in alert.marks:
-                await self._audit(alert)
+                await self._append_audit_event(alert)
         puts, active = await self._runtime.run_in_worker(
             len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
         )
@@ -82,7 +82,7 @@ class Notifications:
             return None
         return RuleRecord(record.rule, state, active, token)
 
-    async def _audit(self, alert: Alert) -> None:
+    async def _append_audit_event(self, alert: Alert) -> None:
         if await self._is_audited():
             event = build_audit_event(alert)
             user = str(alert.acknowledged_by)

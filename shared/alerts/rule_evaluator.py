@@ -70,14 +70,14 @@ class RuleEvaluator:
                 continue
             entry = catalog.alert_rules.get(lookup)
             if entry is None or not entry.value.enabled:
-                states[lookup] = await self._end(record, is_deleted=entry is None)
+                states[lookup] = await self._end_alerts(record, is_deleted=entry is None)
             elif self._is_due(entry, record, catalog):
                 due.append((entry, record))
             else:
                 states[lookup] = record.state
         if due:
             at = self._runtime.now()
-            data = await self._read(due[0][0], catalog)
+            data = await self._read_data(due[0][0], catalog)
             for entry, record in due:
                 states[record.rule] = await self._store_evaluation(entry, record, data, at)
         return states
@@ -91,7 +91,7 @@ class RuleEvaluator:
             for connection in watched
         )
 
-    async def _read(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
+    async def _read_data(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
         try:
             return await self._evaluation.read(entry.value, catalog)
         except EvaluationError as error:
@@ -112,17 +112,17 @@ class RuleEvaluator:
         groups = await self._find_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
-            state, changes = await self._decide(entry, record, groups, at)
+            state, changes = await self._decide_transitions(entry, record, groups, at)
             token = await self._store.save(record, state, changes.puts, changes.deletes)
             if token is not None:
-                return await self._settle(RuleRecord(record.rule, state, tuple(changes.puts), token))
+                return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
             # An acknowledgement changes the record, too.
             record = await self._store.load(record.rule)
             if record.state is not None and record.state.due_at > at:
                 break
         return record.state
 
-    async def _decide(
+    async def _decide_transitions(
         self, entry: Entry, record: RuleRecord, groups: list[AlertGroup] | EvaluationError, at: datetime
     ) -> tuple[RuleState, Transitions]:
         due_at = compute_next_due(entry.value, max(at, self._runtime.now()))
@@ -132,7 +132,7 @@ class RuleEvaluator:
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
         return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
 
-    async def _end(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
+    async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
         """End all alerts of a disabled or deleted alert rule; then remove the state of a deleted rule."""
         if record.state is None:
             return None
@@ -145,9 +145,13 @@ class RuleEvaluator:
         token = await self._store.save(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
-        return None if state is None else await self._settle(RuleRecord(record.rule, state, tuple(changes.puts), token))
+        return (
+            None
+            if state is None
+            else await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
+        )
 
-    async def _settle(self, record: RuleRecord) -> RuleState | None:
+    async def _publish_changes(self, record: RuleRecord) -> RuleState | None:
         """Publish the changes of alert states that were just stored; if this fails, the scheduler repeats it."""
         try:
             settled = await self._notifications.settle(record)

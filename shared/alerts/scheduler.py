@@ -78,7 +78,7 @@ class AlertScheduler:
                 catalog = await self._catalog()
                 for source, rules in (await self._find_due(catalog)).items():
                     if source not in running:
-                        running[source] = asyncio.create_task(self._evaluate(source, rules, catalog, slots))
+                        running[source] = asyncio.create_task(self._evaluate_source(source, rules, catalog, slots))
                 if not running:
                     break
                 await asyncio.wait(running.values(), timeout=_LOOK_SECONDS)
@@ -127,7 +127,9 @@ class AlertScheduler:
             if (state := self._states.get(lookup)) is not None and (state.firing or state.pending)
         }
 
-    async def _evaluate(self, source: str, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore) -> None:
+    async def _evaluate_source(
+        self, source: str, rules: Sequence[str], catalog: Catalog, slots: asyncio.Semaphore
+    ) -> None:
         async with slots:
             try:
                 states = await self._evaluator.evaluate(rules, catalog)

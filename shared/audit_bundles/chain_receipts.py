@@ -60,7 +60,7 @@ class ChainReceipts:
             return
         proofs = self._open_proofs(size)
         for number, sequence in enumerate(sequences):
-            await self._pause(number)
+            await self._pause_after_part(number)
             proof = await proofs.prove(sequence)
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
             await file.write(f"{folder}{format_record_id(sequence)}.cbor", content)
@@ -69,14 +69,14 @@ class ChainReceipts:
         checkpoint = root.checkpoint
         proofs = self._open_proofs(checkpoint.size)
         for number, sequence in enumerate(sequences):
-            await self._pause(number)
+            await self._pause_after_part(number)
             proof = await proofs.prove(sequence)
             leaf = proofs.get_leaf_hash(sequence)
             if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
                 return False
         return True
 
-    async def _pause(self, number: int) -> None:
+    async def _pause_after_part(self, number: int) -> None:
         """After each part of the receipts, let other tasks run, and check whether the job was cancelled."""
         if number % RECEIPTS_PER_PART == 0:
             await self._check()

@@ -32,13 +32,13 @@ def generate_key(runtime: Runtime, seed: bytes = b"") -> NewApiKey:
             empty for a random key.
     """
     seed = seed or runtime.random_bytes(_SEED_BYTES)
-    key_id = base64.b32encode(_derive(seed, b"id")[:_ID_BYTES]).decode("ascii")
-    secret = base64.urlsafe_b64encode(_derive(seed, b"secret")).rstrip(b"=").decode("ascii")
-    salt = _derive(seed, b"salt")[:_SALT_BYTES]
+    key_id = base64.b32encode(_derive_bytes(seed, b"id")[:_ID_BYTES]).decode("ascii")
+    secret = base64.urlsafe_b64encode(_derive_bytes(seed, b"secret")).rstrip(b"=").decode("ascii")
+    salt = _derive_bytes(seed, b"salt")[:_SALT_BYTES]
     return NewApiKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
 
 
-def _derive(seed: bytes, purpose: bytes) -> bytes:
+def _derive_bytes(seed: bytes, purpose: bytes) -> bytes:
     return hmac.digest(seed, purpose, "sha256")
 
 

@@ -53,7 +53,11 @@ class CatalogReader:
     ) -> None:
         self._store = store
         self._snapshot = VersionedCache(
-            store.read_version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds, runtime=runtime
+            store.read_version,
+            self._load_catalog,
+            max_age=refresh_seconds,
+            max_stale=max_stale_seconds,
+            runtime=runtime,
         )
         self._runtime = runtime
 
@@ -73,7 +77,7 @@ class CatalogReader:
         """Make the next call of :meth:`current` check the store. Call this after this process changed the catalog."""
         self._snapshot.invalidate()
 
-    async def _load(self) -> tuple[int, Catalog]:
+    async def _load_catalog(self) -> tuple[int, Catalog]:
         stored = await self._store.load()
         return stored.version, await self._runtime.run_in_thread(build_catalog, stored)
 

@@ -23,7 +23,8 @@ _ALWAYS_ALLOWED: Final = (APPROVAL, REJECTION)
 def _count_declared(meanings: tuple[str, ...]) -> int:
     """Count the signature meanings that a policy declares, without the default `approval` and `rejection` at the end.
 
-    :func:`_complete` adds these two. A client may send back a list that the service returned, so they do not count.
+    :func:`_add_default_meanings` adds these two. A client may send back a list that the service returned, so they do
+    not count.
     """
     count = len(meanings)
     while count and len(meanings) - count < len(_ALWAYS_ALLOWED) and meanings[count - 1] in _ALWAYS_ALLOWED:
@@ -31,7 +32,7 @@ def _count_declared(meanings: tuple[str, ...]) -> int:
     return count
 
 
-def _complete(meanings: tuple[str, ...]) -> tuple[str, ...]:
+def _add_default_meanings(meanings: tuple[str, ...]) -> tuple[str, ...]:
     if _count_declared(meanings) > MAX_MEANINGS:
         raise ValueError(f"must have at most {MAX_MEANINGS} items")
     return (*meanings, *(each for each in _ALWAYS_ALLOWED if each not in meanings))
@@ -60,7 +61,7 @@ class SignaturePolicy(Model):
         le=MAX_AGE_SECONDS,
         description="Maximum age of the sign-in of a person who signs; 0 if each signature needs its own sign-in.",
     )
-    meanings: Annotated[tuple[ShortName, ...], AfterValidator(_complete)] = Field(
+    meanings: Annotated[tuple[ShortName, ...], AfterValidator(_add_default_meanings)] = Field(
         DEFAULT_MEANINGS,
         description="Meanings of signatures; `approval` and `rejection` are added if they are missing.",
     )

@@ -70,7 +70,7 @@ class DuplicateFinder:
 
     def __init__(self, engine: "duckdb.DuckDBPyConnection") -> None:
         self._engine = engine
-        self._execute(f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)')
+        self._execute_query(f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)')
 
     def find_duplicates(self, files: Sequence[Path], until: int) -> int:
         """Add the duplicate rows of a block of hours to the table of duplicates; return the table's number of rows.
@@ -80,20 +80,20 @@ class DuplicateFinder:
             until: end of the block, microseconds since 1970; later rows are examined with later blocks.
         """
         if files:
-            self._execute(f"CREATE OR REPLACE TEMP TABLE repeated AS {build_repeated_ids_query(files)}")
+            self._execute_query(f"CREATE OR REPLACE TEMP TABLE repeated AS {build_repeated_ids_query(files)}")
             # A duplicate from an earlier block must not count as an original here, where its own original is missing.
             unknown = f'ANTI JOIN {TABLE} USING ("partition", "sequence", enqueued)'
-            self._execute(
+            self._execute_query(
                 f"CREATE OR REPLACE TEMP TABLE suspects AS {build_rows_with_ids_query(files, 'repeated')} {unknown}"
             )
             self._add_within_a_day(until)
             self._add_beyond_a_day(until)
-        [(count,)] = self._execute(f"SELECT count(*) FROM {TABLE}")  # noqa: S608  constant names
+        [(count,)] = self._execute_query(f"SELECT count(*) FROM {TABLE}")  # noqa: S608  constant names
         return int(count)
 
     def _add_within_a_day(self, until: int) -> None:
         """Add the duplicates of message ids whose rows all arrived within a day: all rows except the first row."""
-        self._execute(
+        self._execute_query(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '
             "max(enqueued) OVER by_id - min(enqueued) OVER by_id AS spread "
@@ -103,7 +103,7 @@ class DuplicateFinder:
 
     def _add_beyond_a_day(self, until: int) -> None:
         """Add the duplicates of message ids that arrived over more than a day: rows within a day of an original row."""
-        rows = self._execute(
+        rows = self._execute_query(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
             f"HAVING max(enqueued) - min(enqueued) > {DUPLICATE_WINDOW}) ORDER BY ALL"
@@ -119,7 +119,7 @@ class DuplicateFinder:
         if duplicates:
             self._engine.executemany(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", duplicates)  # noqa: S608  constant names
 
-    def _execute(self, query: str) -> list[tuple[Any, ...]]:
+    def _execute_query(self, query: str) -> list[tuple[Any, ...]]:
         return self._engine.execute(query).fetchall()
 
 

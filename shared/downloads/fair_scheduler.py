@@ -39,17 +39,17 @@ class FairScheduler:
         """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
         self._active[principal] += 1
         try:
-            await self._acquire(principal)
+            await self._acquire_slot(principal)
             try:
                 yield
             finally:
-                self._release()
+                self._release_slot()
         finally:
             self._active[principal] -= 1
             if not self._active[principal]:
                 del self._active[principal]
 
-    async def _acquire(self, principal: str) -> None:
+    async def _acquire_slot(self, principal: str) -> None:
         if self._free_slots:
             self._free_slots -= 1
             self._record_turn(principal)
@@ -60,10 +60,10 @@ class FairScheduler:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancel():
-                self._release()
+                self._release_slot()
             raise
 
-    def _release(self) -> None:
+    def _release_slot(self) -> None:
         """Pass the slot to the waiting principal whose last turn was the longest ago."""
         while self._waiting:
             principal = min(self._waiting, key=lambda each: self._last_turn.get(each, 0))

@@ -21,7 +21,7 @@ _OUTPUT_KEYWORDS: Final = frozenset({"allOf", "anyOf", "const", "enum", "items",
 
 def compact_input(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments without titles, patterns, lengths and separate examples."""
-    compacted = _compact(schema, lambda keyword: keyword not in _INPUT_NOISE)
+    compacted = _compact_schema(schema, lambda keyword: keyword not in _INPUT_NOISE)
     compacted.pop("description", None)
     return {keyword: value for keyword, value in compacted.items() if value != []}
 
@@ -29,7 +29,7 @@ def compact_input(schema: Mapping[str, Any]) -> dict[str, Any]:
 def compact_output(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's result with the types of its properties; named types are only objects or values."""
     named = schema.get("$defs", {})
-    return _compact(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
+    return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
 
 
 def _replace_references(value: Any, named: Mapping[str, Any]) -> Any:
@@ -44,7 +44,7 @@ def _replace_references(value: Any, named: Mapping[str, Any]) -> Any:
     return {keyword: _replace_references(each, named) for keyword, each in value.items() if keyword != "$defs"}
 
 
-def _compact(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
     kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
     return _merge_types({keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()})
 
@@ -53,11 +53,11 @@ def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> 
     if keyword in _VALUES:
         return value
     if keyword in _NAMED:
-        return {name: _compact(each, is_kept) for name, each in value.items()}
+        return {name: _compact_schema(each, is_kept) for name, each in value.items()}
     if isinstance(value, Mapping):
-        return _compact(value, is_kept)
+        return _compact_schema(value, is_kept)
     if isinstance(value, list):
-        return [_compact(each, is_kept) if isinstance(each, Mapping) else each for each in value]
+        return [_compact_schema(each, is_kept) if isinstance(each, Mapping) else each for each in value]
     return value
 
 

@@ -95,7 +95,7 @@ class RequestTimes:
                 return None
         except OAuthError:
             return None
-        at, identity = self._runtime.now(), _identify(parameters)
+        at, identity = self._runtime.now(), _identify_request(parameters)
         self._times[identity] = at
         self._times.move_to_end(identity)
         if len(self._times) > REMEMBERED_REQUESTS:
@@ -114,7 +114,7 @@ class RequestTimes:
         Raises:
             WorkspaceError: INVALID naming ``requested_at``.
         """
-        text, recorded = parameters.get(REQUESTED_AT), self._times.get(_identify(parameters))
+        text, recorded = parameters.get(REQUESTED_AT), self._times.get(_identify_request(parameters))
         if text is None:
             return recorded
         try:
@@ -140,7 +140,7 @@ def _is_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
     return sign_in.exact_time >= (requested_at if is_exact else requested_at.replace(microsecond=0))
 
 
-def _identify(parameters: Parameters) -> bytes:
+def _identify_request(parameters: Parameters) -> bytes:
     """Compute a digest that identifies an authorization request, from its parameters, which can be long."""
     values = json.dumps([parameters.get(name) for name in _IDENTIFYING])
     return hashlib.sha256(values.encode()).digest()

@@ -40,7 +40,7 @@ def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
     """
     body = accept["requestBody"]
     form = body["content"]["application/json"]
-    message, messages = (_declare(one, connection) for one in form["schema"]["oneOf"])
+    message, messages = (_add_signals(one, connection) for one in form["schema"]["oneOf"])
     schema = {**form["schema"], "oneOf": [message, messages]}
     content = {**body["content"], "application/json": {"schema": schema, "example": _build_example(connection)}}
     return {
@@ -52,10 +52,10 @@ def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
     }
 
 
-def _declare(schema: Schema, connection: Connection) -> Schema:
+def _add_signals(schema: Schema, connection: Connection) -> Schema:
     """Add the connection's signals (payload fields) to the JSON schema of a message or of an array of messages."""
     if "items" in schema:
-        return {**schema, "items": _declare(schema["items"], connection)}
+        return {**schema, "items": _add_signals(schema["items"], connection)}
     declared = copy.deepcopy(schema)
     for signal in _list_members(connection):
         parent = declared

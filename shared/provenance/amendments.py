@@ -127,7 +127,7 @@ class Amendments:
                 :meth:`DecisionSigner.sign`; and the errors of :meth:`ChainLog.append`.
         """
         decision = _Decision(chain, amendment, approver, creators, AmendmentState.APPROVED)
-        return await self._decide(decision, append_id, signer)
+        return await self._store_decision(decision, append_id, signer)
 
     async def reject(
         self,
@@ -143,9 +143,11 @@ class Amendments:
         """Append the rejection of a pending amendment; errors as of :meth:`approve`. The reason is optional."""
         members = {} if reason is None else {"RejectionReason": reason}
         decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
-        return await self._decide(decision, append_id, signer)
+        return await self._store_decision(decision, append_id, signer)
 
-    async def _decide(self, decision: "_Decision", append_id: str, signer: DecisionSigner | None) -> AppendResult:
+    async def _store_decision(
+        self, decision: "_Decision", append_id: str, signer: DecisionSigner | None
+    ) -> AppendResult:
         if signer is not None and append_id and (stored := await self._find_appended(decision.chain, append_id)):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
             return stored
@@ -161,7 +163,7 @@ class Amendments:
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         if signer is None:
-            return await self._append(decision, decision.build_transition(original), append_id, check)
+            return await self._append_decision(decision, decision.build_transition(original), append_id, check)
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         try:
             await check()
@@ -182,13 +184,13 @@ class Amendments:
 
             transition = decision.build_transition(original) | {MEMBER: session.signature.to_members(record.hash)}
             try:
-                result = await self._append(decision, transition, append_id, check_and_confirm)
+                result = await self._append_decision(decision, transition, append_id, check_and_confirm)
             except _UnconfirmedError as unconfirmed:
                 raise unconfirmed.error from unconfirmed
             session.is_decided = True
             return result
 
-    async def _append(
+    async def _append_decision(
         self, decision: "_Decision", transition: dict[str, Any], append_id: str, check: Check
     ) -> AppendResult:
         _, at, _ = _DECISIONS[decision.status]

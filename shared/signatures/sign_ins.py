@@ -88,7 +88,7 @@ class SignInRegistry:
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            before = await self._change(name, _build_claim(use, abandoned, at))
+            before = await self._change_use(name, _build_claim(use, abandoned, at))
             if before is None or before.append_id in (append_id, abandoned):
                 return
             if before.is_decided or before.leased_until > at:
@@ -111,12 +111,12 @@ class SignInRegistry:
                 raise build_used_error()
             return replace(known, leased_until=until)
 
-        await self._change(name, extend)
+        await self._change_use(name, extend)
 
     async def finish(self, name: str, append_id: str, chain: ChainKey) -> None:
         """Record that a decision was appended, so that its sign-in is used up."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
-        await self._change(name, lambda _: use)
+        await self._change_use(name, lambda _: use)
 
     async def release(self, name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because its decision was rejected."""
@@ -125,9 +125,9 @@ class SignInRegistry:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change(name, free)
+        await self._change_use(name, free)
 
-    async def _change(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
+    async def _change_use(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
         """Change the stored record of a sign-in's use; return the record before the change."""
         found: list[SignInUse | None] = []
 

@@ -142,7 +142,7 @@ class Signing:
         await self._attempts.check_lock(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
         async with self.count_refusals(principal):
-            auth_time = await self._authorize(request, append_id, chain)
+            auth_time = await self._authorize_request(request, append_id, chain)
         name = name_sign_in(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
@@ -151,7 +151,7 @@ class Signing:
             yield session
         except WorkspaceError as error:
             if request.is_single_use and error.kind not in MAYBE_DONE:
-                await self._release(name, append_id)
+                await self._release_sign_in(name, append_id)
             if error.code == ALREADY_USED:
                 # Raised by `session.confirm`; other errors here do not concern the signature.
                 await self._count_refusal(principal, error)
@@ -161,7 +161,7 @@ class Signing:
             with suppress(WorkspaceError):
                 await self._sign_ins.finish(name, append_id, chain)
         elif request.is_single_use:
-            await self._release(name, append_id)
+            await self._release_sign_in(name, append_id)
 
     @asynccontextmanager
     async def count_refusals(self, principal: Principal, kinds: Collection[Kind] = _REFUSALS) -> AsyncIterator[None]:
@@ -187,7 +187,7 @@ class Signing:
             is_challenge = error.kind is Kind.UNAUTHENTICATED
             await self._attempts.count_refusal(principal.member_id, principal.credential_id, is_challenge=is_challenge)
 
-    async def _authorize(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
+    async def _authorize_request(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in
         auth_time = check_sign_in_age(sign_in, request.policy.max_age_seconds, self._runtime.now())
         principal.require_not_delegated()
@@ -202,7 +202,7 @@ class Signing:
             await self._sign_ins.claim(name, append_id, chain)
         return auth_time
 
-    async def _release(self, name: str, append_id: str) -> None:
+    async def _release_sign_in(self, name: str, append_id: str) -> None:
         # If the store fails, the use is abandoned after its lease.
         with suppress(WorkspaceError):
             await self._sign_ins.release(name, append_id)

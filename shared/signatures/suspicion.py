@@ -83,7 +83,7 @@ class AttemptCounter:
                 return add_challenge(attempts, token_id, at, append_id)
             return add_attempt(attempts, at, append_id)
 
-        attempts = await self._change(member, add)
+        attempts = await self._change_attempts(member, add)
         if any(one.append_id == append_id for one in attempts.pending):
             await self._report_now(attempts)
 
@@ -94,27 +94,29 @@ class AttemptCounter:
             WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.
         """
         for value in await self._store.list_pending():
-            await self._report(MemberAttempts.from_json(value))
+            await self._report_lock_outs(MemberAttempts.from_json(value))
 
     async def _report_now(self, attempts: MemberAttempts) -> None:
         try:
-            await self._report(attempts)
+            await self._report_lock_outs(attempts)
         except WorkspaceError:
             _LOG.exception("a lock-out will be reported later", extra=fields(principal=attempts.member))
 
-    async def _report(self, attempts: MemberAttempts) -> None:
+    async def _report_lock_outs(self, attempts: MemberAttempts) -> None:
         for event in attempts.pending:
             if await self._is_audited():
-                await self._append(attempts.member, event)
+                await self._append_event(attempts.member, event)
             await self._announce(attempts.member, event)
-            await self._change(attempts.member, partial(remove_reported, append_id=event.append_id))
+            await self._change_attempts(attempts.member, partial(remove_reported, append_id=event.append_id))
 
-    async def _append(self, member: str, event: SuspiciousEvent) -> None:
+    async def _append_event(self, member: str, event: SuspiciousEvent) -> None:
         state = {"userId": member, "attempts": event.attempts, "since": rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member, "AfterState": state}
         await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)
 
-    async def _change(self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]) -> MemberAttempts:
+    async def _change_attempts(
+        self, member: str, change: Callable[[MemberAttempts], MemberAttempts | None]
+    ) -> MemberAttempts:
         """Change the stored attempts of a member to sign, and return them after the change."""
         first = MemberAttempts(member)
 

@@ -99,9 +99,9 @@ def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]
     if text[at : at + 1] == "}":
         return found, at + 1
     while True:
-        at = _expect(text, _skip_whitespace(text, at), '"')
+        at = _expect_mark(text, _skip_whitespace(text, at), '"')
         name, at = scanstring(text, at)
-        at = _expect(text, _skip_whitespace(text, at), ":")
+        at = _expect_mark(text, _skip_whitespace(text, at), ":")
         found[name], at = _parse_value(text, _skip_whitespace(text, at), levels)
         at = _skip_whitespace(text, at)
         if _is_end(text, at, "}"):
@@ -117,11 +117,11 @@ def _skip_whitespace(text: str, at: int) -> int:
 def _is_end(text: str, at: int, mark: str) -> bool:
     if text[at : at + 1] == mark:
         return True
-    _expect(text, at, ",")
+    _expect_mark(text, at, ",")
     return False
 
 
-def _expect(text: str, at: int, mark: str) -> int:
+def _expect_mark(text: str, at: int, mark: str) -> int:
     if text[at : at + 1] != mark:
         raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
     return at + 1

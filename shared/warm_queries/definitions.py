@@ -143,7 +143,7 @@ class QueryDefinitions:
             after = to_definition(query.model_copy(update={"approval": approval}))
             return [build_decision(item, after, "Approved", signed)]
 
-        return await self._decide(lookup, approver, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
     async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
         """Check a draft with the query engine; return its KQL text, and the engine's error if it rejects the text.
@@ -210,9 +210,9 @@ class QueryDefinitions:
             after = to_definition(query.model_copy(update={"rejection": rejection}))
             return [build_decision(item, after, "Rejected", signed)]
 
-        return await self._decide(lookup, rejector, build_changes, signer, append_id)
+        return await self._commit_decision(lookup, rejector, build_changes, signer, append_id)
 
-    async def _decide(
+    async def _commit_decision(
         self, lookup: str, actor: str, build_changes: BuildChanges, signer: DecisionSigner | None, append_id: str
     ) -> CatalogEntry[StoredWarmQuery]:
         """Commit a decision about a draft, with a signature if there is a signer; return the query."""

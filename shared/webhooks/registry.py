@@ -34,7 +34,7 @@ class EndpointRegistry:
         Raises:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
-        return _parse(await self._store.read_document(DOCUMENT))
+        return _parse_endpoints(await self._store.read_document(DOCUMENT))
 
     async def change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         """Atomically replace the list of endpoints by the result of ``change``, and return the stored list.
@@ -48,10 +48,10 @@ class EndpointRegistry:
         """
 
         def change_text(before: str | None) -> str | None:
-            after = change(_parse(before))
+            after = change(_parse_endpoints(before))
             return None if after is None else after.model_dump_json()
 
-        return _parse(await self._store.change_document(DOCUMENT, change_text))
+        return _parse_endpoints(await self._store.change_document(DOCUMENT, change_text))
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the audit events whose append is not yet confirmed, oldest first."""
@@ -73,5 +73,5 @@ def put_endpoint(listed: EndpointList, endpoint: WebhookEndpoint, **changes: Any
     return listed.model_copy(update={"endpoints": {**listed.endpoints, endpoint.id: endpoint}, **changes})
 
 
-def _parse(text: str | None) -> EndpointList:
+def _parse_endpoints(text: str | None) -> EndpointList:
     return EndpointList() if text is None else EndpointList.model_validate_json(text)

@@ -122,8 +122,8 @@ def _render_slack(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     title = build_title(event)
     lines = "\n".join(f"{name}: {text}" for name, text in _list_labels_and_values(event))
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": {"type": "plain_text", "text": _shorten(title, 150), "emoji": False}},
-        {"type": "section", "text": {"type": "plain_text", "text": _shorten(lines, 3_000), "emoji": False}},
+        {"type": "header", "text": {"type": "plain_text", "text": _shorten_text(title, 150), "emoji": False}},
+        {"type": "section", "text": {"type": "plain_text", "text": _shorten_text(lines, 3_000), "emoji": False}},
     ]
     if link:
         label = {"type": "plain_text", "text": "Open the console", "emoji": False}
@@ -135,7 +135,7 @@ def _escape_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _shorten(text: str, length: int) -> str:
+def _shorten_text(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 

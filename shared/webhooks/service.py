@@ -146,9 +146,9 @@ class WebhookService:
             changed = put_endpoint(listed, made)
             return add_audit(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
-        listed = await self._change(change)
+        listed = await self._change_endpoints(change)
         await self._prepare_event_sources()
-        return await self._reveal(listed.endpoints[endpoint_id])
+        return await self._decrypt_secret(listed.endpoints[endpoint_id])
 
     async def replace(
         self, user_id: str, endpoint_id: str, definition: EndpointDefinition, condition: Condition = UNCONDITIONAL
@@ -185,7 +185,7 @@ class WebhookService:
             changed = put_endpoint(listed, after)
             return add_audit(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
-        listed = await self._change(change)
+        listed = await self._change_endpoints(change)
         await self._prepare_event_sources()
         return listed.endpoints[endpoint_id]
 
@@ -204,7 +204,7 @@ class WebhookService:
             changed = listed.model_copy(update={"endpoints": left})
             return add_audit(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
 
-        await self._change(change)
+        await self._change_endpoints(change)
 
     async def rotate_secret(
         self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""
@@ -228,7 +228,7 @@ class WebhookService:
             changed = put_endpoint(listed, after)
             return add_audit(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
-        return await self._reveal((await self._change(change)).endpoints[endpoint_id])
+        return await self._decrypt_secret((await self._change_endpoints(change)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
         """Store a test event for one endpoint, whatever its event types, and return the delivery.
@@ -276,7 +276,7 @@ class WebhookService:
     async def _create_secret(self, endpoint_id: str, append_id: str) -> StoredSecret:
         return StoredSecret(encrypted=await self._vault.encrypt(endpoint_id, self._vault.create()), append_id=append_id)
 
-    async def _reveal(self, endpoint: WebhookEndpoint) -> EndpointSecret:
+    async def _decrypt_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
         return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))
 
     async def _prepare_event_sources(self) -> None:
@@ -285,7 +285,7 @@ class WebhookService:
         except WorkspaceError as error:
             _LOG.warning("the sources of events were not prepared; the next run prepares them: %s", error)
 
-    async def _change(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
+    async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         listed = await self._registry.change(change)
         try:
             await self.flush_audit()

@@ -65,7 +65,7 @@ class DeliveryWorker:
         self._woken.set()
         if not self._is_closed and (self._loop is None or self._loop.done()):
             # The task serves many requests, so it must not inherit the log context of the first one.
-            self._loop = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
+            self._loop = asyncio.get_running_loop().create_task(self._run_until_idle(), context=contextvars.Context())
 
     async def reschedule_after_setback(self) -> None:
         """Make deliveries due that were scheduled before the clocks were set back; they would wait much too long.
@@ -90,7 +90,7 @@ class DeliveryWorker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _run_until_idle(self) -> None:
         """Start due deliveries whenever deliveries have ended or were stored; return when no due delivery is left."""
         try:
             while True:
@@ -116,9 +116,9 @@ class DeliveryWorker:
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
             for delivery in await self._store.claim(endpoint, at, at + LEASE, lease, room):
-                self._start(self._deliver(listed.endpoints.get(endpoint), delivery, lease), endpoint)
+                self._start_task(self._deliver_claimed(listed.endpoints.get(endpoint), delivery, lease), endpoint)
 
-    def _start(self, work: Coroutine[Any, Any, None], endpoint: str) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None], endpoint: str) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         self._sending[endpoint] += 1
@@ -132,12 +132,12 @@ class DeliveryWorker:
 
         task.add_done_callback(end)
 
-    async def _deliver(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
+    async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
         try:
             if endpoint is None or not endpoint.enabled:
-                await self._drop(delivery, lease, "removed" if endpoint is None else "disabled")
+                await self._end_unsent(delivery, lease, "removed" if endpoint is None else "disabled")
             else:
-                await self._attempt(endpoint, delivery, lease)
+                await self._attempt_delivery(endpoint, delivery, lease)
         except WorkspaceError as error:
             _LOG.warning(
                 "the result of a webhook delivery was not stored; it is sent again: %s",
@@ -147,13 +147,13 @@ class DeliveryWorker:
         except Exception:  # noqa: BLE001  one delivery must not stop the others
             _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
 
-    async def _drop(self, delivery: Delivery, lease: str, reason: str) -> None:
+    async def _end_unsent(self, delivery: Delivery, lease: str, reason: str) -> None:
         """Mark a claimed delivery as ended without sending it, because its endpoint no longer receives events."""
         attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
         failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
         await self._store.save(failed, lease)
 
-    async def _attempt(self, endpoint: WebhookEndpoint, delivery: Delivery, lease: str) -> None:
+    async def _attempt_delivery(self, endpoint: WebhookEndpoint, delivery: Delivery, lease: str) -> None:
         result = await self._sender.send(endpoint, delivery)
         attempt = result.attempt
         if result.is_delivered:

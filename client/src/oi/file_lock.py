@@ -9,12 +9,12 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock_descriptor(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
+    def _lock_descriptor(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
@@ -23,7 +23,7 @@ def lock_file(path: Path) -> Iterator[None]:
     """Lock a file, which is created if it is missing, while the block runs; the lock also ends with the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock(descriptor)
+        _lock_descriptor(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -34,7 +34,7 @@ def parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise JsonTextError(_describe(error)) from None
+        raise JsonTextError(_describe_error(error)) from None
     except JsonTextError:
         raise
     except ValueError:
@@ -89,7 +89,7 @@ def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return built
 
 
-def _describe(error: json.JSONDecodeError) -> str:
+def _describe_error(error: json.JSONDecodeError) -> str:
     if not error.doc.strip():
         return "the text is empty"
     rule = next((rule for start, rule in _RULES.items() if error.msg.startswith(start)), error.msg)

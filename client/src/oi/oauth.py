@@ -116,7 +116,7 @@ def find_server(client: httpx.Client, url: str) -> AuthorizationServer:
         SignInError: the metadata states another address of the service, which may be an impostor.
         ApiError: the service has no authorization server, or cannot be reached.
     """
-    metadata = _send(client, "GET", _METADATA).json()
+    metadata = _send_request(client, "GET", _METADATA).json()
     names = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")
     server = AuthorizationServer(*(str(metadata[name]) for name in names))
     if server.issuer.rstrip("/") != url.rstrip("/"):
@@ -132,7 +132,7 @@ def check_client(client: httpx.Client, server: AuthorizationServer, request: Aut
     Raises:
         NotFoundError: the workspace document declares no OAuth client with this id and redirect URI.
     """
-    response = _call(client, "GET", request.build_url(server))
+    response = _send_checked_request(client, "GET", request.build_url(server))
     if response.is_client_error:
         detail = f"The workspace has no OAuth client {request.client_id!r} that returns to {request.redirect_uri}."
         raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
@@ -170,12 +170,12 @@ def refresh_grant(client: httpx.Client, server: AuthorizationServer, grant: Gran
 def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant) -> None:
     """End an OAuth grant, and so revoke all of its tokens."""
     form = {"token": grant.refresh_token, "token_type_hint": "refresh_token", "client_id": grant.client_id}
-    _send(client, "POST", server.revocation_endpoint, form)
+    _send_request(client, "POST", server.revocation_endpoint, form)
 
 
 def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Mapping[str, str]) -> Grant:
     asked_at = time.time()
-    reply = _send(client, "POST", server.token_endpoint, form).json()
+    reply = _send_request(client, "POST", server.token_endpoint, form).json()
     return Grant(
         client_id=form["client_id"],
         access_token=reply["access_token"],
@@ -185,8 +185,8 @@ def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Map
     )
 
 
-def _send(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
-    response = _call(client, method, url, form)
+def _send_request(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
+    response = _send_checked_request(client, method, url, form)
     error = find_error(response)
     if error is None:
         return response
@@ -197,7 +197,9 @@ def _send(client: httpx.Client, method: str, url: str, form: Mapping[str, str] |
     raise error
 
 
-def _call(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
+def _send_checked_request(
+    client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None
+) -> httpx.Response:
     try:
         return client.request(method, url, data=form)
     except httpx.TransportError as error:

@@ -53,7 +53,7 @@ class SpoolFile:
 
     def add(self, lookup: str, lines: Sequence[bytes]) -> None:
         """Append messages (NDJSON lines) of a data connection; all are on disk when this function returns."""
-        with self._transaction():
+        with self._open_transaction():
             self._database.executemany(
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
@@ -81,7 +81,7 @@ class SpoolFile:
 
     def remove(self, ids: Sequence[int]) -> None:
         """Remove the messages with these row ids, because the service has accepted them."""
-        with self._transaction():
+        with self._open_transaction():
             self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
@@ -91,7 +91,7 @@ class SpoolFile:
             reasons: the service's descriptions of the faults by row ids of the messages.
         """
         copy = "INSERT INTO refused (lookup, line, reason) SELECT lookup, line, ? FROM message WHERE id = ?"
-        with self._transaction():
+        with self._open_transaction():
             self._database.executemany(copy, ((reason, each) for each, reason in reasons.items()))
             self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in reasons))
 
@@ -102,7 +102,7 @@ class SpoolFile:
 
     def remove_refused(self, ids: Sequence[int]) -> None:
         """Remove refused messages by their ids."""
-        with self._transaction():
+        with self._open_transaction():
             self._database.executemany("DELETE FROM refused WHERE id = ?", ((each,) for each in ids))
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class SpoolFile:
         return int(count)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _open_transaction(self) -> Iterator[None]:
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield

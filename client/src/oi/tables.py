@@ -26,7 +26,9 @@ def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, A
         columns: columns with their Kusto types; values of types without an Arrow equivalent become text.
         rows: rows as dictionaries of values by column name.
     """
-    arrays = [pa.array([_convert(row.get(each.name), each.type) for row in rows], _get_type(each)) for each in columns]
+    arrays = [
+        pa.array([_convert_cell(row.get(each.name), each.type) for row in rows], _get_type(each)) for each in columns
+    ]
     return pa.Table.from_arrays(arrays, schema=pa.schema([(each.name, _get_type(each)) for each in columns]))
 
 
@@ -34,7 +36,7 @@ def _get_type(column: "Column") -> pa.DataType:
     return _TYPES.get(column.type, pa.string())
 
 
-def _convert(value: Any, kusto_type: str) -> Any:
+def _convert_cell(value: Any, kusto_type: str) -> Any:
     if value is None:
         return None
     if kusto_type == "datetime":

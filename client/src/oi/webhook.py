@@ -38,7 +38,7 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
     """
     key = _decode_secret(secret)
     named = {name.lower(): value for name, value in headers.items()}
-    identity, sent, signatures = (_get(named, f"webhook-{name}") for name in ("id", "timestamp", "signature"))
+    identity, sent, signatures = (_get_header(named, f"webhook-{name}") for name in ("id", "timestamp", "signature"))
     if not sent.isascii() or not sent.isdigit():
         raise WebhookError("the header webhook-timestamp is not a number of seconds")
     if abs((time.time() if now is None else now) - int(sent)) > TOLERANCE_SECONDS:
@@ -52,7 +52,7 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
     return json.loads(content)
 
 
-def _get(headers: Mapping[str, str], name: str) -> str:
+def _get_header(headers: Mapping[str, str], name: str) -> str:
     value = headers.get(name, "")
     if not value:
         raise WebhookError(f"the request has no header {name}")

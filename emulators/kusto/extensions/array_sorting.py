@@ -26,7 +26,7 @@ _NAMES = {"array_sort_asc": False, "array_sort_desc": True}
 _MAX_ARRAYS = 65
 
 
-def _rank(value: Any) -> tuple[int, Any]:
+def _get_sort_key(value: Any) -> tuple[int, Any]:
     """Return the sort key of an array's element: numbers first, then strings, then all others."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return 2, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -40,7 +40,7 @@ def _sort_arrays(texts: Sequence[str | None], descending: bool | None, last: boo
         return orjson.dumps([None] * len(arrays)).decode()
     filled = [index for index, value in enumerate(first) if value is not None]
     empty = [index for index, value in enumerate(first) if value is None]
-    ordered = sorted(filled, key=lambda index: _rank(first[index]), reverse=bool(descending))
+    ordered = sorted(filled, key=lambda index: _get_sort_key(first[index]), reverse=bool(descending))
     indexes = [*empty, *ordered] if last is False else [*ordered, *empty]
     return orjson.dumps(
         [

@@ -29,7 +29,7 @@ _BIN_ARGUMENTS = 2
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
-def _divide(dividend: str | None, divisor: str | None) -> str | None:
+def _divide_decimals(dividend: str | None, divisor: str | None) -> str | None:
     """Divide two decimals, rounded to nine digits after the point; None for a null or a division by zero."""
     if dividend is None or divisor is None or not decimal.Decimal(divisor):
         return None
@@ -37,13 +37,13 @@ def _divide(dividend: str | None, divisor: str | None) -> str | None:
     return format(quotient.quantize(_STEP, decimal.ROUND_HALF_UP, _CONTEXT), "f")
 
 
-def _format(text: str | None) -> str | None:
+def _format_decimal_text(text: str | None) -> str | None:
     return None if text is None else format_decimal(decimal.Decimal(text))
 
 
 functions: tuple[PythonFunction, ...] = (
-    PythonFunction("kql_decimal_divided", _divide, ("VARCHAR", "VARCHAR"), "VARCHAR"),
-    PythonFunction("kql_decimal_text", _format, ("VARCHAR",), "VARCHAR"),
+    PythonFunction("kql_decimal_divided", _divide_decimals, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+    PythonFunction("kql_decimal_text", _format_decimal_text, ("VARCHAR",), "VARCHAR"),
 )
 macros: tuple[str, ...] = (
     (

@@ -58,7 +58,7 @@ def _build_digest(values: Numbers, weights: Numbers) -> str:
         starts = np.arange(0, len(merged), 2)
         totals = np.add.reduceat(counts, starts)
         merged, counts = np.add.reduceat(merged * counts, starts) / totals, totals
-    return orjson.dumps([_DIGEST_VERSION, merged.tolist(), [_shorten(each) for each in counts.tolist()]]).decode()
+    return orjson.dumps([_DIGEST_VERSION, merged.tolist(), [_round_weight(each) for each in counts.tolist()]]).decode()
 
 
 def _read_digest(digest: Any) -> Pairs:
@@ -67,7 +67,7 @@ def _read_digest(digest: Any) -> Pairs:
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
-def _shorten(weight: float) -> float:
+def _round_weight(weight: float) -> float:
     return int(weight) if float(weight).is_integer() else weight
 
 
@@ -200,17 +200,17 @@ def build_schema(values: Sequence[str | None] | None) -> Any:
         if number % _STEPS == 0:
             check_stopped()
         if each is not None:
-            schema = _merge_schemas(schema, _describe(orjson.loads(each)))
+            schema = _merge_schemas(schema, _describe_type(orjson.loads(each)))
     return {"schema": orjson.dumps(schema).decode()}
 
 
-def _describe(value: Any) -> Any:
+def _describe_type(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _describe(each) for key, each in value.items()}
+        return {key: _describe_type(each) for key, each in value.items()}
     if isinstance(value, list):
         inner: Any = None
         for each in value:
-            inner = _merge_schemas(inner, _describe(each))
+            inner = _merge_schemas(inner, _describe_type(each))
         return {"`indexer`": inner if inner is not None else {}}
     return _name_type(value)
 

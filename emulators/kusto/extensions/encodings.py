@@ -43,7 +43,7 @@ def _encode_from_array(values: list[int]) -> str:
     return base64.b64encode(bytes(values)).decode()
 
 
-def _deflate(data: bytes) -> bytes:
+def _compress_with_deflate(data: bytes) -> bytes:
     """Compress data with deflate as .NET does: data that would not become shorter is stored uncompressed."""
     compressor = zlib.compressobj(wbits=_RAW)
     packed = compressor.compress(data) + compressor.flush()
@@ -55,12 +55,14 @@ def _deflate(data: bytes) -> bytes:
 def _compress_gzip(text: str) -> str:
     data = text.encode()
     end = struct.pack("<II", zlib.crc32(data), len(data))
-    return base64.b64encode(_GZIP_HEADER + _deflate(data) + end).decode()
+    return base64.b64encode(_GZIP_HEADER + _compress_with_deflate(data) + end).decode()
 
 
 def _compress_zlib(text: str) -> str:
     data = text.encode()
-    return base64.b64encode(_ZLIB_HEADER + _deflate(data) + struct.pack(">I", zlib.adler32(data))).decode()
+    return base64.b64encode(
+        _ZLIB_HEADER + _compress_with_deflate(data) + struct.pack(">I", zlib.adler32(data))
+    ).decode()
 
 
 def _build_decompression(name: str, window: int) -> Callable[[str], str]:
@@ -98,8 +100,8 @@ class _XmlReader:
     def parse(self, text: str) -> dict[str, Any]:
         parser = expat.ParserCreate()
         parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.StartElementHandler = self._start_element
+        parser.EndElementHandler = self._end_element
         parser.CharacterDataHandler = self._add_text
         parser.EntityDeclHandler = self._reject_entities
         try:
@@ -114,12 +116,12 @@ class _XmlReader:
     def _reject_entities(self, *_: Any) -> None:
         raise ValueError("XML with entities could expand without limit")
 
-    def _start(self, _name: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, _name: str, attributes: dict[str, str]) -> None:
         if len(self._stack) > _MAX_XML_LEVELS:
             raise ValueError("XML is nested too deeply")
         self._stack.append(({f"@{key}": value for key, value in attributes.items()}, []))
 
-    def _end(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         members, parts = self._stack.pop()
         text = "".join(parts).strip()
         attributes = {key: each for key, each in members.items() if key.startswith("@")}

@@ -73,7 +73,7 @@ class FindRows(PipelineOperator):
             return f"SELECT {label} FROM {prev} WHERE false"  # noqa: S608  quoted names
         missing = [f"CAST(NULL AS JSON) AS {quote_name(name)}" for name in self._find_named() if name not in cols]
         rows = f"(SELECT {', '.join(['*', *missing])} FROM {prev})" if missing else prev  # noqa: S608
-        condition = render_expression(replace_nodes(self.predicate, lambda node: _expand(node, cols)))
+        condition = render_expression(replace_nodes(self.predicate, lambda node: _expand_condition(node, cols)))
         chosen = ", ".join([label, *self._render_columns(cols)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
@@ -147,7 +147,7 @@ def _names_column(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _expand(node: ir.Expr, cols: list[str]) -> ir.Expr:
+def _expand_condition(node: ir.Expr, cols: list[str]) -> ir.Expr:
     if isinstance(node, SearchTerm) and node.column is not None and node.column not in cols:
         return ir.Literal(value=False, kind="bool")
     return node.to_condition(cols) if isinstance(node, StarCondition | SearchTerm) else node

@@ -53,11 +53,11 @@ class CompletingLexer(KqlLexer):
         if self._is_view(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
             token.channel = Token.HIDDEN_CHANNEL
             return token
-        token = self._add_parentheses(self._rewrite(token))
+        token = self._add_parentheses(self._rewrite_token(token))
         self._earlier, self._before = self._before, token.type
         return token
 
-    def _rewrite(self, token: Token) -> Token:
+    def _rewrite_token(self, token: Token) -> Token:
         """Replace a token that the grammar rejects at this place of the query by one that it accepts."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._complete_serialize(token)

@@ -44,35 +44,35 @@ def compute_xxhash64(data: bytes, seed: int = 0) -> int:
         lanes = [(seed + first + second) & _MASK, (seed + second) & _MASK, seed, (seed - first) & _MASK]
         whole = len(data) // _STRIPE * _STRIPE
         for stripe in struct.iter_unpack("<4Q", data[:whole]):
-            lanes = [_round(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
+            lanes = [_mix_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
         position = whole
-        value = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        value = sum(_rotate_bits(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
-            value = ((value ^ _round(0, lane)) * first + fourth) & _MASK
+            value = ((value ^ _mix_lane(0, lane)) * first + fourth) & _MASK
     else:
         value = (seed + fifth) & _MASK
     value = (value + len(data)) & _MASK
     while position + 8 <= len(data):
         (word,) = struct.unpack_from("<Q", data, position)
-        value = (_rotate(value ^ _round(0, word), 27) * first + fourth) & _MASK
+        value = (_rotate_bits(value ^ _mix_lane(0, word), 27) * first + fourth) & _MASK
         position += 8
     if position + 4 <= len(data):
         (half,) = struct.unpack_from("<I", data, position)
-        value = (_rotate(value ^ (half * first & _MASK), 23) * second + third) & _MASK
+        value = (_rotate_bits(value ^ (half * first & _MASK), 23) * second + third) & _MASK
         position += 4
     for byte in data[position:]:
-        value = (_rotate(value ^ (byte * fifth & _MASK), 11) * first) & _MASK
+        value = (_rotate_bits(value ^ (byte * fifth & _MASK), 11) * first) & _MASK
     value = (value ^ (value >> 33)) * second & _MASK
     value = (value ^ (value >> 29)) * third & _MASK
     return value ^ (value >> 32)
 
 
-def _rotate(value: int, bits: int) -> int:
+def _rotate_bits(value: int, bits: int) -> int:
     return ((value << bits) | (value >> (64 - bits))) & _MASK
 
 
-def _round(lane: int, value: int) -> int:
-    return (_rotate((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
+def _mix_lane(lane: int, value: int) -> int:
+    return (_rotate_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
 
 
 def _to_signed(value: int) -> int:
@@ -83,10 +83,10 @@ def compute_hash(kind: str, text: str | None) -> int | None:
     """Return the hash of a value as a signed integer; ``kind`` is its DuckDB type and ``text`` its text form."""
     if text is None:
         return None
-    return _to_signed(compute_xxhash64(_encode(kind, text)))
+    return _to_signed(compute_xxhash64(_encode_value(kind, text)))
 
 
-def _encode(kind: str, text: str) -> bytes:
+def _encode_value(kind: str, text: str) -> bytes:
     encode = _ENCODERS.get(kind)
     return text.encode() if encode is None else encode(text)
 
@@ -113,7 +113,7 @@ def _take_remainder(value: int | None, divisor: int | None) -> int | None:
     return (value & _MASK) % divisor
 
 
-def _combine(values: list[int | None]) -> int | None:
+def _combine_hashes(values: list[int | None]) -> int | None:
     combined = 17
     for value in values:
         if value is None:
@@ -125,7 +125,7 @@ def _combine(values: list[int | None]) -> int | None:
 functions: tuple[PythonFunction, ...] = (
     PythonFunction("kql_hash_text", compute_hash, ("VARCHAR", "VARCHAR"), "BIGINT"),
     PythonFunction("kql_hash_rest", _take_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
-    PythonFunction("kql_hash_combined", _combine, ("BIGINT[]",), "BIGINT"),
+    PythonFunction("kql_hash_combined", _combine_hashes, ("BIGINT[]",), "BIGINT"),
 )
 macros: tuple[str, ...] = (
     # The macro copies its argument several times, so that the argument must be a name or a constant.

@@ -39,7 +39,7 @@ def _parse_v6(text: str) -> tuple[int, int]:
     return int(ipaddress.IPv6Address(address)), bits
 
 
-def _mask(value: int, bits: int, length: int) -> int:
+def _mask_address(value: int, bits: int, length: int) -> int:
     return value >> (length - bits) << (length - bits)
 
 
@@ -47,7 +47,7 @@ def _parse_masked_v4(text: str, prefix: int) -> int:
     value, bits = _parse_v4(text)
     if not 0 <= prefix <= _V4_BITS:
         raise ValueError(prefix)
-    return _mask(value, min(bits, prefix), _V4_BITS)
+    return _mask_address(value, min(bits, prefix), _V4_BITS)
 
 
 def _format_v6(value: int) -> str:
@@ -59,7 +59,7 @@ def _parse_masked_v6(text: str, prefix: int) -> str:
     value, bits = _parse_v6(text)
     if not 0 <= prefix <= _V6_BITS:
         raise ValueError(prefix)
-    return _format_v6(_mask(value, min(bits, prefix), _V6_BITS))
+    return _format_v6(_mask_address(value, min(bits, prefix), _V6_BITS))
 
 
 def _read_v4(address: str, prefix: int | None) -> tuple[int, int]:
@@ -68,7 +68,7 @@ def _read_v4(address: str, prefix: int | None) -> tuple[int, int]:
         if not 0 <= prefix <= _V4_BITS:
             raise ValueError(prefix)
         bits = min(bits, prefix)
-    return _mask(value, bits, _V4_BITS), bits
+    return _mask_address(value, bits, _V4_BITS), bits
 
 
 def _format_ipv4(address: str, prefix: int | None) -> str:
@@ -86,7 +86,7 @@ def _compare_v6(one: str, other: str, prefix: int | None) -> int:
     bits = min(left_bits, right_bits, _V6_BITS if prefix is None else prefix)
     if bits < 0:
         raise ValueError(prefix)
-    left, right = _mask(left, bits, _V6_BITS), _mask(right, bits, _V6_BITS)
+    left, right = _mask_address(left, bits, _V6_BITS), _mask_address(right, bits, _V6_BITS)
     return (left > right) - (left < right)
 
 

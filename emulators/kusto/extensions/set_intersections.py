@@ -39,7 +39,7 @@ def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
     return [_estimate_intersection(texts[: count + 1]) for count in range(len(texts))]
 
 
-def _merge(sets: Sequence[str]) -> Any:
+def _merge_sets(sets: Sequence[str]) -> Any:
     merged = merge_hash_sets(sets)
     assert merged is not None  # noqa: S101  the caller has read the sets
     return orjson.loads(merged)
@@ -50,7 +50,7 @@ def _estimate_intersection(sets: Sequence[str]) -> int:
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
-            total += (-1) ** (size + 1) * count_distinct(_merge(chosen))
+            total += (-1) ** (size + 1) * count_distinct(_merge_sets(chosen))
     return max(0, total)
 
 

@@ -34,14 +34,14 @@ def compute_beta_inv(probability: float | None, alpha: float | None, beta: float
         return None
     if not (0 < alpha < math.inf and 0 < beta < math.inf):
         return {"value": math.nan}
-    return {"value": 1.0 if probability == 1 else _invert(probability, alpha, beta)}
+    return {"value": 1.0 if probability == 1 else _compute_quantile(probability, alpha, beta)}
 
 
 def _compute_density(x: float, alpha: float, beta: float) -> float:
     return math.exp((alpha - 1) * math.log(x) + (beta - 1) * math.log1p(-x) - compute_log_beta(alpha, beta))
 
 
-def _invert(probability: float, alpha: float, beta: float) -> float:
+def _compute_quantile(probability: float, alpha: float, beta: float) -> float:
     """Compute a quantile of the beta distribution by Newton's method, with bisection where a step leaves the range."""
     low, high = 0.0, 1.0
     x = alpha / (alpha + beta)

@@ -33,7 +33,7 @@ def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bo
     if normalize and is_negative:
         return None
     used = weights / weights.sum() if normalize or (normalize is None and not is_negative) else weights
-    return {"filtered": _convolve(values, used, (len(used) - 1) // 2 if center else 0)}
+    return {"filtered": _apply_fir_weights(values, used, (len(used) - 1) // 2 if center else 0)}
 
 
 def filter_recursively(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
@@ -42,11 +42,11 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
         return None
     if not (np.isfinite(numerators).all() and np.isfinite(denominators).all()) or denominators[0] == 0:
         return None
-    direct = _convolve(values, numerators / denominators[0], 0)
-    return {"filtered": _recurse(direct, denominators[1:] / denominators[0])}
+    direct = _apply_fir_weights(values, numerators / denominators[0], 0)
+    return {"filtered": _apply_feedback(direct, denominators[1:] / denominators[0])}
 
 
-def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
+def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
     """Apply a FIR filter: compute for each point the weighted sum of the points up to ``shift`` points after it."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
@@ -59,7 +59,7 @@ def _convolve(values: Numbers, weights: Numbers, shift: int) -> Numbers:
     return sums[shift : shift + len(values)]
 
 
-def _recurse(direct: Numbers, feedback: Numbers) -> Numbers:
+def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
     """Apply the recursive part of an IIR filter: subtract from each point the weighted previous results."""
     if not len(feedback):
         return direct

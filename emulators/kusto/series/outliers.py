@@ -65,7 +65,7 @@ def compute_scores(
     scores = np.zeros(len(values))
     if len(ordered) == 0:
         return scores
-    low, high = (_interpolate(ordered, percentile) for percentile in percentiles)
+    low, high = (_interpolate_percentile(ordered, percentile) for percentile in percentiles)
     below, above = _compute_factors(*percentiles)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scores = np.where(values > high, (values - high) / (high - low) * above, scores)
@@ -78,7 +78,7 @@ def get_percentiles(method: str | None) -> tuple[float, float]:
     return _TUKEY if method == "tukey" else _CUSTOM
 
 
-def _interpolate(ordered: Numbers, percentile: float) -> float:
+def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
     limited = min(max(percentile, _LOWEST_PERCENTILE), _HIGHEST_PERCENTILE)
     position = (len(ordered) - 1) * limited / 100
     index = int(position)

@@ -33,7 +33,7 @@ def compute_text_patterns(
     """
     if texts is None or counts is None:
         return None
-    parts = [_split(text, characters) for text in texts]
+    parts = [_split_words(text, characters) for text in texts]
     least = max(_LEAST_COUNT, (_DEFAULT_THRESHOLD if threshold is None else threshold) * sum(counts))
     frequent = _find_frequent_words(parts, counts, least)
     keys = [_build_key(each, frequent) for each in parts]
@@ -50,7 +50,7 @@ def compute_text_patterns(
     }
 
 
-def _split(text: str, characters: str | None) -> list[str]:
+def _split_words(text: str, characters: str | None) -> list[str]:
     """Split a text into its words and the separators between them; a word may be empty."""
     if not characters:
         return _NOT_IN_WORDS.split(text)

@@ -128,20 +128,20 @@ def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEve
     """Build the webhook event about a new amendment: pending, or decided if the policy requires no approval."""
     is_pending = content.get("Status") == "pending"
     kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
-    data = _describe(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
+    data = _describe_amendment(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
     return _build(kind, scope_key, content["RecordID"], str(content.get("AmendedAt")), data)
 
 
 def build_decision_event(scope_key: str, original: dict[str, Any], decision: dict[str, Any]) -> WebhookEvent | None:
     """Build the webhook event about the approval or rejection of an amendment (correction of a record)."""
     decided_by = decision.get("ApprovedBy", decision.get("RejectedBy"))
-    data = _describe(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
+    data = _describe_amendment(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
     data |= {"status": decision.get("Status"), "decidedBy": decided_by}
     at = str(decision.get("ApprovedAt", decision.get("RejectedAt")))
     return _build(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision["RecordID"], at, data)
 
 
-def _describe(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
+def _describe_amendment(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
     return {
         "scopeKey": scope_key,
         "recordId": content["RecordID"],

@@ -71,7 +71,7 @@ class ConnectionEvents:
             if before:
                 await self._store.change_document(DOCUMENT, lambda _: "{}")
             return
-        await self._publish(before)
+        await self._publish_changes(before)
         current = await self._read_statuses()
         after = build_next(before, current, rfc3339(self._runtime.now()))
         if after is None:
@@ -80,7 +80,7 @@ class ConnectionEvents:
             DOCUMENT, lambda found: json.dumps(after) if (found or "") == (text or "") else None
         )
         if stored == json.dumps(after):
-            await self._publish(after)
+            await self._publish_changes(after)
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
         catalog, states = await self._load_catalog(), await self._states.load_states()
@@ -94,7 +94,7 @@ class ConnectionEvents:
             for lookup, entry in catalog.connections.items()
         }
 
-    async def _publish(self, reported: Reported) -> None:
+    async def _publish_changes(self, reported: Reported) -> None:
         """Publish the status changes that the stored document lists as unpublished."""
         await self._outbox.publish([to_event(each, reported["version"]) for each in reported.get("unpublished", [])])
 

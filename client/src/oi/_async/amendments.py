@@ -129,7 +129,7 @@ class AsyncAmendments:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `AsyncWorkspace` with the API key.
         """
-        return await self._decide(scope, record_id, "approve", build_signature(meaning, statement))
+        return await self._send_decision(scope, record_id, "approve", build_signature(meaning, statement))
 
     async def reject(
         self, scope: str, record_id: str, reason: str, *, meaning: str | None = None, statement: str | None = None
@@ -150,9 +150,9 @@ class AsyncAmendments:
             SignInError: as in :meth:`approve`.
         """
         body = {"RejectionReason": reason, **build_signature(meaning, statement)}
-        return await self._decide(scope, record_id, "reject", body)
+        return await self._send_decision(scope, record_id, "reject", body)
 
-    async def _decide(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
+    async def _send_decision(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
         response = await self._transport.request(
             "POST",
             f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",

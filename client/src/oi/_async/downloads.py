@@ -39,7 +39,7 @@ class AsyncDownloads:
             end: end of the time range, exclusive.
             format: format of the files: ``csv``, ``jsonl`` or ``parquet``.
         """
-        return await self._start(f"data-connections/{quote(lookup, safe='')}", start, end, format)
+        return await self._start_download(f"data-connections/{quote(lookup, safe='')}", start, end, format)
 
     async def surface(
         self,
@@ -50,9 +50,11 @@ class AsyncDownloads:
         format: str = "csv",  # noqa: A002  as the service
     ) -> "AsyncDownload":
         """Start a download of the telemetry of a surface (group of connections); arguments as :meth:`connection`."""
-        return await self._start(f"surfaces/{quote(lookup, safe='')}", start, end, format)
+        return await self._start_download(f"surfaces/{quote(lookup, safe='')}", start, end, format)
 
-    async def _start(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "AsyncDownload":
+    async def _start_download(
+        self, path: str, start: datetime | str, end: datetime | str, form: str
+    ) -> "AsyncDownload":
         body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
         response = await self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
         return AsyncDownload(self._transport, response.json())

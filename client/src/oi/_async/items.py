@@ -162,11 +162,11 @@ class AsyncWebhooks:
 
     async def rotate_secret(self, webhook_id: str) -> dict[str, Any]:
         """Create a secret for a webhook; return the webhook with it. For 24 hours, the old secret signs, too."""
-        return await self._post(webhook_id, "rotate-secret")
+        return await self._post_action(webhook_id, "rotate-secret")
 
     async def test(self, webhook_id: str) -> dict[str, Any]:
         """Send the event ``webhook.test`` to a webhook."""
-        return await self._post(webhook_id, "test")
+        return await self._post_action(webhook_id, "test")
 
     async def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:
         """Return the newest deliveries (sent or waiting events) of a webhook, with all attempts to send them."""
@@ -176,9 +176,9 @@ class AsyncWebhooks:
 
     async def retry(self, webhook_id: str, delivery_id: str) -> dict[str, Any]:
         """Send a failed or waiting event again at once, under the same event id; return its delivery."""
-        return await self._post(webhook_id, f"deliveries/{quote(delivery_id, safe='')}/retry")
+        return await self._post_action(webhook_id, f"deliveries/{quote(delivery_id, safe='')}/retry")
 
-    async def _post(self, webhook_id: str, action: str) -> dict[str, Any]:
+    async def _post_action(self, webhook_id: str, action: str) -> dict[str, Any]:
         path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action}"
         reply: dict[str, Any] = (await self._transport.request("POST", path, appends=True)).json()
         return reply

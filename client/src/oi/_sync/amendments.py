@@ -127,7 +127,7 @@ class Amendments:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `Workspace` with the API key.
         """
-        return self._decide(scope, record_id, "approve", build_signature(meaning, statement))
+        return self._send_decision(scope, record_id, "approve", build_signature(meaning, statement))
 
     def reject(
         self, scope: str, record_id: str, reason: str, *, meaning: str | None = None, statement: str | None = None
@@ -148,9 +148,9 @@ class Amendments:
             SignInError: as in :meth:`approve`.
         """
         body = {"RejectionReason": reason, **build_signature(meaning, statement)}
-        return self._decide(scope, record_id, "reject", body)
+        return self._send_decision(scope, record_id, "reject", body)
 
-    def _decide(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
+    def _send_decision(self, scope: str, record_id: str, decision: str, body: Mapping[str, Any]) -> "Transition":
         response = self._transport.request(
             "POST",
             f"{_ROUTE}/{quote(record_id, safe='')}/{decision}",

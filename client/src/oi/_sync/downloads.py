@@ -39,7 +39,7 @@ class Downloads:
             end: end of the time range, exclusive.
             format: format of the files: ``csv``, ``jsonl`` or ``parquet``.
         """
-        return self._start(f"data-connections/{quote(lookup, safe='')}", start, end, format)
+        return self._start_download(f"data-connections/{quote(lookup, safe='')}", start, end, format)
 
     def surface(
         self,
@@ -50,9 +50,9 @@ class Downloads:
         format: str = "csv",  # noqa: A002  as the service
     ) -> "Download":
         """Start a download of the telemetry of a surface (group of connections); arguments as :meth:`connection`."""
-        return self._start(f"surfaces/{quote(lookup, safe='')}", start, end, format)
+        return self._start_download(f"surfaces/{quote(lookup, safe='')}", start, end, format)
 
-    def _start(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "Download":
+    def _start_download(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "Download":
         body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
         response = self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
         return Download(self._transport, response.json())

@@ -109,7 +109,7 @@ class Queries:
             SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
                 `Workspace` with the API key.
         """
-        return self._decide(lookup, "approve", build_signature(meaning, statement))
+        return self._send_decision(lookup, "approve", build_signature(meaning, statement))
 
     def reject(
         self, lookup: str, comment: str, *, meaning: str | None = None, statement: str | None = None
@@ -127,9 +127,9 @@ class Queries:
             InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
             SignInError: as in :meth:`approve`.
         """
-        return self._decide(lookup, "reject", {"comment": comment, **build_signature(meaning, statement)})
+        return self._send_decision(lookup, "reject", {"comment": comment, **build_signature(meaning, statement)})
 
-    def _decide(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
+    def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
         response = self._transport.request("POST", route, json=body or None, appends=True)
         reply: QueryDefinition = response.json()
@@ -188,12 +188,12 @@ def build_parameters(
     limit: int | None,
 ) -> dict[str, Any]:
     """Build the URL parameters of a query's execution; values that are None are left out."""
-    built: dict[str, Any] = {f"p.{name}": _format(value) for name, value in (parameters or {}).items()}
+    built: dict[str, Any] = {f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items()}
     named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
     return {**built, **{name: value for name, value in named.items() if value is not None}}
 
 
-def _format(value: Any) -> str:
+def _format_parameter(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return format_instant(value) or "" if isinstance(value, datetime) else str(value)

@@ -43,7 +43,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         SignInError: the user denied access, or did not decide in time.
         ApiError: the service does not know the OAuth client, or cannot be reached.
     """
-    with open_client(url) as client, _receive() as receiver:
+    with open_client(url) as client, _run_receiver() as receiver:
         server = find_server(client, url)
         request = AuthorizationRequest(client_id, f"{receiver.url}{_PATH}", scopes)
         try:
@@ -76,7 +76,7 @@ class _Receiver:
         class _Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 members = receiver.read_reply(self.path)
-                status, title, text = _describe(members)
+                status, title, text = _describe_result(members)
                 body = _PAGE.format(title=escape(title), text=escape(text)).encode()
                 self.send_response(status)
                 for name, value in _build_headers(body):
@@ -126,7 +126,7 @@ class _Receiver:
         return members["code"]
 
 
-def _describe(members: Mapping[str, str] | None) -> tuple[int, str, str]:
+def _describe_result(members: Mapping[str, str] | None) -> tuple[int, str, str]:
     """Describe the result of the sign-in for the browser: HTTP status, title and text of a page."""
     if members is None:
         return 404, "Not found", "This address does not belong to a sign-in that is waiting."
@@ -144,7 +144,7 @@ def _build_headers(body: bytes) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _receive() -> Iterator[_Receiver]:
+def _run_receiver() -> Iterator[_Receiver]:
     receiver = _Receiver()
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -42,7 +42,7 @@ def run(file: Path) -> int:
     from oi.gateway.gateway import run_gateway  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
 
-    settings = _load(file)
+    settings = _load_settings(file)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
@@ -66,7 +66,7 @@ def check(file: Path, count: int, seconds: int) -> int:
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
     from oi.gateway.sources.mqtt_connection import BrokerError  # noqa: PLC0415
 
-    settings = _load(file)
+    settings = _load_settings(file)
 
     def show(text: str) -> None:
         click.echo(escape_controls(text))
@@ -89,14 +89,14 @@ def rejected(file: Path, limit: int, as_json: bool) -> None:
     from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra
 
-    lines = describe_rejected(_load(file).spool, limit, as_json=as_json)
+    lines = describe_rejected(_load_settings(file).spool, limit, as_json=as_json)
     if not lines and not as_json:
         click.echo("no rejected messages")
     for line in lines:
         click.echo(escape_controls(line))
 
 
-def _load(file: Path) -> "GatewaySettings":
+def _load_settings(file: Path) -> "GatewaySettings":
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
     from oi.gateway.settings import load_settings  # noqa: PLC0415
 

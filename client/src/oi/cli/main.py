@@ -96,11 +96,11 @@ def execute(arguments: list[str]) -> int:
         error.show()
         return WRONG_USAGE
     except Exception as error:  # noqa: BLE001  unknown errors are raised again
-        return _report(error)
+        return _report_error(error)
     return result if isinstance(result, int) else DONE
 
 
-def _report(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Print an error of the service for the user; return the exit code of the command."""
     from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above

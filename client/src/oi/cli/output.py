@@ -154,13 +154,13 @@ def escape_controls(text: str) -> str:
 
     A device chooses some of the texts that commands print; its characters must not control the user's terminal.
     """
-    return _CONTROLS.sub(_escape, text)
+    return _CONTROLS.sub(_escape_match, text)
 
 
 def escape_text(text: str) -> str:
     """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
-    return _CONTROLS_IN_TEXT.sub(_escape, text)
+    return _CONTROLS_IN_TEXT.sub(_escape_match, text)
 
 
-def _escape(match: "re.Match[str]") -> str:
+def _escape_match(match: "re.Match[str]") -> str:
     return match[0].encode("unicode_escape").decode()

@@ -96,7 +96,7 @@ def replay(as_json: bool, **options: Any) -> None:
       oi replay day1.csv day2.csv --connection pump-rig --speed 60
     """
     started = time.monotonic()
-    counts = asyncio.run(_replay(options))
+    counts = asyncio.run(_replay_files(options))
     if as_json:
         print_json(counts)
         return
@@ -106,7 +106,7 @@ def replay(as_json: bool, **options: Any) -> None:
     )
 
 
-async def _replay(options: Mapping[str, Any]) -> dict[str, int]:
+async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
     from rich.console import Console  # noqa: PLC0415  slow to load
     from rich.progress import Progress  # noqa: PLC0415
 

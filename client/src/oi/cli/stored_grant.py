@@ -38,7 +38,7 @@ class StoredGrant:
             with lock_file(get_path().with_name("login.lock")):
                 stored = read_login()
                 if not _is_fresh(stored):
-                    return _refresh(stored)
+                    return _refresh_token(stored)
         return str(stored["accessToken"])
 
     def revoke(self) -> None:
@@ -56,7 +56,7 @@ def _is_fresh(stored: dict[str, Any]) -> bool:
     return time.time() < float(stored.get("expiresAt", 0)) - RENEW_SECONDS
 
 
-def _refresh(stored: dict[str, Any]) -> str:
+def _refresh_token(stored: dict[str, Any]) -> str:
     if "clientId" not in stored:
         raise SignInError(0, "", "You have signed out. Run `oi login URL`.")
     url = stored["url"]

@@ -38,7 +38,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         SettingsError: a setting of the source is invalid.
         Exception: the source cannot be reached; the message explains why.
     """
-    identity = await _identify(settings)
+    identity = await _identify_key(settings)
     accepted = _check_key(settings, identity, show)
     receiver = _Display(settings, identity, count, show)
     context = SourceContext(settings.routes.filters, receiver, _NoMarks(), Metrics(), is_check=True)
@@ -57,7 +57,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
     return accepted and receiver.rejected == 0
 
 
-async def _identify(settings: GatewaySettings) -> dict[str, Any]:
+async def _identify_key(settings: GatewaySettings) -> dict[str, Any]:
     uplink = Uplink(settings.service, ReceiveClock())
     try:
         return await uplink.identify()

@@ -76,7 +76,7 @@ class Intake:
     def put(self, delivery: Delivery) -> None:
         """Accept a message, and acknowledge the message to the source when it is on disk."""
         self._metrics.count("received_messages_total")
-        pending = self._convert(delivery)
+        pending = self._convert_delivery(delivery)
         self._pending.append(pending)
         self._pending_bytes += len(pending.line)
         self._arrived.set()
@@ -91,13 +91,13 @@ class Intake:
         try:
             while True:
                 await self._arrived.wait()
-                await self._gather()
+                await self._wait_for_more_messages()
                 await self._store_pending()
         finally:
             if self._pending and not self._blocked:
                 await self._store_once(self._pending)
 
-    async def _gather(self) -> None:
+    async def _wait_for_more_messages(self) -> None:
         """Wait a few milliseconds for more messages, to store them together; stop waiting as soon as none arrives.
 
         A longer wait would delay a source that waits for acknowledgements.
@@ -148,7 +148,7 @@ class Intake:
             function()
         return True
 
-    def _convert(self, delivery: Delivery) -> _Pending:
+    def _convert_delivery(self, delivery: Delivery) -> _Pending:
         try:
             target = self._routes.find(delivery.address)
             if target is None:

@@ -44,8 +44,8 @@ def build_line(payload: bytes, target: Target, received_at: float, create_id: Ca
     """
     if len(payload) > MAX_BYTES:
         raise RejectedError("too_large", f"The message has {len(payload):,} bytes; the maximum is {MAX_BYTES:,}.")
-    message = _parse(payload)
-    added = _lift(message, target.fields)
+    message = _parse_payload(payload)
+    added = _extract_metadata(message, target.fields)
     if target.device is not None:
         added["deviceId"] = target.device
     changes = target.fields != _DEFAULT or any(name in message for name in added) or b"\n" in payload
@@ -53,7 +53,9 @@ def build_line(payload: bytes, target: Target, received_at: float, create_id: Ca
         added["messageId"] = create_id()
     if "timestamp" not in message and "timestamp" not in added:
         added["timestamp"] = format_time(received_at)
-    line = _encode({**message, **added}) if changes else _splice(payload, added, is_empty=not message)
+    line = (
+        _encode_message({**message, **added}) if changes else _insert_properties(payload, added, is_empty=not message)
+    )
     if len(line) > MAX_BYTES:
         raise RejectedError("too_large", f"With its metadata the message has more than {MAX_BYTES:,} bytes.")
     return line
@@ -64,7 +66,7 @@ def format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _parse(payload: bytes) -> dict[str, Any]:
+def _parse_payload(payload: bytes) -> dict[str, Any]:
     try:
         message = parse_json(payload.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -76,7 +78,7 @@ def _parse(payload: bytes) -> dict[str, Any]:
     return message
 
 
-def _splice(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
+def _insert_properties(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
     """Insert JSON properties at the start of a message, without changing the rest of its text."""
     text = payload.strip()
     if not added:
@@ -85,18 +87,18 @@ def _splice(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
     return head + (b"" if is_empty else b",") + text[1:] + b"\n"
 
 
-def _encode(message: dict[str, Any]) -> bytes:
+def _encode_message(message: dict[str, Any]) -> bytes:
     try:
         return encode_json(message) + b"\n"
     except JsonTextError as error:
         raise RejectedError("not_json", f"The message is not valid JSON: {error}.") from None
 
 
-def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
+def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Remove from a message the metadata that JSON pointers select; return the metadata by the service's names."""
     added: dict[str, Any] = {}
     for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):
-        value = _MISSING if pointer is None else _remove(message, pointer)
+        value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
         if value is not _MISSING:
             if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
                 raise RejectedError("metadata", f"The value at {pointer} is not a text or an integer.")
@@ -104,7 +106,7 @@ def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
     pointer = fields.timestamp
     if pointer is None and fields.timestamp_format != "rfc3339":
         pointer = "/timestamp"
-    value = _MISSING if pointer is None else _remove(message, pointer)
+    value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
     if value is not _MISSING:
         added["timestamp"] = _convert_time(value, fields.timestamp_format, str(pointer))
     _check_names_are_free(message, fields)
@@ -135,7 +137,7 @@ def _convert_time(value: Any, form: str, pointer: str) -> str:
         raise invalid from None
 
 
-def _remove(message: dict[str, Any], pointer: str) -> Any:
+def _remove_at_pointer(message: dict[str, Any], pointer: str) -> Any:
     """Remove the property that a JSON pointer selects, and return its value.
 
     An element of an array is not removed, because the other elements would move.

@@ -76,7 +76,7 @@ class Routes:
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = [(route, _compile(route)) for route in routes]
+        self._routes = [(route, _compile_topic(route)) for route in routes]
         self._targets: dict[str, Target | None] = {}
         self.filters = _find_filters([route.filter for route in routes])
 
@@ -92,10 +92,10 @@ class Routes:
         # Addresses come from outside: the memory for them is limited.
         if len(self._targets) >= _MAX_REMEMBERED:
             self._targets.clear()
-        found = self._targets[address] = self._match(address)
+        found = self._targets[address] = self._find_first_match(address)
         return found
 
-    def _match(self, address: str) -> Target | None:
+    def _find_first_match(self, address: str) -> Target | None:
         for route, pattern in self._routes:
             if match := pattern.fullmatch(address):
                 return _build_target(route, match.groupdict())
@@ -157,7 +157,7 @@ def _read_pointer(section: Section, name: str) -> str | None:
     return pointer
 
 
-def _compile(route: Route) -> re.Pattern[str]:
+def _compile_topic(route: Route) -> re.Pattern[str]:
     parts = []
     for index, level in enumerate(route.topic.split("/")):
         separator = "/" if index else ""
@@ -176,14 +176,14 @@ def _compile(route: Route) -> re.Pattern[str]:
 
 def _build_target(route: Route, names: dict[str, str]) -> Target | None:
     """Insert the topic's named levels into a rule's connection and device; None if a result is not a valid name."""
-    connection = _fill(route.connection, names)
-    device = None if route.device is None else _fill(route.device, names)
+    connection = _fill_template(route.connection, names)
+    device = None if route.device is None else _fill_template(route.device, names)
     if not _LOOKUP.fullmatch(connection) or (device is not None and len(device) > _LONGEST_DEVICE):
         return None
     return Target(connection, device, route.fields)
 
 
-def _fill(template: str, names: dict[str, str]) -> str:
+def _fill_template(template: str, names: dict[str, str]) -> str:
     return _NAMED_LEVEL.sub(lambda match: names[match[1]], template)
 
 
@@ -192,15 +192,15 @@ def _find_filters(filters: Sequence[str]) -> list[str]:
     unique = list(dict.fromkeys(filters))
     for index, one in enumerate(unique):
         for other in unique[:index]:
-            if _overlap(one, other) and not _covers(one, other) and not _covers(other, one):
+            if _do_filters_overlap(one, other) and not _covers_filter(one, other) and not _covers_filter(other, one):
                 raise ValueError(
                     f"The topics {other} and {one} overlap, so a broker may deliver messages twice; "
                     "use one topic that covers both."
                 )
-    return [one for one in unique if not any(other != one and _covers(other, one) for other in unique)]
+    return [one for one in unique if not any(other != one and _covers_filter(other, one) for other in unique)]
 
 
-def _covers(wide: str, narrow: str) -> bool:
+def _covers_filter(wide: str, narrow: str) -> bool:
     """Return whether the topic filter ``wide`` covers ``narrow``: it matches all topics that ``narrow`` matches."""
     wide_levels, narrow_levels = wide.split("/"), narrow.split("/")
     for index, level in enumerate(wide_levels):
@@ -213,7 +213,7 @@ def _covers(wide: str, narrow: str) -> bool:
     return len(wide_levels) == len(narrow_levels)
 
 
-def _overlap(one: str, other: str) -> bool:
+def _do_filters_overlap(one: str, other: str) -> bool:
     """Return whether two MQTT topic filters overlap: whether a topic can match both."""
     first, second = one.split("/"), other.split("/")
     for left, right in zip(first, second, strict=False):

@@ -40,14 +40,14 @@ class Section:
 
     def text(self, name: str, default: Any = _REQUIRED) -> Any:
         """Return the non-empty text of a property, or the default if the property is missing."""
-        value = self._get(name, default)
+        value = self._get_property(name, default)
         if value is not default and (not isinstance(value, str) or not value):
             raise SettingsError(f"{self.describe(name)} must be a text that is not empty.")
         return value
 
     def choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
         """Return the text of a property that must be one of several texts."""
-        value = self._get(name, default)
+        value = self._get_property(name, default)
         # YAML reads `5` as a number; it names the same choice as the text.
         if value is not default and (isinstance(value, bool) or str(value) not in choices):
             raise SettingsError(f"{self.describe(name)} must be one of {', '.join(choices)}.")
@@ -55,7 +55,7 @@ class Section:
 
     def integer(self, name: str, default: Any, *, least: int, most: int) -> int:
         """Return the integer of a property, which must be within bounds."""
-        value = self._get(name, default)
+        value = self._get_property(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise SettingsError(f"{self.describe(name)} must be an integer between {least:,} and {most:,}.")
         return value
@@ -67,11 +67,11 @@ class Section:
 
     def section(self, name: str, default: Any = _REQUIRED) -> "Section":
         """Return a property that is an object."""
-        return Section(self._get(name, default), self.describe(name).strip("`"))
+        return Section(self._get_property(name, default), self.describe(name).strip("`"))
 
     def sections(self, name: str) -> "list[Section]":
         """Return a property that is a list of one or more objects."""
-        value = self._get(name, _REQUIRED)
+        value = self._get_property(name, _REQUIRED)
         if not isinstance(value, list) or not value:
             raise SettingsError(f"{self.describe(name)} must be a list with at least one element.")
         place = self.describe(name).strip("`")
@@ -90,7 +90,7 @@ class Section:
                     f"{self.describe(str(name))} is not a known setting; the known settings here are {known}."
                 )
 
-    def _get(self, name: str, default: Any) -> Any:
+    def _get_property(self, name: str, default: Any) -> Any:
         self._read.append(name)
         value = self._values.get(name)
         if value is None:

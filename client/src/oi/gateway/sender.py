@@ -87,18 +87,18 @@ class Sender:
             if wait > 0:
                 nearest = wait if nearest is None else min(nearest, wait)
                 continue
-            task = self._sending[lookup] = asyncio.create_task(self._send(lookup))
-            task.add_done_callback(lambda _, lookup=lookup: self._finish(lookup))  # type: ignore[misc]
+            task = self._sending[lookup] = asyncio.create_task(self._send_batches(lookup))
+            task.add_done_callback(lambda _, lookup=lookup: self._finish_request(lookup))  # type: ignore[misc]
         return nearest
 
-    def _finish(self, lookup: str) -> None:
+    def _finish_request(self, lookup: str) -> None:
         task = self._sending.pop(lookup)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             _LOG.error("Sending for the connection %s failed: %r", lookup, error)
             self._next_at[lookup] = time.monotonic() + _LONGEST_PAUSE_SECONDS
 
-    async def _send(self, lookup: str) -> None:
+    async def _send_batches(self, lookup: str) -> None:
         batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup)
         if batch is None:
             return
@@ -106,12 +106,12 @@ class Sender:
             await self._upstream.send(lookup, b"".join(batch.blocks))
         except ApiError as error:
             self._count_failure(error.code)
-            await self._handle(explain_refusal(error, lookup), batch, error.retry_after)
+            await self._handle_refusal(explain_refusal(error, lookup), batch, error.retry_after)
             return
         except SettingsError as error:
             # The settings name the file of the API key, which an operator may correct.
             self._count_failure("")
-            await self._handle(Refusal(Action.READ_KEY, str(error)), batch, None)
+            await self._handle_refusal(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
         # Only now: if the process ends before, the batch is sent again, and the service knows its message ids.
         await self._spool.run(self._spool.spool.remove, batch)
@@ -130,22 +130,22 @@ class Sender:
         is_full = batch.messages > MAX_MESSAGES // 2 or batch.size > MAX_BYTES // 2
         self._next_at[batch.lookup] = 0.0 if is_full else time.monotonic() + _LINGER_SECONDS
 
-    async def _handle(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
+    async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
         now = time.monotonic()
         if refusal.action is Action.REJECT_LINES:
-            await self._reject(refusal, batch)
+            await self._set_lines_aside(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
-            self._report(batch.lookup, refusal.text)
+            self._log_once(batch.lookup, refusal.text)
             self._next_at[batch.lookup] = now + _HOLD_SECONDS
         elif refusal.action is Action.READ_KEY:
-            self._report("", refusal.text)
+            self._log_once("", refusal.text)
             self._paused_until = now + _HOLD_SECONDS
         else:
-            self._report("", refusal.text)
+            self._log_once("", refusal.text)
             self._paused_until = now + max(self._pause, retry_after or 0.0)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    async def _reject(self, refusal: Refusal, batch: Batch) -> None:
+    async def _set_lines_aside(self, refusal: Refusal, batch: Batch) -> None:
         """Mark the messages that the service named as rejected; the other messages of the batch are sent again."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
         code, named = "service", refusal.extend_to_devices(lines)
@@ -155,7 +155,7 @@ class Sender:
             if number in named
         ]
         if not rejected:
-            self._report(batch.lookup, refusal.text)
+            self._log_once(batch.lookup, refusal.text)
             self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
@@ -163,7 +163,7 @@ class Sender:
         self._metrics.count("rejected_messages_total", len(rejected), label=f'reason="{code}"')
         _LOG.warning("%s", refusal.text)
 
-    def _report(self, key: str, text: str) -> None:
+    def _log_once(self, key: str, text: str) -> None:
         """Log an error unless the same error was already logged; the messages remain in the spool file."""
         if self._reported.get(key) != text:
             waiting = self._spool.spool.waiting.messages

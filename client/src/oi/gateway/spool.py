@@ -100,11 +100,11 @@ class GatewaySpool:
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
-        self._database = _open(settings)
+        self._database = _open_file(settings)
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
-        self._count()
+        self._count_waiting()
 
     def close(self) -> None:
         """Close the spool file."""
@@ -132,13 +132,13 @@ class GatewaySpool:
         """
         size = sum(len(line) for each in lines.values() for line in each)
         dropped = 0
-        with self._change():
+        with self._begin_change():
             if self.waiting.bytes + size > self._settings.max_bytes:
                 dropped = self._make_room(size)
             now = time.time()
             for lookup, own in lines.items():
                 for block in split_lines(own):
-                    self._insert(lookup, block, now)
+                    self._insert_block(lookup, block, now)
             self._store_rejected(rejected, now)
             if mark:
                 self._database.execute("INSERT INTO mark (mark) VALUES (?)", (mark,))
@@ -161,19 +161,19 @@ class GatewaySpool:
 
     def remove(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
-        with self._change():
-            self._delete(batch.ids)
+        with self._begin_change():
+            self._delete_blocks(batch.ids)
         if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
     def reject(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
         """Replace the messages of a batch by the lines that can still be sent, and store the others as rejected."""
-        with self._change():
+        with self._begin_change():
             first = batch.ids[0]
-            self._delete(batch.ids)
+            self._delete_blocks(batch.ids)
             if lines:
-                self._insert(batch.lookup, lines, time.time(), block_id=first)
+                self._insert_block(batch.lookup, lines, time.time(), block_id=first)
             self._store_rejected(rejected, time.time())
 
     def read_marks(self) -> list[bytes]:
@@ -193,7 +193,7 @@ class GatewaySpool:
         return [(row[0], Rejected(*row[1:])) for row in rows]
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
+    def _begin_change(self) -> Iterator[None]:
         """Run the block as a transaction; after an error, roll back and read the counts of messages again."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -202,10 +202,10 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self._count()
+            self._count_waiting()
             raise
 
-    def _count(self) -> None:
+    def _count_waiting(self) -> None:
         self.waiting = Waiting()
         self._by_lookup = {}
         (self.rejected_bytes,) = self._database.execute(
@@ -217,7 +217,7 @@ class GatewaySpool:
             self.waiting.messages += messages
             self.waiting.bytes += size
 
-    def _insert(self, lookup: str, lines: Sequence[bytes], now: float, block_id: int | None = None) -> None:
+    def _insert_block(self, lookup: str, lines: Sequence[bytes], now: float, block_id: int | None = None) -> None:
         text = b"".join(lines)
         self._database.execute(
             "INSERT INTO block (id, lookup, stored_at, messages, bytes, lines) VALUES (?, ?, ?, ?, ?, ?)",
@@ -227,7 +227,7 @@ class GatewaySpool:
         self.waiting.messages += len(lines)
         self.waiting.bytes += len(text)
 
-    def _delete(self, ids: Iterable[int]) -> int:
+    def _delete_blocks(self, ids: Iterable[int]) -> int:
         deleted = 0
         for each in ids:
             # A block may be gone already, deleted to make room.
@@ -252,7 +252,7 @@ class GatewaySpool:
         dropped = 0
         while self.waiting.bytes and self.waiting.bytes + size > self._settings.max_bytes:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()
-            dropped += self._delete(row)
+            dropped += self._delete_blocks(row)
         return dropped
 
     def _store_rejected(self, rejected: Iterable[Rejected], now: float) -> None:
@@ -271,7 +271,7 @@ class GatewaySpool:
             self.rejected_bytes -= size
 
 
-def _open(settings: SpoolSettings) -> sqlite3.Connection:
+def _open_file(settings: SpoolSettings) -> sqlite3.Connection:
     """Open the spool file exclusively for this process."""
     try:
         database = sqlite3.connect(settings.path, check_same_thread=False, isolation_level=None, timeout=1)

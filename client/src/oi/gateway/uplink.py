@@ -43,7 +43,7 @@ class Uplink:
             # Compression releases the interpreter lock; the loop goes on meanwhile.
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
-        await self._request("POST", path, content=lines, headers=headers)
+        await self._send_request("POST", path, content=lines, headers=headers)
 
     async def identify(self) -> dict[str, Any]:
         """Request the identity and the access rights of the API key.
@@ -52,7 +52,7 @@ class Uplink:
             ApiError: the API key is not valid, or the service cannot be reached.
             SettingsError: the API key is missing.
         """
-        reply: dict[str, Any] = (await self._request("GET", "/workspace/api/keys/whoami")).json()
+        reply: dict[str, Any] = (await self._send_request("GET", "/workspace/api/keys/whoami")).json()
         return reply
 
     async def close(self) -> None:
@@ -62,7 +62,7 @@ class Uplink:
                 await transport.aclose()
         self._transport = self._retired = None
 
-    async def _request(self, method: str, path: str, **options: Any) -> Any:
+    async def _send_request(self, method: str, path: str, **options: Any) -> Any:
         if self._transport is None:
             # One attempt: the sender repeats batches itself, and reports each failure at once.
             self._transport = AsyncTransport(
@@ -72,12 +72,12 @@ class Uplink:
         try:
             reply = await transport.request(method, path, **options)
         except SignInError:
-            await self._retire(transport)
+            await self._replace_key(transport)
             raise
         self._clock.observe(reply.headers.get("Date", ""))
         return reply
 
-    async def _retire(self, transport: AsyncTransport) -> None:
+    async def _replace_key(self, transport: AsyncTransport) -> None:
         """Make the next request read the API key again; requests that run already continue with the old client."""
         if self._transport is transport:
             before, self._retired, self._transport = self._retired, transport, None

@@ -56,7 +56,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
     """
     try:
         if arguments[:1] == ["fetch"]:
-            return _fetch(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
+            return _run_fetch(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
         parser = _build_parser()
         options = parser.parse_args(arguments)
         if options.receipt or options.record:
@@ -68,7 +68,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
         for name in ("workspace", "target"):
             if getattr(options, name) is None:
                 parser.error(f"--{name} is required, except for a bundle")
-        return _verify(options)
+        return _run_verification(options)
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         return _report_undecided(f"{type(error).__name__}: {error}")
 
@@ -152,7 +152,7 @@ def _check_subject(subject: str, options: argparse.Namespace) -> None:
             raise ReceiptError(f"the receipt belongs to {subject}, not to the {part} {expected}")
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _run_verification(options: argparse.Namespace) -> int:
     if options.key is None and options.checkpoint is not None:
         return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
     try:
@@ -216,7 +216,7 @@ def _load_keys(option: str) -> list[VerifierKey]:
         raise ValueError(f"--key {option!r} is neither an existing file nor a verifier key: {error}") from None
 
 
-def _fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
+def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
     url, token = options.url, os.environ.get(options.token_variable, "")
     try:
         if sign_in is not None and not (url and token):

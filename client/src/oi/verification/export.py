@@ -157,7 +157,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
             _check_fork(record, progress)
             reason = _check_link(record, progress) or _check_fields(record, progress)
         if reason:
-            raise BrokenError(_locate(records, index, progress), reason)
+            raise BrokenError(_locate_fault(records, index, progress), reason)
         stored = str(record["Hash"])
         progress.sequence += 1
         progress.successors[progress.last_hash] = (format_record_id(progress.sequence), stored)
@@ -166,7 +166,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
         yield stored
 
 
-def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
+def _locate_fault(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
     """Return the RecordID from which on the export is invalid.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,

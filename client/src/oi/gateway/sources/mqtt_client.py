@@ -65,14 +65,14 @@ class MqttClient(Client):
     def _handle_publish(self) -> MQTTErrorCode:
         header, packet = self._in_packet["command"], bytes(self._in_packet["packet"])
         try:
-            publication = _parse(header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5)
+            publication = _parse_publish(header, packet, has_properties=self._protocol == MQTTProtocolVersion.MQTTv5)
         except IndexError:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         self.on_publication(publication)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
 
-def _parse(header: int, packet: bytes, *, has_properties: bool) -> Publication:
+def _parse_publish(header: int, packet: bytes, *, has_properties: bool) -> Publication:
     """Parse a PUBLISH packet of MQTT.
 
     Raises:

@@ -71,9 +71,9 @@ class MqttConnection:
         try:
             await asyncio.to_thread(self._connect)
         except (OSError, ValueError) as error:
-            raise BrokerError(_explain(error, settings.place)) from None
-        self._attach()
-        is_session_present: bool = await self._wait(self._connected, "accept the connection")
+            raise BrokerError(_explain_failure(error, settings.place)) from None
+        self._attach_socket()
+        is_session_present: bool = await self._wait_for_reply(self._connected, "accept the connection")
         return is_session_present
 
     def expect_redeliveries(self, redeliveries: Redeliveries) -> None:
@@ -92,7 +92,7 @@ class MqttConnection:
             do_not_send = SubscribeOptions.RETAIN_DO_NOT_SEND
             topics = [(each, SubscribeOptions(qos=qos, retainHandling=do_not_send)) for each, qos in topics]
         self._client.subscribe(topics)
-        codes = await self._wait(self._subscribed, "confirm the subscriptions")
+        codes = await self._wait_for_reply(self._subscribed, "confirm the subscriptions")
         for (topic, _), code in zip(topics, codes, strict=False):
             if code.is_failure:
                 raise BrokerError(f"The broker refuses the subscription to {topic}: {code}.")
@@ -114,7 +114,7 @@ class MqttConnection:
         if not self._closed.done():
             self._client.disconnect()
             self._client.loop_write()
-        self._detach()
+        self._detach_socket()
         if not self._closed.done():
             self._closed.set_result(BrokerError("The connection to the broker was closed."))
 
@@ -150,7 +150,7 @@ class MqttConnection:
             properties=properties,
         )
 
-    def _attach(self) -> None:
+    def _attach_socket(self) -> None:
         self._socket = self._client.socket()
         if self._socket is None:
             hint = " Check the client certificate." if self._settings.tls is not None else ""
@@ -158,11 +158,11 @@ class MqttConnection:
         self._client.on_socket_close = self._handle_socket_close
         self._client.on_socket_register_write = self._watch_writable
         self._client.on_socket_unregister_write = self._ignore_writable
-        self._loop.add_reader(self._socket, self._read)
+        self._loop.add_reader(self._socket, self._read_packets)
         if self._client.want_write():
             self._loop.add_writer(self._socket, self._client.loop_write)
         # TLS may have decrypted bytes already, which the selector does not see.
-        self._loop.call_soon(self._read)
+        self._loop.call_soon(self._read_packets)
 
     def _watch_writable(self, _client: Client, _data: Any, sock: Any) -> None:
         self._loop.add_writer(sock, self._client.loop_write)
@@ -170,13 +170,13 @@ class MqttConnection:
     def _ignore_writable(self, _client: Client, _data: Any, sock: Any) -> None:
         self._loop.remove_writer(sock)
 
-    def _detach(self) -> None:
+    def _detach_socket(self) -> None:
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket = None
 
-    def _read(self) -> None:
+    def _read_packets(self) -> None:
         """Read and process the MQTT packets that have arrived."""
         for _ in range(_PACKETS_AT_ONCE):
             if self._socket is None or self._is_paused:
@@ -193,13 +193,13 @@ class MqttConnection:
             self._context.receiver.call_when_room(self._resume_reading)
         elif self._client.has_buffered or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
             # The selector sees only what is still in the socket.
-            self._loop.call_soon(self._read)
+            self._loop.call_soon(self._read_packets)
 
     def _resume_reading(self) -> None:
         self._is_paused = False
         if self._socket is not None:
-            self._loop.add_reader(self._socket, self._read)
-            self._read()
+            self._loop.add_reader(self._socket, self._read_packets)
+            self._read_packets()
 
     def _handle_publication(self, publication: Publication) -> None:
         self._messages += 1
@@ -265,9 +265,9 @@ class MqttConnection:
             self._closed.set_result(error)
 
     def _handle_socket_close(self, _client: Client, _data: Any, _sock: Any) -> None:
-        self._detach()
+        self._detach_socket()
 
-    async def _wait(self, future: "asyncio.Future[Any]", what: str) -> Any:
+    async def _wait_for_reply(self, future: "asyncio.Future[Any]", what: str) -> Any:
         await asyncio.wait([future, self._closed], timeout=_REPLY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
             return future.result()
@@ -276,7 +276,7 @@ class MqttConnection:
         raise BrokerError(f"The broker {self._settings.place} did not {what} within {_REPLY_SECONDS:.0f} seconds.")
 
 
-def _explain(error: OSError | ValueError, place: str) -> str:
+def _explain_failure(error: OSError | ValueError, place: str) -> str:
     """Return a sentence that explains why the connection to the broker could not be opened."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"The certificate of the broker {place} is not valid: {error.verify_message}."

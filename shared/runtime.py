@@ -4,13 +4,16 @@ import asyncio
 import contextvars
 import os
 import random
+import tempfile
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -91,9 +94,31 @@ class Runtime:
             return work(*args, **kwargs)
         return await _run_in_executor(self._large_text_pool, partial(work, *args, **kwargs))
 
+    @asynccontextmanager
+    async def open_scratch_folder(self, parent: Path | None, prefix: str) -> AsyncIterator[Path]:
+        """Context manager: yield a new temporary folder. Worker threads create it, and delete it with its files.
+
+        The deletion of large files would block the event loop.
+
+        Args:
+            parent: folder that will contain it, created if it is missing; None for the system's temporary folder.
+            prefix: first characters of its name.
+        """
+        folder = await self.run_in_thread(_create_scratch_folder, parent, prefix)
+        try:
+            yield Path(folder.name)
+        finally:
+            await self.run_in_thread(folder.cleanup)
+
     @cached_property
     def _large_text_pool(self) -> Executor:
         return self.open_pool(_LARGE_TEXT_THREADS, "large texts")
+
+
+def _create_scratch_folder(parent: Path | None, prefix: str) -> tempfile.TemporaryDirectory[str]:
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True)
 
 
 async def run_in_pool[**P, T](pool: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,6 @@
 """Build of an audit bundle: reads the chains, signs them, creates proofs, and stores the zip file."""
 
 import hashlib
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -94,9 +93,8 @@ class BundleRunner:
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _build_in_turn(self, job: Job, bundle: BundleRequest) -> None:
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as folder:
-            path = Path(folder) / "bundle.zip"
+        async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
+            path = folder / "bundle.zip"
             records = await self._write_file(job, bundle, path)
             digest = await self._runtime.run_in_thread(_compute_file_digest, path)
             file = StoredFile(

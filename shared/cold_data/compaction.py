@@ -14,7 +14,6 @@ Separate from ``archive`` because a background job merges blobs, and each trigge
 """
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -110,11 +109,9 @@ class Compaction:
             await self._store.delete([blob.name for blob in hour.replaced])
         if len(hour.live) <= 1:
             return 0
-        if self._scratch is not None:
-            await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="merge-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
+        async with self._runtime.open_scratch_folder(self._scratch, "merge-") as folder:
             try:
-                await self._merge_hour(hour, Path(folder))
+                await self._merge_hour(hour, folder)
             except FileNotFoundError:
                 return 0  # another run merged this hour first
         return 1

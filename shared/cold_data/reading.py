@@ -9,7 +9,6 @@ A message that was sent again within a day is a duplicate and is returned once; 
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -187,17 +186,15 @@ class ColdReader:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL`` or
                 ``DOWNLOAD_OUT_OF_MEMORY``.
         """
-        if self._scratch is not None:
-            await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="cold-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
-            engine = await self._runtime.run_in_thread(open_engine, Path(folder))
+        async with self._runtime.open_scratch_folder(self._scratch, "cold-") as folder:
+            engine = await self._runtime.run_in_thread(open_engine, folder)
             try:
-                reading = _RangeReader(self._store, connection, start, end, engine, Path(folder), runtime=self._runtime)
-                with translate_resource_errors(Path(folder)):
+                reading = _RangeReader(self._store, connection, start, end, engine, folder, runtime=self._runtime)
+                with translate_resource_errors(folder):
                     async for batch in reading.read_batches():
                         yield batch
             finally:
-                engine.close()
+                await self._runtime.run_in_thread(engine.close)
 
 
 @dataclass(frozen=True, slots=True)

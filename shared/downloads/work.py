@@ -4,7 +4,6 @@ Separate from ``service`` because it loads pyarrow, which requests for downloads
 """
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -185,8 +184,8 @@ class DownloadRunner:
     async def _plan_job(self, job: Job) -> list[Part]:
         planned: list[Part] = []
         for connection in job.connections:
-            list_hours = await self._archive.list_hours(connection, job.start, job.end)
-            planned += plan_parts(connection, job.start, job.end, job.format, list_hours)
+            hours = await self._archive.list_hours(connection, job.start, job.end)
+            planned += plan_parts(connection, job.start, job.end, job.format, hours)
         return planned
 
     async def _convert_part(
@@ -200,13 +199,12 @@ class DownloadRunner:
         loop = asyncio.get_running_loop()
         rows = RowFeed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
-        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as folder:
+        async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
+            watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
             try:
                 with translate_resource_errors(self._scratch):
                     written, leaves = await self._runtime.run_in_thread(
-                        conversion.write_files, job.format, part.connection, rows, Path(folder), known
+                        conversion.write_files, job.format, part.connection, rows, folder, known
                     )
                 stored = [
                     StoredFile(

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -93,11 +92,10 @@ class HistoryArchive:
         hours = await list_hours(
             self._store, source.connection, floor_to_hour(limits["min"]), floor_to_hour(limits["max"]) + _HOUR
         )
-        await self._runtime.run_in_thread(self._scratch.mkdir, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._scratch, prefix="import-", ignore_cleanup_errors=True) as folder:
-            files = await self._download_hours(_select_hours(hours, messages), Path(folder))
+        async with self._runtime.open_scratch_folder(self._scratch, "import-") as folder:
+            files = await self._download_hours(_select_hours(hours, messages), folder)
             return await self._runtime.run_in_thread(
-                _remove_duplicates, messages, files, Path(folder), source.partition, first_row
+                _remove_duplicates, messages, files, folder, source.partition, first_row
             )
 
     async def write(self, source: ImportSource, messages: pa.Table) -> None:

@@ -5,7 +5,6 @@ that the work continues there after a restart.
 """
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -250,10 +249,9 @@ class ImportRunner:
         if not messages.num_rows:
             return
         name = f"{build_job_prefix(job.id)}table/{number:06d}.parquet"
-        self._stores.scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._stores.scratch, prefix="import-") as folder:
-            path = Path(folder) / "rows.parquet"
-            table = build_table_file(source.connection, source.surfaces, messages)
+        async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
+            path = folder / "rows.parquet"
+            table = await self._runtime.run_in_thread(build_table_file, source.connection, source.surfaces, messages)
             await self._runtime.run_in_thread(pq.write_table, table, path)
             await self._stores.blobs.upload(name, path)
         await self._stores.table.ingest(name, f"import-{job.id}-{number}")
@@ -277,9 +275,8 @@ class ImportRunner:
     async def _join_rejected(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
         parts = [blob.name async for blob in blobs.list(_build_rejected_prefix(job))]
-        self._stores.scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._stores.scratch, prefix="import-") as folder:
-            path = Path(folder) / "rejected.csv"
+        async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
+            path = folder / "rejected.csv"
             contents = [await blobs.read(name) for name in parts]
             size, digest = await self._runtime.run_in_thread(join_rejected_rows, contents, path)
             # Another process may join the rows while this one deletes their parts; it must not replace this file.

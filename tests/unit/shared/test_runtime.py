@@ -3,6 +3,10 @@
 import asyncio
 import contextvars
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -55,3 +59,27 @@ def test_ids_and_tokens_come_from_the_random_bytes() -> None:
     assert runtime.new_uuid().version == 4
     assert runtime.new_token(4) == "AAECAw"
     assert SYSTEM_RUNTIME.new_id() != SYSTEM_RUNTIME.new_id()
+
+
+async def test_a_scratch_folder_is_deleted_by_a_worker_thread(tmp_path: Path) -> None:
+    """A scratch folder lies in the given parent; a worker thread creates it and deletes it with its files."""
+
+    class CountingExecutor(InlineExecutor):
+        """Executor that counts its jobs."""
+
+        jobs = 0
+
+        def submit[**P, T](self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+            self.jobs += 1
+            return super().submit(work, *args, **kwargs)
+
+    executor = CountingExecutor()
+    async with AsyncExitStack() as stack:
+        folder = await stack.enter_async_context(
+            Runtime(threads=executor).open_scratch_folder(tmp_path / "parent", "work-")
+        )
+        assert folder.parent == tmp_path / "parent"
+        (folder / "rows").write_bytes(b"1")
+        assert executor.jobs == 1
+    assert not folder.exists()
+    assert executor.jobs == 2

@@ -8,7 +8,6 @@ from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
     add_bound_function,
     add_custom_function,
-    add_template_function,
     render_argument,
 )
 from emulators.kusto.extensions.sql import bind_once, render_array, render_bag, render_expression
@@ -35,7 +34,6 @@ SUPPORTED: tuple[str, ...] = (
     "bag_remove_keys",
     "bag_set_key",
     "bag_zip",
-    "dynamic_to_json",
     "pack_dictionary",
     "range",
     "repeat",
@@ -91,7 +89,10 @@ macros: tuple[str, ...] = (
         "lambda _i: a + _i)), "
         "(a TIMESTAMP, b TIMESTAMP) AS to_json(list_transform(generate_series(a, least(b, a + INTERVAL 1 "
         "HOUR * 1048575), "
-        "INTERVAL 1 HOUR), lambda _e: strftime(_e, '%Y-%m-%dT%H:%M:%S.%f') || '0Z'))"
+        "INTERVAL 1 HOUR), lambda _e: strftime(_e, '%Y-%m-%dT%H:%M:%S.%f') || '0Z')), "
+        "(a INTERVAL, b INTERVAL) AS to_json(list_transform(generate_series(epoch_us(a), "
+        "least(epoch_us(b), epoch_us(a) + 3600000000 * 1048575), 3600000000), lambda _e: "
+        "kql_span(to_microseconds(_e))))"
     ),
 )
 
@@ -105,7 +106,6 @@ def install() -> None:
     _install_sets()
     add_bound_function("range", (2, 3), _render_range)
     add_custom_function("repeat", (2,), _render_repeat)
-    add_template_function("dynamic_to_json", "CAST({0} AS VARCHAR)", 1)
 
 
 def _install_arrays() -> None:
@@ -277,9 +277,9 @@ def _render_bag_has_key(b: str, key: str) -> str:
 def _render_bag_remove_keys(b: str, keys: str) -> str:
     names = f"CAST(to_json({keys}) AS VARCHAR[])"
     remaining = f"list_filter(map_entries({render_bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
-    nested = f"len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
+    nested = f"json_type({b}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
-        f"CASE WHEN {nested} THEN error('bag_remove_keys() with a path is not supported by the embedded query engine') "
+        f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({b} AS VARCHAR), {names}) AS JSON) "
         f"ELSE to_json(map_from_entries({remaining})) END"
     )
 
@@ -291,8 +291,8 @@ def _render_bag_set_key(b: str, key: str, value: str) -> str:
         f"{{'key': {key}, 'value': {_render_dynamic(value)}}} ELSE _e END)"
     )
     return (
-        f"CASE WHEN starts_with({key}, '$.') THEN error('bag_set_key() with a path is not supported by the "
-        "embedded query engine') "
+        f"CASE WHEN json_type({b}) = 'OBJECT' AND (starts_with({key}, '$.') OR starts_with({key}, '$[')) THEN "
+        f"CAST(kql_bag_with(CAST({b} AS VARCHAR), {key}, CAST({_render_dynamic(value)} AS VARCHAR)) AS JSON) "
         f"WHEN len({others}) < len(map_entries({render_bag(b)})) THEN to_json(map_from_entries({placed})) "
         f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(b)}), "
         f"{{'key': {key}, 'value': {_render_dynamic(value)}}}))) END"

@@ -1,0 +1,148 @@
+"""Nested property bags: keys that a path such as ``$.a.b`` names, paths such as ``d.["a"]``, and canonical JSON."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from duckdb_kql import ir, lower, translate
+
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
+from emulators.kusto.extensions.registry import add_custom_function
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.sql import bind_once, render_expression
+from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, infer_static_type
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+from emulators.kusto.python_functions import PythonFunction
+
+_STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[(?:'([^']*)'|"([^"]*)")\]""")
+_LEGACY_ELEMENT = "LegacyFunctionCallOrPathElementOperation"
+
+
+def _parse_path(path: str) -> list[str]:
+    """Return the keys of a path from the root of a bag; a path into an array, or of the root itself, has none."""
+    keys: list[str] = []
+    position = 1
+    while position < len(path):
+        step = _STEP.match(path, position)
+        if step is None:
+            return []
+        keys.append(next(key for key in step.groups() if key is not None))
+        position = step.end()
+    return keys
+
+
+def _remove_keys(bag: Any, keys: Sequence[str]) -> Any:
+    """Return a bag without some keys; a key that starts with ``$`` is a path."""
+    remaining = bag
+    for key in keys:
+        remaining = _remove_path(remaining, _parse_path(key) if key.startswith("$") else [key])
+    return remaining
+
+
+def _remove_path(bag: Any, keys: Sequence[str]) -> Any:
+    if not keys or not isinstance(bag, dict) or keys[0] not in bag:
+        return bag
+    first, *rest = keys
+    if rest:
+        return {**bag, first: _remove_path(bag[first], rest)}
+    return {key: value for key, value in bag.items() if key != first}
+
+
+def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
+    """Return a bag with a value at a path; bags on the way are created, and other values on the way are replaced."""
+    if not keys:
+        return value
+    first, *rest = keys
+    outer: Mapping[str, Any] = bag if isinstance(bag, dict) else {}
+    return {**outer, first: _set_path(outer.get(first), rest, value)}
+
+
+def _remove_keys_in_text(bag: str | None, keys: Sequence[str] | None) -> str | None:
+    if bag is None or keys is None:
+        return None
+    return orjson.dumps(_remove_keys(orjson.loads(bag), keys)).decode()
+
+
+def _set_key_in_text(bag: str | None, path: str | None, value: str | None) -> str | None:
+    keys = [] if path is None else _parse_path(path)
+    if bag is None or not keys:
+        return None
+    return orjson.dumps(_set_path(orjson.loads(bag), keys, orjson.loads(value or "null"))).decode()
+
+
+def _render_canonical_json(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+CALLS = (ScalarCall("dynamic_to_json", _render_canonical_json, "dynamic", "string", ""),)
+SUPPORTED: tuple[str, ...] = ("dynamic_to_json", 'd.["a"] and d.[name]')
+functions = (
+    *build_functions(CALLS),
+    PythonFunction("kql_bag_without", _remove_keys_in_text, ("VARCHAR", "VARCHAR[]"), "VARCHAR"),
+    PythonFunction("kql_bag_with", _set_key_in_text, ("VARCHAR", "VARCHAR", "VARCHAR"), "VARCHAR"),
+)
+macros: tuple[str, ...] = ()
+
+
+def install() -> None:
+    """Add canonical JSON and paths with a dot before the bracket to the KQL translator library."""
+    install_calls(CALLS)
+    render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
+    add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
+    replace_attribute(lower, "_lower_path", _patch_lower_path)
+    replace_attribute(translate, "render_path", _patch_render_path)
+
+
+def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+    is_dynamic = infer_static_type(call.args[0]) in DYNAMICS | {None}
+    return render_call(call) if is_dynamic else str(translate.render_kql_tostring(call.args[0]))
+
+
+def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
+    def render_path(node: ir.PathAccess) -> str:
+        steps = tuple(map(_name_step, node.steps))
+        indexes = [step.index for step in steps if step.index is not None]
+        if all(isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes):
+            return default(ir.PathAccess(node.base, steps))
+        sql = render_expression(node.base)
+        for step in steps:
+            if step.index is None:
+                sql = default(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
+            else:
+                sql = f"json_extract({sql}, {bind_once([render_expression(step.index)], _render_index)})"
+        return sql
+
+    return render_path
+
+
+def _render_index(index: str) -> str:
+    """Return SQL of the path to the element with an index, which is the name of a key or a number."""
+    text = f"CAST({index} AS VARCHAR)"
+    name = f"""'$."' || replace({text}, '"', '\\"') || '"'"""
+    number = f"'$[' || CASE WHEN starts_with({text}, '-') THEN '#' ELSE '' END || {text} || ']'"
+    return f"CASE WHEN typeof({index}) = 'VARCHAR' THEN {name} ELSE {number} END"
+
+
+def _patch_lower_path(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_path(node: Any) -> ir.Expr:
+        base, *steps = get_child_rules(node)
+        inner = [reader.collapse(step) for step in steps]
+        if _LEGACY_ELEMENT not in map(get_rule_name, inner):
+            return default(node)
+        return ir.PathAccess(reader.lower_expr(base), tuple(map(_read_step, inner)))
+
+    return lower_path
+
+
+def _read_step(node: Any) -> ir.PathStep:
+    if get_rule_name(node) == "FunctionCallOrPathPathOperation":
+        return ir.PathStep(name=reader.find_names(node)[0])
+    index = reader.lower_expr(get_child_rules(node)[0])
+    return _name_step(ir.PathStep(index=index))
+
+
+def _name_step(step: ir.PathStep) -> ir.PathStep:
+    """Return a step by name if the index is a string, such as the argument of a function."""
+    is_name = isinstance(step.index, ir.Literal) and step.index.kind == "string"
+    return ir.PathStep(name=str(step.index.value)) if is_name else step

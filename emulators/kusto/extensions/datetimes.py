@@ -75,7 +75,7 @@ def install() -> None:
         instant = f"TRY(make_timestamp(CAST({sql} AS BIGINT)))"
         add_bound_function(f"unixtime_{unit}_todatetime", (1,), instant.format)
     add_template_function("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
-    add_template_function("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
+    add_bound_function("datetime_local_to_utc", (2,), _render_local_to_utc)
     for name, part in _INTEGER_PARTS.items():
         add_template_function(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
     add_template_function("weekofyear", "kql_week_from_wednesday({0})", 1)
@@ -86,9 +86,8 @@ def install() -> None:
     add_custom_function("make_datetime", (1, 3, 4, 5, 6), _render_make_datetime)
     add_custom_function("make_timespan", (1, 2, 3, 4), _render_make_timespan)
     add_custom_function("datetime_diff", (3,), _render_datetime_diff)
-    _parts = writer.render_datetime_part
-    add_custom_function("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
-    add_custom_function("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    add_custom_function("datetime_part", (2,), _render_datetime_part)
+    add_custom_function("datepart", (2,), _render_datetime_part)
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
@@ -132,6 +131,14 @@ _DATETIMES = frozenset(
 ) | {f"unixtime_{unit}_todatetime" for unit in _UNIX}
 
 
+def _render_local_to_utc(local: str, zone: str) -> str:
+    # DuckDB moves a local time that a change of the clock skips forward; Kusto moves it back, by the skipped time.
+    return (
+        f"list_transform([({local} AT TIME ZONE {zone}) AT TIME ZONE 'UTC'], lambda _u: "
+        f"_u - (((_u AT TIME ZONE 'UTC') AT TIME ZONE {zone}) - {local}))[1]"
+    )
+
+
 def _render_make_datetime(call: ir.FunctionCall) -> str:
     if len(call.args) == 1:
         return render_expression(ir.FunctionCall("todatetime", call.args))
@@ -157,6 +164,11 @@ def _render_make_timespan(call: ir.FunctionCall) -> str:
 
 def _render_datetime_diff(call: ir.FunctionCall) -> str:
     part = str(read_literal_value(call.args[0], "datetime_diff")).lower()
+    if part == "nanosecond":
+        later, earlier = (
+            f"(epoch_us({render_expression(arg)}) * 1000 + {_read_ticks(arg) * 100})" for arg in call.args[1:]
+        )
+        return f"({later} - {earlier})"
     if part != "week":
         return str(writer.render_datetime_diff(call))
     # Weeks start on Sunday; 1970-01-04 was a Sunday.
@@ -164,6 +176,27 @@ def _render_datetime_diff(call: ir.FunctionCall) -> str:
         f"CAST(floor((epoch({render_expression(arg)}) / 86400 - 3) / 7) AS BIGINT)" for arg in call.args[1:]
     )
     return f"({later} - {earlier})"
+
+
+def _render_datetime_part(call: ir.FunctionCall) -> str:
+    part = str(read_literal_value(call.args[0], call.name)).lower()
+    if part not in _FRACTIONS:
+        return f"CAST({writer.render_datetime_part(call)} AS INTEGER)"
+    # A datetime before 1970 has a negative number of microseconds.
+    fraction = f"(epoch_us({render_expression(call.args[1])}) % 1000000 + 1000000) % 1000000"
+    ticks = _read_ticks(call.args[1]) * 100 if part == "nanosecond" else 0
+    return f"CAST(({fraction}) {_FRACTIONS[part]} + {ticks} AS INTEGER)"
+
+
+_FRACTIONS = {"millisecond": "// 1000", "microsecond": "", "nanosecond": "* 1000"}
+_TICKS = re.compile(r"\.\d{6}(\d)")
+
+
+def _read_ticks(expr: ir.Expr) -> int:
+    """Return the ticks of 100 ns after the last microsecond of a literal; other datetimes have no ticks."""
+    value = expr.value if isinstance(expr, ir.LetRef) else expr
+    found = _TICKS.search(str(value.value)) if isinstance(value, ir.Literal) and value.kind == "datetime" else None
+    return int(found[1]) if found else 0
 
 
 _SPAN_UNITS = {"h": 3_600_000_000, "H": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
@@ -208,10 +241,6 @@ def _render_element(element: str) -> str:
 
 
 def _render_fraction(kind: str, width: int) -> str:
-    if width > 6:  # noqa: PLR2004  a timespan has microseconds here
-        raise KqlUnsupportedError(
-            f"format_timespan:{kind * width}",
-            hint="timespans have a resolution of one microsecond, so use at most six letters",
-        )
-    digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0'), 1, {width})"
+    # A timespan has microseconds here, so that the seventh digit is 0.
+    digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0') || '0', 1, {width})"
     return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"

@@ -232,7 +232,10 @@ def _render_extract_json(call: ir.FunctionCall) -> str:
 
 
 def _render_tohex(call: ir.FunctionCall) -> str:
-    digits = f"lower(to_hex(CAST({render_expression(call.args[0])} AS BIGINT)))"
+    number = f"CAST({render_expression(call.args[0])} AS BIGINT)"
+    if infer_type(call.args[0]) == "int":
+        number = f"({number} & 4294967295)"
+    digits = f"lower(to_hex({number}))"
     if len(call.args) == 1:
         return digits
     width = read_literal_value(call.args[1], "tohex")

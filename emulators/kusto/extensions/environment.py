@@ -6,7 +6,7 @@ such a case. Functions over expressions that need no function in Python are here
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
@@ -97,8 +97,6 @@ def _render_assert(call: ir.FunctionCall) -> str:
 
 
 def _render_data_size(call: ir.FunctionCall) -> str:
-    if any(isinstance(arg, ir.Wildcard) for arg in call.args):
-        raise unsupported_error("estimate_data_size(*)", "list the columns")
     if not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
         raise semantic_error("estimate_data_size(): each argument must be a column", inner="SEM0219")
     sizes = [bind_once([render_expression(arg)], lambda value: f"kql_data_size({value})") for arg in call.args]
@@ -113,12 +111,8 @@ def _render_index_of_regex(call: ir.FunctionCall) -> str:
 
 
 def _render_found_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
-    from_end = _render_match_index(text, pattern, f"(length({text}) + {start})", length, occurrence)
-    from_start = _render_match_index(text, pattern, start, length, occurrence)
-    return (
-        f"CASE WHEN {length} < -1 OR length({text}) + {start} < 0 THEN NULL "
-        f"WHEN {start} < 0 THEN {from_end} ELSE {from_start} END"
-    )
+    found = _render_match_index(text, pattern, start, length, occurrence)
+    return f"CASE WHEN {start} < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {found} END"
 
 
 def _render_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:

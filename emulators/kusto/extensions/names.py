@@ -1,6 +1,7 @@
 """KQL syntax and functions for names of columns and arguments: ``(a, b) = f(x)``, named arguments, ``pack_all``."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -199,7 +200,7 @@ class _ColumnFunctionResolver:
                 "column_ifexists() without a name for the column",
                 "assign a name, for instance x = column_ifexists(...)",
             )
-        if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
+        if isinstance(node, ir.FunctionCall) and _depends_on_columns(node):
             return self._resolve_call(node)
         changed = {
             field.name: new
@@ -212,6 +213,12 @@ class _ColumnFunctionResolver:
         if self._cols is None:
             raise unsupported_error(f"{call.name}()", "the columns of the operator's input depend on the data")
         return _FUNCTIONS[call.name.lower()](call, self._cols)
+
+
+def _depends_on_columns(call: ir.FunctionCall) -> bool:
+    if call.name == "estimate_data_size":
+        return any(isinstance(arg, ir.Wildcard) for arg in call.args)
+    return call.name.lower() in _FUNCTIONS
 
 
 def _is_column_ifexists_call(expr: ir.Expr) -> bool:
@@ -255,10 +262,17 @@ def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
     return ir.FunctionCall("bag_remove_keys", (packed, ir.FunctionCall("pack_array", tuple(empty))))
 
 
+def _resolve_data_size(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+    columns = tuple(map(ir.ColumnRef, cols))
+    args = [columns if isinstance(arg, ir.Wildcard) else (arg,) for arg in call.args]
+    return dataclasses.replace(call, args=tuple(itertools.chain.from_iterable(args)))
+
+
 _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     "column_ifexists": _resolve_column_ifexists,
     "columnifexists": _resolve_column_ifexists,
     "pack_all": _resolve_pack_all,
+    "estimate_data_size": _resolve_data_size,
 }
 
 

@@ -1,9 +1,10 @@
 """KQL functions over strings, including IPv4 addresses, and a size limit for concatenated strings."""
 
+import json
+import re
 from collections.abc import Callable
 
 from duckdb_kql import ir, translate
-from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import writer
@@ -109,6 +110,7 @@ def _install_text() -> None:
     add_template_function("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
     add_template_function("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
     add_template_function("url_encode_component", "kql_url({0})", 1)
+    writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all(writer.SPECIAL_FORMS["extract_all"])
     add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
     add_custom_function("split", (2, 3), _render_split)
     add_bound_function("translate", (3,), _render_translate)
@@ -156,10 +158,23 @@ def _render_joined(json: str, joined: str) -> str:
 
 
 def _render_indexof(call: ir.FunctionCall) -> str:
-    if len(call.args) == 5 and not _is_unlimited_length(call.args[3]):  # noqa: PLR2004
-        raise KqlUnsupportedError("indexof() with both a length and an occurrence")
     texts = [render_text_argument(arg) for arg in call.args[:2]]
-    return bind_once([*texts, *map(render_expression, call.args[2:])], _render_position)
+    has_limits = len(call.args) == 5 and not _is_unlimited_length(call.args[3])  # noqa: PLR2004
+    render = _render_limited_position if has_limits else _render_position
+    return bind_once([*texts, *map(render_expression, call.args[2:])], render)
+
+
+def _render_limited_position(text: str, match: str, start: str, length: str, occurrence: str) -> str:
+    """Return SQL that finds an occurrence; the length limits the distance of each occurrence from the one before it."""
+    first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
+    found = f"position({match} IN substr({text}, _p + 2, {length}))"
+    step = f"CASE WHEN _p < -1 OR {found} = 0 THEN CAST(-2 AS BIGINT) ELSE _p + {found} END"
+    turns = f"range(0, least({occurrence}, length({text}) + 1))"
+    last = f"list_reduce(list_prepend(CAST(({first}) - 1 AS BIGINT), {turns}), lambda _p, _n: {step})"
+    return (
+        f"CASE WHEN {length} < 0 THEN {_render_position(text, match, start, length, occurrence)} "
+        f"WHEN ({first}) < 0 OR {occurrence} < 0 THEN NULL WHEN {occurrence} = 0 THEN -1 ELSE greatest({last}, -1) END"
+    )
 
 
 def _is_unlimited_length(expr: ir.Expr) -> bool:
@@ -178,6 +193,32 @@ def _render_position(text: str, match: str, start: str = "0", length: str = "-1"
         found = f"coalesce({hits}[{occurrence}], -1)"
     at = f"list_transform([CAST({found} AS BIGINT)], lambda _f: CASE WHEN _f < 0 THEN -1 ELSE _f + ({first}) END)[1]"
     return f"CASE WHEN ({first}) < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {at} END"
+
+
+def _patch_extract_all(default: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
+    def render_extract_all(call: ir.FunctionCall) -> str:
+        if len(call.args) == 3:  # noqa: PLR2004
+            pattern, groups, text = call.args
+            call = ir.FunctionCall(call.name, (pattern, _number_groups(pattern, groups), text))
+        return default(call)
+
+    return render_extract_all
+
+
+def _number_groups(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
+    """Return an array of capture groups with numbers instead of names."""
+    source = translate.constant_string(pattern)
+    if source is None or not isinstance(groups, ir.Literal) or groups.kind != "dynamic":
+        return groups
+    try:
+        members = json.loads(str(groups.value))
+        numbers = re.compile(source.replace("(?<", "(?P<")).groupindex
+    except (ValueError, re.error):
+        return groups
+    if not isinstance(members, list):
+        return groups
+    numbered = [numbers.get(each, each) if isinstance(each, str) else each for each in members]
+    return ir.Literal(json.dumps(numbered), "dynamic")
 
 
 def _render_split(call: ir.FunctionCall) -> str:

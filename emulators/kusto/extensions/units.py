@@ -89,7 +89,7 @@ _TEMPERATURE: Mapping[str, tuple[float, float]] = {
     "SolarTemperature": (5778.0, 0.0),
 }  # fmt: skip
 """Factor and offset to kelvin."""
-_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
+_BYTE_UNITS = ("Bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 def _build_conversion(factors: Mapping[str, float]) -> Callable[[float, str, str], float]:

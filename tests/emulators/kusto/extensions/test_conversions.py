@@ -13,6 +13,8 @@ VALUES: list[tuple[str, Any]] = [
     ("tohex(256)", "100"),
     ("tohex(-256)", "ffffffffffffff00"),
     ("tohex(256,8)", "00000100"),
+    ("tohex(int(-2))", "fffffffe"),
+    ("extract_all(@'(?P<a>.)(.)(?P<c>.)', dynamic(['c', 1]), 'abcxyz')", [["c", "a"], ["z", "x"]]),
     ("bitset_count_ones(42)", 3),
     ("factorial(5)", 120),
     ("todecimal('123.45678') == todecimal('123.45678')", True),

@@ -12,6 +12,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ('indexof_regex("abcabcdefg", @"a.c", 0, 9, 2)', 3),
     ('indexof_regex("abcabc", @"a.c", 1, -1, 2)', -1),
     ('indexof_regex("ababaa", @"a.a", 0, -1, 2)', -1),
+    ('indexof_regex("abcabc", @"a.c", -3)', None),
     ("around(5, 4, 1)", 1),
     ("around(datetime(2024-01-01), datetime(2024-01-03), 1d)", 0),
     ("isutf8('x')", 1),

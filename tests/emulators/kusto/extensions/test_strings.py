@@ -16,6 +16,8 @@ VALUES: list[tuple[str, Any]] = [
     ("indexof('abcdefg','cde',2,-1)", 2),
     ("indexof('abcdefgabcdefg','cde',1,-1,3)", -1),
     ("indexof('abcdefgabcdefg','cde',1,-1,2)", 9),
+    ("indexof('a-b-c-','-',0,2,3)", 5),
+    ("indexof('a-b--c','-',0,1,2)", -1),
     ("split('aa_bb','_')", ["aa", "bb"]),
     ("split('aaa_bbb_ccc','_',1)", ["bbb"]),
     ("split('','_')", [""]),

@@ -16,7 +16,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("convert_angle(0.5, 'Tilt', 'Degree')", 30.000000000000004),
     ("convert_volume(1.0, 'CubicMeter', 'Other')", None),
     ("convert_force(real(null), 'Newton', 'Dyn')", None),
-    ("format_bytes(564)", "564 B"),
+    ("format_bytes(564)", "564 Bytes"),
     ("format_bytes(10332, 1)", "10.1 KB"),
     ("format_bytes(20010332, 2)", "19.08 MB"),
     ('format_bytes(20010332, 0, "KB")', "19541 KB"),

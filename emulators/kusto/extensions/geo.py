@@ -36,13 +36,18 @@ macros: tuple[str, ...] = (
     ),
     (
         "CREATE OR REPLACE MACRO kql_rings(shape) AS CASE shape ->> '$.type' "
-        "WHEN 'Polygon' THEN CAST(shape -> '$.coordinates' AS DOUBLE[][][]) "
-        "WHEN 'MultiPolygon' THEN flatten(CAST(shape -> '$.coordinates' AS DOUBLE[][][][])) END"
+        "WHEN 'Polygon' THEN TRY_CAST(shape -> '$.coordinates' AS DOUBLE[][][]) "
+        "WHEN 'MultiPolygon' THEN flatten(TRY_CAST(shape -> '$.coordinates' AS DOUBLE[][][][])) END"
+    ),
+    # A ring is closed and has at least three different vertices, each once.
+    (
+        "CREATE OR REPLACE MACRO kql_are_valid_rings(rings) AS len(rings) > 0 AND len(list_filter(rings, lambda _g: "
+        "len(_g) > 3 AND _g[1] = _g[-1] AND len(list_distinct(_g)) = len(_g) - 1)) = len(rings)"
     ),
     (
         "CREATE OR REPLACE MACRO kql_in_polygon(lon, lat, shape) AS CASE WHEN kql_on_globe(lon, lat) THEN "
         "list_transform("
-        "[kql_rings(shape)], lambda _r: CASE WHEN _r IS NOT NULL THEN list_sum(list_transform(_r, "
+        "[kql_rings(shape)], lambda _r: CASE WHEN kql_are_valid_rings(_r) THEN list_sum(list_transform(_r, "
         "lambda _g: kql_crossings(lon, lat, _g))) % 2 = 1 END)[1] END"
     ),
 )
@@ -70,7 +75,10 @@ def _render_distance(call: ir.FunctionCall) -> str:
 
 
 def _render_in_circle(call: ir.FunctionCall) -> str:
-    return bind_once(_render_reals(call), lambda *args: f"kql_distance({', '.join(args[:4])}) <= {args[4]}")
+    return bind_once(
+        _render_reals(call),
+        lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
+    )
 
 
 def _render_in_polygon(call: ir.FunctionCall) -> str:

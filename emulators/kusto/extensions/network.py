@@ -36,7 +36,11 @@ def _parse_v6(text: str) -> tuple[int, int]:
     bits = int(prefix) if slash else _V6_BITS
     if not 0 <= bits <= _V6_BITS:
         raise ValueError(text)
-    return int(ipaddress.IPv6Address(address)), bits
+    value = int(ipaddress.IPv6Address(address))
+    if "." in address and value >> _V4_BITS in (0, 0xFFFF):
+        # An IPv4 address in the notation of IPv6.
+        return _MAPPED | value, bits + _V4_BITS_IN_V6 if bits <= _V4_BITS else bits
+    return value, bits
 
 
 def _mask_address(value: int, bits: int, length: int) -> int:

@@ -50,9 +50,9 @@ macros: tuple[str, ...] = (
     ),
     (
         "CREATE OR REPLACE MACRO kql_set(l, n) AS CASE typeof(l) WHEN 'JSON[]' THEN "
-        "to_json(list_slice(list_distinct(flatten("
+        "to_json(list_slice(list_sort(list_distinct(flatten("
         "list_transform(CAST(l AS JSON[]), lambda _e: CASE WHEN json_type(_e) = 'ARRAY' THEN CAST(_e AS JSON[]) "
-        "ELSE [_e] END))), 1, n)) ELSE kql_list(list_slice(l, 1, n)) END"
+        "ELSE [_e] END)))), 1, n)) ELSE kql_list(list_slice(l, 1, n)) END"
     ),
     (
         "CREATE OR REPLACE MACRO kql_bag(l) AS list_transform([list_sort(flatten(list_transform(l, lambda _b: "
@@ -210,7 +210,7 @@ class ListAggregate(AggregateSpec):
             conditions.append(args[self.predicate])
         where = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
         if self.distinct:
-            return f"list(DISTINCT {args[0]}){where}"
+            return f"list(DISTINCT {args[0]} ORDER BY {args[0]}){where}"
         order = f" ORDER BY {ORDER_COLUMN}" if _ORDERED.get() else ""
         return f"list({args[0]}{order}){where}"
 

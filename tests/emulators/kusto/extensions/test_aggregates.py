@@ -44,8 +44,8 @@ ROWS: list[tuple[str, list[Any]]] = [
         [[1, 2, 3], [1, 2], [1, None, 3]],
     ),
     (
-        ("datatable(x:dynamic)[dynamic([1,2]),dynamic([2,3])] | summarize s=make_set(x) | project array_sort_asc(s)"),
-        [[1, 2, 3]],
+        "datatable(x:dynamic)[dynamic(['c','a']),dynamic(['b','a'])] | summarize make_set(x), make_set(tostring(x[0]))",
+        [["a", "b", "c"], ["b", "c"]],
     ),
     (
         (

@@ -139,11 +139,6 @@ KNOWN: Mapping[str, KnownDifference] = {
         r"\b(datetime|timespan|guid|decimal)\(",
         rejected=r"SYN0002|this \w+ literal|is not a valid",
     ),
-    "a `dynamic({...})` that contains a datetime, timespan or guid": _permit(
-        "The engine computes such a literal when it runs the query, and does not know before that it is a bag.",
-        r"dynamic\(.*(datetime|timespan|guid|now|\d[dhms])",
-        rejected="must be a dynamic",
-    ),
     "`union kind=inner`": _permit(
         "The language service also lists columns that not all inputs have; Data Explorer returns the common columns.",
         "kind=inner",

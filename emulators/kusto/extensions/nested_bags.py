@@ -11,7 +11,7 @@ from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
-from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, infer_static_type
+from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.python_functions import PythonFunction
 
@@ -90,6 +90,7 @@ def install() -> None:
     install_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
     add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
+    replace_attribute(lower, "_lower_dynamic_literal", _patch_lower_literal)
     replace_attribute(lower, "_lower_path", _patch_lower_path)
     replace_attribute(translate, "render_path", _patch_render_path)
 
@@ -122,6 +123,18 @@ def _render_index(index: str) -> str:
     name = f"""'$."' || replace({text}, '"', '\\"') || '"'"""
     number = f"'$[' || CASE WHEN starts_with({text}, '-') THEN '#' ELSE '' END || {text} || ']'"
     return f"CASE WHEN typeof({index}) = 'VARCHAR' THEN {name} ELSE {number} END"
+
+
+def _patch_lower_literal(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_dynamic_literal(node: Any) -> ir.Expr:
+        lowered = default(node)
+        match lowered:
+            case ir.FunctionCall("parse_json", (ir.FunctionCall("strcat", (ir.Literal(value=str(text)), *_)),)):
+                form = {"[": "array", "{": "bag"}.get(text[:1])
+                return DynamicLiteral(lowered.name, lowered.args, form) if form else lowered
+        return lowered
+
+    return lower_dynamic_literal
 
 
 def _patch_lower_path(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:

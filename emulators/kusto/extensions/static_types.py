@@ -5,6 +5,7 @@ The file ``language.json`` has the signatures of Microsoft's language service. A
 ``signatures``, which compares these types with the parameters of a call.
 """
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,6 +68,17 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
     return () if symbol is None else symbol["signatures"]
 
 
+@dataclasses.dataclass(frozen=True)
+class DynamicLiteral(ir.FunctionCall):
+    """Literal ``dynamic(...)`` with values such as datetimes, which the query computes from a text.
+
+    Attributes:
+        form: ``array`` or ``bag``.
+    """
+
+    form: str = "array"
+
+
 def infer_static_type(expr: ir.Expr) -> str | None:
     """Return the type of an expression, with ``array`` and ``bag`` for dynamics of known form; None if unknown."""
     found: str | None = None
@@ -81,6 +93,8 @@ def infer_static_type(expr: ir.Expr) -> str | None:
             found = infer_static_type(expr.operand)
         case ir.Literal(kind="dynamic"):
             found = {"[": "array", "{": "bag"}.get(str(expr.value).lstrip()[:1])
+        case DynamicLiteral():
+            found = expr.form
         case ir.FunctionCall():
             found = _infer_call(expr)
     return found or infer_type(expr)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from duckdb_kql import ir, lower, translate
+from duckdb_kql import ir, lower, timespans, translate
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import replace_attribute, writer
@@ -88,12 +88,15 @@ def install() -> None:
     add_custom_function("datetime_diff", (3,), _render_datetime_diff)
     add_custom_function("datetime_part", (2,), _render_datetime_part)
     add_custom_function("datepart", (2,), _render_datetime_part)
+    replace_attribute(timespans, "_UNIT", lambda _: _SPACED_UNIT)
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
 
+_SPACED_UNIT = re.compile(r"^(\d+(?:\.\d+)?) ?([a-z]+)$")
+"""Number and unit of a timespan such as ``15 seconds``."""
 _SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from duckdb_kql import ir, lower, translate
+from duckdb_kql import ir, lower, schema, translate
 from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
@@ -68,6 +68,8 @@ def install() -> None:
     """Add declarations and calls of user-defined functions that return rows to the KQL translator library."""
     replace_attribute(lower, "_lower", _patch_lower)
     replace_attribute(lower, "_declare_let_function", _patch_declare)
+    replace_attribute(lower, "_declare_body_local", _patch_declare_local)
+    replace_attribute(schema, "match_wildcard", _patch_match_wildcard)
     replace_attribute(lower, "_stored_call_source", _patch_call_source)
     replace_attribute(lower, "_stored_bare_source", _patch_bare_source)
     replace_attribute(translate, "_table_label", _patch_table_label)
@@ -102,6 +104,15 @@ def call_views(pattern: str) -> list[ir.TableRef]:
     functions = _FUNCTIONS.get()
     names = [name for name in functions if functions[name].is_view and fnmatch.fnmatchcase(name, pattern)]
     return [_add_call(functions[name], {}, {}) for name in names]
+
+
+def _patch_match_wildcard(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    def match_wildcard(source: ir.WildcardTableRef, known: Mapping[str, Any] | None) -> list[str]:
+        """Return the tables that a wildcard matches, without those that stand for calls."""
+        tables = None if known is None else {name: each for name, each in known.items() if _CALL_MARK not in name}
+        return default(source, tables)
+
+    return match_wildcard
 
 
 def _patch_table_label(default: Callable[..., str | None]) -> Callable[..., str | None]:
@@ -172,7 +183,11 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_declaration(decl, scalars)
         if not _returns_rows(function):
-            default(decl, scalars)
+            with _hide_inner_functions(function.name):
+                default(decl, scalars)
+            if not function.parameters:
+                # Such a function can also be called without parentheses.
+                scalars[function.name] = reader.LET_FUNCTIONS_STATE.get()[function.name].body
             return
         if any(parameter.tabular for parameter in function.parameters) and not _calls_column_names_of(decl):
             # Functions that the library can insert into a pipeline remain available for `invoke`.
@@ -181,6 +196,40 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
         _FUNCTIONS.get()[function.name] = function
 
     return declare_function
+
+
+@contextlib.contextmanager
+def _hide_inner_functions(name: str) -> Iterator[None]:
+    """Context manager: forget the functions that the body of a function declares; ``name`` is the outer function."""
+    functions = reader.LET_FUNCTIONS_STATE.get()
+    before = dict(functions)
+    try:
+        yield
+    finally:
+        declared = {name: functions[name]} if name in functions else {}
+        functions.clear()
+        functions.update(before | declared)
+
+
+def _patch_declare_local(default: Callable[..., None]) -> Callable[..., None]:
+    def declare_local(
+        node: Any, function: str, locals_: dict[str, ir.Expr], declared: set[str], scope: dict[str, ir.Expr]
+    ) -> None:
+        declarations = [each for part in get_child_rules(node) for each in get_child_rules(part)]
+        if [get_rule_name(each) for each in declarations[:1]] != ["LetFunctionDeclaration"]:
+            default(node, function, locals_, declared, scope)
+            return
+        inner = _read_declaration(declarations[0], {})
+        if _returns_rows(dataclasses.replace(inner, scalars={**scope, **locals_})):
+            raise _build_call_error(inner, "a function inside a function must return a scalar")
+        hidden = {each.name for each in inner.parameters}
+        reader.declare_let_function(
+            declarations[0], {name: value for name, value in locals_.items() if name not in hidden}
+        )
+        if not inner.parameters:
+            locals_[inner.name] = reader.LET_FUNCTIONS_STATE.get()[inner.name].body
+
+    return declare_local
 
 
 def _calls_column_names_of(decl: Any) -> bool:

@@ -11,6 +11,7 @@ VALUES: list[tuple[str, Any]] = [
     ("unixtime_milliseconds_todatetime(1546300800000)", "2019-01-01T00:00:00.000000Z"),
     ("unixtime_microseconds_todatetime(1546300800000000)", "2019-01-01T00:00:00.000000Z"),
     ("unixtime_nanoseconds_todatetime(1546300800000000000)", "2019-01-01T00:00:00.000000Z"),
+    ("time(15 seconds) + 1.5h", "01:30:15"),
     ("unixtime_seconds_todatetime(1.5)", "1970-01-01T00:00:01.500000Z"),
     ("datetime_diff('year',datetime(2017-01-01),datetime(2000-12-31))", 17),
     ("datetime_diff('quarter',datetime(2017-07-01),datetime(2017-03-30))", 2),

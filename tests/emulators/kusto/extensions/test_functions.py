@@ -1,4 +1,4 @@
-"""Tests of ``let`` functions that return rows."""
+"""Tests of ``let`` functions."""
 
 from typing import Any
 
@@ -86,3 +86,33 @@ def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
     for call in ("f()", "f(1, 2)", "f(m = 1)", "f(1, n = 2)"):
         assert "f()" in str(endpoint.error(declared + call))
     assert endpoint.code(declared + "Telemetry | where Number in (f(Number))") == "BadRequest_NotSupported"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "let f = (x:long) { let k = 5; let g = (y:long) { let h = 2; x * k + y + h }; g(1) + g(2) }; print f(10)",
+            107,
+        ),
+        ("let f = (x:long) { let g = (x:long) { x * 2 }; g(x + 1) + x }; print f(3)", 11),
+        ("let f = (x:long) { let k = 10 * x; let g = (k:long) { k + x }; g(1) + k }; print f(3)", 34),
+        ("let f = () { let g = (y:long) { y * 2 }; print b = g(4) }; f()", 8),
+    ],
+)
+def test_a_function_declares_functions(endpoint: Endpoint, text: str, value: int) -> None:
+    """The body of a function declares functions for itself, which read its parameters and constants."""
+    assert endpoint.rows(text) == [[value]]
+
+
+def test_an_inner_function_is_unknown_outside(endpoint: Endpoint) -> None:
+    """A function that another function declares cannot be called outside."""
+    assert endpoint.error("let f = (x:long) { let g = (y:long) { y }; g(x) }; print g(1)") is not None
+
+
+def test_a_function_without_parameters_needs_no_parentheses(endpoint: Endpoint) -> None:
+    """The name of a scalar function without parameters is a call, unless the input has a column of this name."""
+    assert endpoint.rows("let n = () { 2 }; range x from 1 to 3 step 1 | where x == n | project x * n, x * n()") == [
+        [4, 4]
+    ]
+    assert endpoint.rows("let n = () { 2 }; print n = 5 | project n, m = n()") == [[5, 2]]

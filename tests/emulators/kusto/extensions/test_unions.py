@@ -131,3 +131,9 @@ def test_search_in_views(endpoint: Endpoint) -> None:
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == ["$table", "MyColumn"]
     assert table.raw_rows == [["Range10", 5], ["Range20", 5]]
+
+
+def test_a_wildcard_matches_each_view_once(endpoint: Endpoint) -> None:
+    """A wildcard that matches a view and tables returns the rows of the view once."""
+    query = "let Devices_1 = view () { print x = 1 }; union withsource=S Devices* | where S != 'Devices' | project S, x"
+    assert endpoint.rows(query) == [["Devices_1", 1]]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -58,6 +59,8 @@ _STUCK_SECONDS = 120
 _MEMORY_ATTEMPTS = 4
 _MAX_TYPE_PROBES = 256
 """Maximum number of probe queries for types whose rows are cached."""
+
+_END_OF_PERIOD = re.compile(r"\bendof(day|week|month|year)\b")
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -133,6 +136,8 @@ class Execution:
     def _encode_chunks(self, columns: tuple[tuple[str, str], ...]) -> Iterator[bytes]:
         records = size = 0
         fetch_rows = _FIRST_FETCH_ROWS
+        # DuckDB stores microseconds, and Kusto ticks of 100 ns; the end of a day is its last tick.
+        ends = _END_OF_PERIOD.search(self.text) is not None
         while rows := self.cursor.fetchmany(fetch_rows):
             if self.stopped.is_set():
                 raise timeout_error()
@@ -141,7 +146,7 @@ class Execution:
                 raise result_too_large_error(
                     f"The results of this query exceed the set limit of {self.options.max_records} records"
                 )
-            chunk = encode_rows(columns, rows)
+            chunk = encode_rows(columns, rows, ends_of_periods=ends)
             size += len(chunk)
             if size > self.options.max_bytes:
                 raise result_too_large_error(

@@ -103,15 +103,23 @@ def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tupl
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
 
-def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> bytes:
+def encode_rows(
+    columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]], *, ends_of_periods: bool = False
+) -> bytes:
     """Encode rows as JSON arrays that are separated by commas, without enclosing brackets.
+
+    Args:
+        columns: name and Kusto type of each column.
+        rows: the rows.
+        ends_of_periods: True if a datetime at the last microsecond of a second is the last tick of 100 ns.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
     """
     # Cells are encoded column by column, because a call for each cell would take most of a query's time.
     values = zip(*rows, strict=True)
-    encoded = [_COLUMN_ENCODERS.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
+    encoders = _PERIOD_ENCODERS if ends_of_periods else _COLUMN_ENCODERS
+    encoded = [encoders.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
     wire = list(zip(*encoded, strict=True))
     try:
         return orjson.dumps(wire, default=_encode_other, option=_ROW_OPTIONS)[1:-1]
@@ -284,6 +292,13 @@ def _encode_instants(cells: Iterable[Any]) -> list[Any]:
     ]
 
 
+def _encode_ends_of_periods(cells: Iterable[Any]) -> list[Any]:
+    return [
+        f"{text.removesuffix('Z')}9Z" if text is not None and text.endswith(".999999Z") else text
+        for text in _encode_instants(cells)
+    ]
+
+
 def _encode_reals(cells: Iterable[Any]) -> list[Any]:
     return [cell if cell is None or math.isfinite(cell) else _encode_real(cell) for cell in cells]
 
@@ -310,3 +325,4 @@ _COLUMN_ENCODERS: Mapping[str, Callable[[Iterable[Any]], list[Any]]] = {
     "guid": _encode_each(_encode_as_text),
     "long": _encode_longs,
 }
+_PERIOD_ENCODERS = {**_COLUMN_ENCODERS, "datetime": _encode_ends_of_periods}

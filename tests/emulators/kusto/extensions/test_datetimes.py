@@ -64,7 +64,8 @@ VALUES: list[tuple[str, Any]] = [
     ("datetime_part('quarter',datetime(2017-10-30))", 4),
     ("bin(bin(bin(bin(7 + 1, 2 + 0), 1 + 1), 1 + 1), 1 + 1)", 8),
     ("startofweek(datetime(2017-01-01 10:10:17))", "2017-01-01T00:00:00.000000Z"),
-    ("endofmonth(datetime(2017-02-03))", "2017-02-28T23:59:59.999999Z"),
+    ("endofmonth(datetime(2017-02-03))", "2017-02-28T23:59:59.9999999Z"),
+    ("datetime(2017-02-28 10:00:00.999999)", "2017-02-28T10:00:00.999999Z"),
     ("startofyear(datetime(2017-02-03), -1)", "2016-01-01T00:00:00.000000Z"),
     ("dayofweek(datetime(2015-12-14))", "1.00:00:00"),
 ]

@@ -48,11 +48,19 @@ macros: tuple[str, ...] = (
         "_e: kql_span(_e))) "
         "ELSE to_json(l) END"
     ),
+    # The elements of an array are elements of the list, as the examples of geo_distance_point_to_line() show.
+    (
+        "CREATE OR REPLACE MACRO kql_elements(l) AS flatten(list_transform(CAST(l AS JSON[]), lambda _e: "
+        "CASE WHEN json_type(_e) = 'ARRAY' THEN CAST(_e AS JSON[]) ELSE [_e] END))"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_flat_list(l, n) AS CASE typeof(l) WHEN 'JSON[]' THEN "
+        "to_json(list_slice(kql_elements(l), 1, n)) ELSE kql_list(list_slice(l, 1, n)) END"
+    ),
     (
         "CREATE OR REPLACE MACRO kql_set(l, n) AS CASE typeof(l) WHEN 'JSON[]' THEN "
-        "to_json(list_slice(list_sort(list_distinct(flatten("
-        "list_transform(CAST(l AS JSON[]), lambda _e: CASE WHEN json_type(_e) = 'ARRAY' THEN CAST(_e AS JSON[]) "
-        "ELSE [_e] END)))), 1, n)) ELSE kql_list(list_slice(l, 1, n)) END"
+        "to_json(list_slice(list_sort(list_distinct(kql_elements(l))), 1, n)) "
+        "ELSE kql_list(list_slice(l, 1, n)) END"
     ),
     (
         "CREATE OR REPLACE MACRO kql_bag(l) AS list_transform([list_sort(flatten(list_transform(l, lambda _b: "
@@ -201,8 +209,10 @@ class ListAggregate(AggregateSpec):
         elements = self._render_elements(args)
         limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MAX_ELEMENTS)
         listed = f"coalesce({elements}, [])"
-        # A set of arrays is the set of their elements; it is cut after the arrays are flattened.
-        return f"kql_set({listed}, {limit})" if self.distinct else f"kql_list(list_slice({listed}, 1, {limit}))"
+        if self.nulls:
+            return f"kql_list(list_slice({listed}, 1, {limit}))"
+        # The result is cut after arrays are flattened.
+        return f"kql_set({listed}, {limit})" if self.distinct else f"kql_flat_list({listed}, {limit})"
 
     def _render_elements(self, args: list[str]) -> str:
         conditions = [] if self.nulls else [f"{args[0]} IS NOT NULL"]

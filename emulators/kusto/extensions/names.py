@@ -216,7 +216,7 @@ class _ColumnFunctionResolver:
 
 
 def _depends_on_columns(call: ir.FunctionCall) -> bool:
-    if call.name == "estimate_data_size":
+    if call.name in _WITH_STAR:
         return any(isinstance(arg, ir.Wildcard) for arg in call.args)
     return call.name.lower() in _FUNCTIONS
 
@@ -262,7 +262,11 @@ def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
     return ir.FunctionCall("bag_remove_keys", (packed, ir.FunctionCall("pack_array", tuple(empty))))
 
 
-def _resolve_data_size(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+_WITH_STAR = ("estimate_data_size", "pack_array")
+"""Functions that accept ``*`` for all columns."""
+
+
+def _resolve_star(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
     columns = tuple(map(ir.ColumnRef, cols))
     args = [columns if isinstance(arg, ir.Wildcard) else (arg,) for arg in call.args]
     return dataclasses.replace(call, args=tuple(itertools.chain.from_iterable(args)))
@@ -272,7 +276,7 @@ _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     "column_ifexists": _resolve_column_ifexists,
     "columnifexists": _resolve_column_ifexists,
     "pack_all": _resolve_pack_all,
-    "estimate_data_size": _resolve_data_size,
+    **dict.fromkeys(_WITH_STAR, _resolve_star),
 }
 
 

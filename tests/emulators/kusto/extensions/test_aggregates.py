@@ -44,6 +44,13 @@ ROWS: list[tuple[str, list[Any]]] = [
         [[1, 2, 3], [1, 2], [1, None, 3]],
     ),
     (
+        (
+            "datatable(x:dynamic)[dynamic([1, [2]]), dynamic({'a': 3}), dynamic('s')] | "
+            "summarize make_list(x), make_list(x, 2), make_list_with_nulls(x)"
+        ),
+        [[1, [2], {"a": 3}, "s"], [1, [2]], [[1, [2]], {"a": 3}, "s"]],
+    ),
+    (
         "datatable(x:dynamic)[dynamic(['c','a']),dynamic(['b','a'])] | summarize make_set(x), make_set(tostring(x[0]))",
         [["a", "b", "c"], ["b", "c"]],
     ),

@@ -83,7 +83,7 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
     ("project x = strcmp(r, ingestion_time())", [1]),
     ("project x = extract('(.)', 1, s), y = indexof_regex(s, 'a')", ["a", 0]),
     ("project x = estimate_data_size(l, s, b)", [10]),
-    ("project l, s | project x = estimate_data_size(*)", [9]),
+    ("project l, s | project x = estimate_data_size(*), y = pack_array(*)", [9, [7, "a"]]),
     ("serialize | project x = prev(l, 1, 5)", [5]),
     ("serialize | project x = row_number(3, b), y = row_cumsum(r, b), z = row_rank_dense(s)", [3, 1.5, 1]),
     ("where g == g and g == '74be27de-1e4e-49d9-b579-fe0b331d3642' | project i", [3]),

@@ -157,5 +157,6 @@ def _read_step(node: Any) -> ir.PathStep:
 
 def _name_step(step: ir.PathStep) -> ir.PathStep:
     """Return a step by name if the index is a string, such as the argument of a function."""
-    is_name = isinstance(step.index, ir.Literal) and step.index.kind == "string"
-    return ir.PathStep(name=str(step.index.value)) if is_name else step
+    if isinstance(step.index, ir.Literal) and step.index.kind == "string":
+        return ir.PathStep(name=str(step.index.value))
+    return step

@@ -74,6 +74,8 @@ class BundleRunner:
         """
         job = await self._jobs.get(job_id)
         if job is None or job.bundle is None or not job.unfinished:
+            # The process that ended the job may have failed before it deleted the files.
+            await remove_unused_files(self._blobs, self._jobs, job_id)
             return True
         if not self._lane.has_room(job.owner):
             return False

@@ -232,14 +232,21 @@ class DownloadService:
             WorkspaceError: as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
         """
         job = await self.get(caller, job_id, kind=kind)
+        if job.status is JobStatus.CANCELLED:
+            # An earlier request may have failed after it had stored the cancellation.
+            await self._clean_up(job, runner)
         cancelled = await self._jobs.change(job_id, Job.cancel)
         if cancelled is None:
             raise build_job_not_found_error(kind)
+        await self._clean_up(cancelled, runner)
+
+    async def _clean_up(self, job: Job, runner: JobRunner) -> None:
+        """Stop the work of a cancelled job, delete its files, and release its place in the quota."""
         # An import waits for its file and its start; before that, no background work exists.
-        if cancelled.import_request is None or cancelled.import_request.started_at is not None:
-            await runner.stop(job_id)
-        await remove_files(self._blobs, job_id)
-        await self._quota.release_job(job.owner, job_id)
+        if job.import_request is None or job.import_request.started_at is not None:
+            await runner.stop(job.id)
+        await remove_files(self._blobs, job.id)
+        await self._quota.release_job(job.owner, job.id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:
         """Return the files of a completed job with new links; an empty list for other jobs."""

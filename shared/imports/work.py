@@ -124,6 +124,8 @@ class ImportRunner:
         """
         job = await self._stores.jobs.get(job_id)
         if job is None or job.import_request is None or not job.unfinished:
+            # The process that ended the job may have failed before it deleted the files.
+            await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             return RunResult.ENDED
         if await self._stores.disk.read_state() is DiskState.FULL:
             return RunResult.WAITING

@@ -46,6 +46,7 @@ class _File:
         status: last status that the member has read.
         is_cancelled: True after a request to cancel the import.
         is_started: True after a request to start the import.
+        has_work: True after the service has confirmed the start.
     """
 
     member: str
@@ -54,6 +55,7 @@ class _File:
     status: str = "pending"
     is_cancelled: bool = False
     is_started: bool = False
+    has_work: bool = False
 
     @property
     def names(self) -> set[str]:
@@ -144,6 +146,7 @@ class ImportsComponent(TelemetryComponent):
         started = await send_until_final(self.world, file.member, "POST", f"{_PATH}/{job}/start", {}, headers=headers)
         is_possible = started is None or started.status in {200, 202} or started.code in _START_CODES
         self.world.require(is_possible, f"a start got {started and started.reply.body!r}")
+        file.has_work = started is not None and started.status in {200, 202}
         if started is not None and self._is_calm and self.world.random.random() < 0.5:
             again = await self.world.send(file.member, "POST", f"{_PATH}/{job}/start", {})
             is_possible = again.status == 202 or again.code in _START_CODES
@@ -236,7 +239,8 @@ class ImportsComponent(TelemetryComponent):
                 await self._end(member, each["importId"])
         for job in self._files:
             status = await self._read_import(job)
-            if status in {"failed", "cancelled"}:
+            # A file whose import was cancelled before its start stays if the member sends no second cancellation.
+            if status in {"failed", "cancelled"} and self._files[job].has_work:
                 require_no_files(self.world, job, status)
         for connection in CONNECTIONS:
             while not await self._read(connection):

@@ -70,3 +70,12 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     assert [blob.name async for blob in slow.downloads.blobs.list("")] == [file.blob]
     content = await slow.downloads.blobs.read(file.blob)
     assert hashlib.sha256(content).hexdigest() == file.sha256
+
+
+async def test_a_step_of_a_cancelled_bundle_deletes_its_files(processes: tuple[Services, Services]) -> None:
+    """If the process that cancelled a bundle failed before it deleted the files, the next step deletes them."""
+    services, _ = processes
+    await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
+    await services.downloads.jobs.change(JOB, Job.cancel)
+    assert await services.audit_bundles.runner.build(JOB)
+    assert [blob.name async for blob in services.downloads.blobs.list("")] == []

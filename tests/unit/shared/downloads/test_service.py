@@ -170,6 +170,19 @@ async def test_job_can_be_cancelled_once(environment: Environment) -> None:
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
 
 
+async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environment: Environment) -> None:
+    """If a process failed after it had stored a cancellation, the next request deletes the files."""
+    service, runner, editor = build_service(environment), JobRunner(), build_caller("editor@t")
+    started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
+    await environment.work.next_parts(started.id)
+    await environment.work.convert(started.id, 0)
+    await environment.jobs.change(started.id, Job.cancel)
+    assert environment.files()
+    with pytest.raises(WorkspaceError, match="cancelled"):
+        await service.cancel(editor, started.id, runner)
+    assert (environment.files(), runner.stopped) == ([], [started.id])
+
+
 async def test_surface_selects_its_own_connections(environment: Environment) -> None:
     """A surface selects only its own connections."""
     told = build_service(environment)

@@ -246,3 +246,4 @@ async def test_a_cancelled_import_stops(environment: Environment) -> None:
     await environment.jobs.change("a1", Job.cancel)
     assert await environment.work.run_steps("a1") is RunResult.ENDED
     assert environment.table.rows == {}
+    assert [blob.name async for blob in environment.blobs.list("")] == []

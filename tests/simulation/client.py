@@ -7,6 +7,10 @@ from tests.simulation.world import ApiReply, ConnectionLostError, World
 
 TRANSIENT: Final = frozenset({429, 503, 504})
 """Statuses after which the client repeats the request."""
+_CONFLICT: Final = 409
+_KEY_IN_USE: Final = "IDEMPOTENCY_KEY_IN_USE"
+"""Code of the reply while an earlier attempt with the same key is in progress."""
+
 _FOREVER: Final = 1_000
 
 
@@ -39,7 +43,7 @@ async def send_until_final(
             reply = await world.send(member, method, path, body, sent)
         except ConnectionLostError:
             continue
-        if reply.status not in TRANSIENT:
+        if reply.status not in TRANSIENT and (reply.status != _CONFLICT or reply.code != _KEY_IN_USE):
             return reply
         await world.sleep(world.random.random() * 2)
     return None

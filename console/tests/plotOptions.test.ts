@@ -1,9 +1,17 @@
 import { expect, test, vi } from "vitest";
 import { formatTicks } from "../src/components/chartTimes.ts";
-import { buildPlotOptions, type PlotHandlers } from "../src/components/plot/plotOptions.ts";
+import { buildPlotOptions, chooseSpace, type PlotHandlers } from "../src/components/plot/plotOptions.ts";
 
 /** Widest digit of the 12 px font, in pixels. */
 const DIGIT = 7.6;
+
+test("the labels of time marks do not overlap, also with milliseconds", () => {
+  const at = Date.parse("2026-11-23T23:59:58Z") / 1000;
+  const width = (step: number) => DIGIT * (formatTicks([at, at + step], step)[1]?.split("\n")[0]?.length ?? 0);
+  expect(chooseSpace(4, 800)).toBeGreaterThan(width(0.25));
+  // Two of the eight characters are colons, which are half as wide as digits.
+  expect(chooseSpace(60, 800)).toBeGreaterThan(width(5) - DIGIT);
+});
 
 test("the label of the last tick fits, even at the right end of the axis", () => {
   vi.stubGlobal("getComputedStyle", () => ({ getPropertyValue: () => "" }));

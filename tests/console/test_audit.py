@@ -236,7 +236,7 @@ def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client
 
 
 def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx.Client) -> None:
-    """The page suggests recent scopes of the tab, first of all, until the user signs out."""
+    """The page suggests the recent scopes first until the user signs out; the field names the opened scope."""
     append_events(editor, "remembered", 1)
     console.sign_in().open("audit/DomainEvents", "Audit log")
     page = console.page
@@ -249,6 +249,8 @@ def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx
     page.get_by_role("grid").wait_for()
     suggested = page.locator("datalist option").evaluate_all("each => each.map(one => one.value)")
     assert suggested[0] == "remembered"
+    console.open("audit/DomainEvents/another", "Audit log")
+    expect(page.get_by_label("Scope")).to_have_value("another")
     page.get_by_role("radio", name="Access").check()
     expect(page.get_by_role("gridcell", name="Token.Issued").first).to_be_visible()
     page.get_by_role("button", name="Sign out").click()

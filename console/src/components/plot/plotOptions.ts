@@ -39,7 +39,8 @@ const SHORTEST_DRAG = 4;
 /** From this many seconds on, the marks of the time axis can be days, which are wider than times of a day. */
 const LONG = 2 * 86_400;
 const DAY_PIXELS = 84;
-const CLOCK_PIXELS = 56;
+const CLOCK_PIXELS = 60;
+const FRACTION_PIXELS = 92;
 const MARK_PIXELS = 11;
 
 /** Builds the options of a chart in a box, with the colours of its theme. */
@@ -109,7 +110,7 @@ function buildAxes(color: (name: string) => string, unit: string): uPlot.Axis[] 
   return [
     {
       ...axis,
-      space: (_, __, from, to) => (to - from > LONG ? DAY_PIXELS : CLOCK_PIXELS),
+      space: (_, __, from, to, width) => chooseSpace(to - from, width),
       values: (_, ticks, __, ___, step) => formatTicks(ticks, step),
     },
     {
@@ -119,6 +120,14 @@ function buildAxes(color: (name: string) => string, unit: string): uPlot.Axis[] 
       values: (_, ticks) => ticks.map((tick) => `${formatMark(tick)}${unit && ` ${unit}`}`),
     },
   ];
+}
+
+/** Returns the least distance of time marks in pixels; marks of a fraction of a second have milliseconds. */
+export function chooseSpace(seconds: number, width: number): number {
+  if (seconds > LONG) {
+    return DAY_PIXELS;
+  }
+  return (seconds / width) * CLOCK_PIXELS < 1 ? FRACTION_PIXELS : CLOCK_PIXELS;
 }
 
 function buildSeries(label: string, index: number, color: (name: string) => string): uPlot.Series {

@@ -25,7 +25,7 @@ const KINDS = [
   { value: "absence", label: "Absence: connections without messages" },
 ] as const;
 const CONDITIONS: readonly { value: ConditionKind; label: string }[] = [
-  { value: "column", label: "a column is above, below or equal to a value" },
+  { value: "column", label: "compare a column with a value" },
   { value: "any", label: "the query returns rows" },
   { value: "none", label: "the query returns no row" },
 ];

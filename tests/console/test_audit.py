@@ -162,6 +162,7 @@ def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Clien
     expect(record.get_by_role("alert").or_(record.get_by_role("table")).first).to_have_role("alert")
     banner.get_by_text("What to do now").click()
     console.check_appearance("audit-altered")
+    console.check_fits_a_phone("audit-altered-phone")
     record.get_by_role("button", name="Verify it and the chain").click()
     verdict = find_dialog(page, "Verification of Plant events of altered")
     expect(verdict.get_by_role("img", name=re.compile("000000000002 was altered or damaged"))).to_be_visible()

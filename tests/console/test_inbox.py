@@ -100,6 +100,7 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
     expect(main).to_contain_text("Group by line, too.")
     expect(page.get_by_role("button", name="Approve")).to_be_disabled()
     console.check_appearance("query-rejected")
+    console.check_fits_a_phone("query-rejected-phone")
     expect(page.get_by_role("link", name=re.compile(rf"^Inbox {before} waiting"))).to_have_count(0)
     open_inbox(console)
     rejected = page.get_by_role("grid", name="Rejected drafts")

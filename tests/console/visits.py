@@ -18,6 +18,8 @@ from tests.pages.axe import AXE, find_barriers
 from tests.pages.browser import BROWSER
 from tests.service.local_service import Service
 
+type Theme = Literal["light", "dark"]
+
 ARTEFACTS = os.environ.get("ARTEFACTS", "")
 """Folder of the screenshots; empty for none."""
 
@@ -79,7 +81,7 @@ class Console:
         self.page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
         return self
 
-    def set_theme(self, wanted: Literal["light", "dark"]) -> None:
+    def set_theme(self, wanted: Theme) -> None:
         """Set the machine's preferred theme, and wait until the page uses it."""
         self.page.emulate_media(color_scheme=wanted, reduced_motion="reduce")
         self.page.locator(f"html[data-theme={wanted}]").wait_for()
@@ -95,7 +97,7 @@ class Console:
 
     def check_appearance(self, name: str) -> None:
         """Check accessibility in both themes, and save a screenshot of each."""
-        rules: dict[Literal["light", "dark"], Sequence[str] | None] = {"light": None, "dark": _COLOUR_RULES}
+        rules: dict[Theme, Sequence[str] | None] = {"light": None, "dark": _COLOUR_RULES}
         for theme, checked in rules.items():
             self.set_theme(theme)
             self.save_screenshot(f"{name}-{theme}")
@@ -108,6 +110,22 @@ class Console:
         self.save_screenshot(name)
         page_width, screen_width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert page_width <= screen_width, f"{name} is {page_width} px wide on a screen of {screen_width} px"
+
+    def check_fits_a_phone(self, name: str) -> None:
+        """Check on a narrow screen as ``check_fits`` does; the page returns to its size."""
+        size = self.page.viewport_size
+        assert size is not None
+        self.page.set_viewport_size({"width": 390, "height": 900})
+        self.check_fits(name)
+        self.page.set_viewport_size(size)
+
+    def check_fits_in_both_themes(self, name: str) -> None:
+        """Check both themes as ``check_fits`` does; the page keeps its theme."""
+        own: Theme = "dark" if self.page.locator("html[data-theme=dark]").count() else "light"
+        other: Theme = "light" if own == "dark" else "dark"
+        for theme in (other, own):
+            self.set_theme(theme)
+            self.check_fits(f"{name}-{theme}")
 
     def check_no_errors(self) -> None:
         """Fail on requests to other origins, unexpected errors, and 403 replies."""

@@ -60,7 +60,7 @@ export function SignInForm({ busy, reason, again = false, children }: FormProps)
   };
   return (
     <form class={css.form} onSubmit={submit} noValidate>
-      <p class={css.lead}>Sign in with {entra && "your organisation's account, "}an API key, or a token.</p>
+      <p class={css.lead}>Sign in with {entra && "your organisation's account, "}an API key or a token.</p>
       {reason && <ErrorNotice error={reason} />}
       {entra && <EntraButton config={entra} inNewTab={again} />}
       <Field

@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<ListedKey>[] = [
     title: "State",
     value: (key) => classifyKey(key, new Date()),
     render: (key) => <KeyStatus of={key} />,
-    width: 132,
+    width: 152,
   },
   {
     key: "connections",

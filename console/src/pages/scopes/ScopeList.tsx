@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<AuditScope>[] = [
     title: "Verdict",
     value: (row) => row.lastVerdict,
     render: (row) => <Verdict verdict={row.lastVerdict} />,
-    width: 128,
+    width: 148,
     sortable: false,
   },
   { key: "verified", title: "Verified", type: "time", value: (row) => row.lastVerifiedAt, width: 168, sortable: false },

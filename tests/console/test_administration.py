@@ -448,6 +448,18 @@ def test_pages_fit_the_screen(service: Service, width: int) -> None:
         console.check_no_errors()
 
 
+def test_signals_have_visible_labels_on_a_phone(service: Service) -> None:
+    """On a narrow screen each input of a signal shows its label."""
+    with open_console(service, width=390) as console:
+        page = console.sign_in().open("connections/chiller-sim", "Chiller simulator").page
+        first = page.get_by_role("region", name="Signals").get_by_role("listitem").first
+        for title in ("name", "pointer", "type", "unit", "lowest", "highest", "description"):
+            box = first.get_by_text(f"Signal 1, {title}", exact=True).bounding_box()
+            assert box is not None
+            assert box["width"] > 20, title
+        console.check_fits("administration-signals-phone")
+
+
 def test_keyboard_alone(console: Console, admin: httpx.Client) -> None:
     """A member is opened, changed and disabled without a mouse."""
     put_member(admin, "aa-keyboard@plant-a.example", name="Keyboard")

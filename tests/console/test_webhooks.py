@@ -135,6 +135,19 @@ def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client,
     expect(page.get_by_text("No webhooks")).to_be_visible()
 
 
+def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
+    """On a narrow screen each event of the form is as high as its text."""
+    with open_console(service, width=390) as console:
+        page = console.sign_in().open("webhooks?view=new", "Add webhook").page
+        labels = page.get_by_role("group", name=re.compile("^Events")).locator("label")
+        labels.first.wait_for()
+        overlapping = (
+            "labels => labels.filter(each => each.scrollHeight > each.clientHeight + 1).map(each => each.innerText)"
+        )
+        assert labels.evaluate_all(overlapping) == []
+        console.check_fits("webhooks-events-phone")
+
+
 def test_editors_have_no_page_of_webhooks(console: Console) -> None:
     """Without the right there is no entry in the navigation."""
     page = console.sign_in(EDITOR).open("overview", "Overview").page

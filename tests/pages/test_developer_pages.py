@@ -20,6 +20,9 @@ pytestmark = [
 
 _LATER = "2099-01-01T00:00:00Z"
 
+THIRD_PARTY_RULES = frozenset({"color-contrast", "nested-interactive"})
+"""Rules of axe that elements of GraphiQL violate: faint text, and tabs that contain buttons."""
+
 
 def _request_token(service: Service, scopes: str | None = None) -> str:
     return service.caller("viewer@t", scopes).headers["Authorization"].removeprefix("Bearer ")
@@ -103,6 +106,21 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
         page.reload()
         page.locator("#credential").wait_for()
         assert page.locator("#problem").inner_text() == ""
+    assert visited.complaints == []
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed: make assets needs npm")
+def test_graphiql_has_no_barriers(service: Service) -> None:
+    """The page of GraphiQL is accessible; the editor itself is third-party code, whose findings are named here."""
+    with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
+        page = visited.page
+        page.locator("#token").wait_for()
+        assert find_barriers(page) == []
+        page.fill("#token", service.key("viewer@t"))
+        page.click("button[type=submit]")
+        page.locator(".graphiql-query-editor .view-line", has_text="workspace").wait_for()
+        assert find_barriers(page, others="#graphiql") == []
+        assert {each.split(":")[0] for each in find_barriers(page)} <= THIRD_PARTY_RULES
     assert visited.complaints == []
 
 

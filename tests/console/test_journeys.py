@@ -1,9 +1,11 @@
-"""Journeys of an engineer, an approver, an auditor and an administrator, on screens of three widths in two themes."""
+"""Journeys of an engineer, an approver, an auditor and an administrator on screens of three widths.
+
+Each step is checked in both themes; the table of screens decides the theme in which the journey is done.
+"""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -11,14 +13,13 @@ from playwright.sync_api import Locator, Page, expect
 from tests.console.chains import append_events
 from tests.console.conftest import WORKSPACE
 from tests.console.test_amendments import create_amendment
-from tests.console.visits import Console, open_console
+from tests.console.visits import Console, Theme, open_console
 from tests.service.local_service import Service, wait_until
 
 ADMIN, EDITOR = "admin@plant-a.example", "editor@plant-a.example"
 APPROVER, AUDITOR = "approver@plant-a.example", "viewer@plant-a.example"
 KQL = "Telemetry | summarize readings = count() by DeviceId"
 
-type Theme = Literal["light", "dark"]
 type Screen = tuple[int, Theme]
 
 WIDE_FIRST: list[Screen] = [(1440, "light"), (1024, "dark"), (390, "light")]
@@ -78,24 +79,24 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
     with begin(service, screen, EDITOR) as console:
         page = go_to(console, "Overview")
         expect(page.locator("canvas").first).to_be_visible()
-        console.check_fits(f"engineer-overview-{width}")
+        console.check_fits_in_both_themes(f"engineer-overview-{width}")
         go_to(console, "Queries")
         press(page, "New query")
         page.get_by_label("ID", exact=True).fill(lookup)
         page.get_by_label("Name", exact=True).fill(f"Readings, {width}")
         page.get_by_label("Surface", exact=True).select_option("cooling")
         page.get_by_label("KQL", exact=True).fill(KQL)
-        console.check_fits(f"engineer-query-{width}")
+        console.check_fits_in_both_themes(f"engineer-query-{width}")
         press(page, "Save as a draft")
         expect_heading(page, f"Readings, {width}")
         expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
-        console.check_fits(f"engineer-draft-{width}")
+        console.check_fits_in_both_themes(f"engineer-draft-{width}")
         console.open(f"audit/DomainEvents/{scope}?record=2", "Audit log")
         page.get_by_role("link", name="Amend it").click()
         page.get_by_label("Amended record").fill('{"setpoint": 5.25, "unit": "bar"}')
         page.get_by_label("Reason in words").fill("The valve was set to 5.25.")
         press(page, "Review")
-        console.check_fits(f"engineer-amendment-{width}")
+        console.check_fits_in_both_themes(f"engineer-amendment-{width}")
         press(page, "Send amendment")
         expect(page.get_by_text("the status is pending")).to_be_visible()
 
@@ -111,22 +112,22 @@ def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: S
     create_amendment(editor, scope, entity)
     with begin(service, screen, APPROVER) as console:
         page = console.page
-        console.check_fits(f"approver-inbox-{width}")
+        console.check_fits_in_both_themes(f"approver-inbox-{width}")
         page.get_by_role("row").filter(has_text=name).click()
         expect_heading(page, name)
         press(page, "Approve")
-        console.check_fits(f"approver-approval-{width}")
+        console.check_fits_in_both_themes(f"approver-approval-{width}")
         press(page.get_by_role("dialog"), "Approve")
         expect(page.get_by_role("main")).to_contain_text(APPROVER)
         page.get_by_role("tab", name="Run").click()
         press(page, "Run")
         expect(page.get_by_role("region", name="About the result")).to_contain_text(f"by {APPROVER}")
-        console.check_fits(f"approver-result-{width}")
+        console.check_fits_in_both_themes(f"approver-result-{width}")
         go_to(console, "Inbox")
         page.get_by_role("row").filter(has_text=entity).click()
         press(page, "Reject")
         page.get_by_role("dialog").get_by_label("Reason").fill("The meter shows 7.")
-        console.check_fits(f"approver-rejection-{width}")
+        console.check_fits_in_both_themes(f"approver-rejection-{width}")
         press(page.get_by_role("dialog"), "Reject")
         expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
         go_to(console, "Inbox")
@@ -150,24 +151,24 @@ def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, scre
         page.get_by_label("Action").fill("BatchReleased")
         press(page, "Apply")
         expect(page.get_by_text("1 record shown")).to_be_visible()
-        console.check_fits(f"auditor-filtered-{width}")
+        console.check_fits_in_both_themes(f"auditor-filtered-{width}")
         page.get_by_role("row").filter(has_text="000000000004").click()
         record = page.get_by_role("region", name="Record 000000000004")
         expect(record).to_contain_text("Matches the content (checked in this browser)")
-        console.check_fits(f"auditor-record-{width}")
+        console.check_fits_in_both_themes(f"auditor-record-{width}")
         press(page, "Verify chain")
         verdict = page.get_by_role("dialog")
         expect(verdict.get_by_text("4 records, all sound.")).to_be_visible()
-        console.check_fits(f"auditor-verified-{width}")
+        console.check_fits_in_both_themes(f"auditor-verified-{width}")
         verdict.get_by_role("button", name="Close").last.click()
         console.open(f"amendments/{scope}/entity/B-1", "Amendments")
         expect(page.get_by_role("article", name="Amendment 000000000001")).to_contain_text("Misread.")
         with page.expect_download():
             press(page, "Printable report")
-        console.check_fits(f"auditor-entity-{width}")
+        console.check_fits_in_both_themes(f"auditor-entity-{width}")
         go_to(console, "Audit scopes")
         expect(page.get_by_role("grid", name="Chains of the audit log")).to_contain_text(scope)
-        console.check_fits(f"auditor-scopes-{width}")
+        console.check_fits_in_both_themes(f"auditor-scopes-{width}")
 
 
 @pytest.mark.parametrize("screen", DARK_FIRST)
@@ -180,7 +181,7 @@ def test_an_administrator_adds_and_disables_a_member(service: Service, screen: S
         press(page, "Add member")
         page.get_by_label("ID", exact=True).fill(member)
         page.get_by_label("Name", exact=True).fill(name)
-        console.check_fits(f"administrator-member-{width}")
+        console.check_fits_in_both_themes(f"administrator-member-{width}")
         press(page, "Add member")
         expect_heading(page, name)
         go_to(console, "Keys and tokens")
@@ -190,15 +191,15 @@ def test_an_administrator_adds_and_disables_a_member(service: Service, screen: S
         page.get_by_label("Belongs to", exact=True).fill(member)
         press(page, "Create the key")
         expect(page.get_by_role("region", name=re.compile("Your new API key"))).to_be_visible()
-        console.check_fits(f"administrator-key-{width}")
+        console.check_fits_in_both_themes(f"administrator-key-{width}")
         press(page, "I have copied it")
         go_to(console, "Team")
         page.get_by_role("row").filter(has_text=name).click()
         press(page, "Disable")
-        console.check_fits(f"administrator-disable-{width}")
+        console.check_fits_in_both_themes(f"administrator-disable-{width}")
         press(page.get_by_role("dialog"), "Disable the member")
         expect(page.get_by_text("This member is disabled.")).to_be_visible()
         changes = page.get_by_role("listitem").filter(has_text="Updated")
         expect(changes).to_contain_text(ADMIN)
         expect(changes.get_by_role("row", name="enabled")).to_contain_text("false")
-        console.check_fits(f"administrator-disabled-{width}")
+        console.check_fits_in_both_themes(f"administrator-disabled-{width}")

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.test_journeys import AUDITOR, EDITOR, WIDE_FIRST, Screen, Theme, begin, expect_heading
-from tests.console.visits import open_console
+from tests.console.test_journeys import AUDITOR, EDITOR, WIDE_FIRST, Screen, begin, expect_heading
+from tests.console.visits import Theme, open_console
 from tests.service.local_service import Service
 
 MAX_TABS = 80

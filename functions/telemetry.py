@@ -1,5 +1,6 @@
 """HTTP operation that accepts telemetry."""
 
+import json
 from typing import Any, Final, TypedDict
 
 from functions.replies.warm_queries import LOOKUP
@@ -65,6 +66,7 @@ ACCEPTED_DOCS = OperationDocs(
     example=_EXAMPLE,
     body_schema=_BODY_SCHEMA,
     body_forms={NDJSON: _NDJSON_SCHEMA},
+    form_examples={NDJSON: f"{json.dumps(_EXAMPLE)}\n"},
     path={"lookup": LOOKUP},
 )
 

@@ -83,6 +83,7 @@ _REVOCATION_FORM: Final = {
     "required": ["token"],
     "properties": {"token": _TEXT, "token_type_hint": _TEXT, **_CREDENTIALS},
 }
+_KEY: Final = {"client_id": "K7JX2MQA", "client_secret": "oik_K7JX2MQA_secret"}
 METADATA_DOCS = OperationDocs(
     (DocumentedReply(200, "The metadata.", ServerMetadata, build_metadata("https://plant-a.example")),),
     error_statuses=(400,),
@@ -92,11 +93,13 @@ TOKEN_DOCS = OperationDocs(
     (DocumentedReply(200, "The new token.", TokenReply, _TOKEN),),
     error_statuses=(400, 401, 429),
     body_forms={FORM: _TOKEN_FORM},
+    form_examples={FORM: {"grant_type": "client_credentials", **_KEY, "scope": "Workspace.Catalog.Read"}},
     errors=ERRORS,
 )
 REVOCATION_DOCS = OperationDocs(
     (DocumentedReply(200, "The token is revoked, or was not valid."),),
     error_statuses=(400, 401),
     body_forms={FORM: _REVOCATION_FORM},
+    form_examples={FORM: {"token": _TOKEN["access_token"], **_KEY}},
     errors=ERRORS,
 )

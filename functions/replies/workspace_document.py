@@ -6,6 +6,7 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from shared.catalog.export import SECTIONS
 from shared.catalog.models import Tier
+from shared.catalog.yaml_writer import write_yaml
 from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs
 
 YAML: Final = "application/yaml"
@@ -67,6 +68,7 @@ _DOCUMENT: Final = {
     "connections": [{"lookup": "pump-rig", "name": "Pump rig", "type": "CLOUD_EVENT_HUB"}],
     "surfaces": [{"lookup": "cooling", "name": "Cooling water", "connections": ["pump-rig"]}],
 }
+_YAML_EXAMPLE: Final = {YAML: "".join(write_yaml(_DOCUMENT))}
 _OBJECT: Final = {"type": "object"}
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -114,6 +116,7 @@ PLANNED = OperationDocs(
     example=_DOCUMENT,
     body_schema=_SCHEMA,
     body_forms={YAML: TEXT_FORM},
+    form_examples=_YAML_EXAMPLE,
     headers=IDEMPOTENT,
 )
 APPLIED = OperationDocs(
@@ -122,5 +125,6 @@ APPLIED = OperationDocs(
     example=_DOCUMENT,
     body_schema=_SCHEMA,
     body_forms={YAML: TEXT_FORM},
+    form_examples=_YAML_EXAMPLE,
     headers=_IF_MATCH,
 )

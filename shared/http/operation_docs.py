@@ -88,6 +88,7 @@ class OperationDocs:
         example: example of a JSON request body.
         body_schema: JSON schema of the request body, if the body's model does not describe it fully.
         body_forms: JSON schemas of the request body for additional media types, by media type.
+        form_examples: examples of the request body in these media types, by media type.
         path: JSON schemas of path parameters by name; a parameter without a schema accepts any text.
         query: OpenAPI Parameter Objects of query parameters that are not in the query model.
         headers: description, JSON schema and example of each request header that the operation reads, by name.
@@ -101,6 +102,7 @@ class OperationDocs:
     example: Any = None
     body_schema: Mapping[str, Any] | None = None
     body_forms: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    form_examples: Mapping[str, Any] = field(default_factory=dict)
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     query: tuple[Mapping[str, Any], ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -60,10 +60,12 @@ def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema
     if operation.body is NoBody and takes is None:
         return {}
     longest = max([operation.body_limit, *dict(operation.form_limits).values()])
-    forms = {
+    forms: dict[str, Schema] = {
         form: {"schema": limit_lengths(described, longest) if "properties" in described else dict(described)}
         for form, described in operation.docs.body_forms.items()
     }
+    for form, shown in operation.docs.form_examples.items():
+        forms[form]["example"] = shown
     if operation.body is RawBody and takes is None and operation.docs.body_forms:
         return {"required": True, "content": forms}
     schema = _build_body_schema(operation, schemas) if takes is None else limit_lengths(takes, longest)

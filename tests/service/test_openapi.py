@@ -132,13 +132,14 @@ def test_every_path_parameter_has_an_example(service: Service) -> None:
 
 
 def test_every_json_body_has_an_example(service: Service) -> None:
-    """Every JSON body of a request or reply has an example."""
+    """Every body of a request, in each of its media types, and every JSON body of a reply has an example."""
     for key, created in list_operations(fetch_document(service.caller("admin@t"))).items():
-        bodies = [reply.get("content", {}) for reply in created["responses"].values()]
-        bodies.append(created.get("requestBody", {}).get("content", {}))
-        for body in bodies:
-            if "application/json" in body:
-                assert "example" in body["application/json"], key
+        for reply in created["responses"].values():
+            content = reply.get("content", {})
+            if "application/json" in content:
+                assert "example" in content["application/json"], key
+        for media_type, body in created.get("requestBody", {}).get("content", {}).items():
+            assert "example" in body, (key, media_type)
 
 
 def test_every_example_is_valid(service: Service) -> None:

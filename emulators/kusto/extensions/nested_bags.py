@@ -96,8 +96,10 @@ def install() -> None:
 
 
 def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
-    is_dynamic = infer_static_type(call.args[0]) in DYNAMICS | {None}
-    return render_call(call) if is_dynamic else str(translate.render_kql_tostring(call.args[0]))
+    kind = infer_static_type(call.args[0])
+    if kind == "string":
+        return render_expression(call.args[0])
+    return render_call(call) if kind in DYNAMICS | {None} else str(translate.render_kql_tostring(call.args[0]))
 
 
 def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
@@ -111,18 +113,23 @@ def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.
             if step.index is None:
                 sql = default(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
             else:
-                sql = f"json_extract({sql}, {bind_once([render_expression(step.index)], _render_index)})"
+                sql = bind_once([sql, render_expression(step.index)], _render_element)
         return sql
 
     return render_path
 
 
-def _render_index(index: str) -> str:
-    """Return SQL of the path to the element with an index, which is the name of a key or a number."""
+def _render_element(base: str, index: str) -> str:
+    """Return SQL of the element with an index, which is the name of a key or a number."""
     text = f"CAST({index} AS VARCHAR)"
-    name = f"""'$."' || replace({text}, '"', '\\"') || '"'"""
+    # A JSON pointer, because the text of a name can be anything.
+    name = f"'/' || replace(replace({text}, '~', '~0'), '/', '~1')"
     number = f"'$[' || CASE WHEN starts_with({text}, '-') THEN '#' ELSE '' END || {text} || ']'"
-    return f"CASE WHEN typeof({index}) = 'VARCHAR' THEN {name} ELSE {number} END"
+    bag = f"CASE WHEN json_type({base}) = 'OBJECT' THEN {base} END"
+    return (
+        f"CASE WHEN typeof({index}) = 'VARCHAR' THEN json_extract({bag}, {name}) "
+        f"ELSE json_extract({base}, {number}) END"
+    )
 
 
 def _patch_lower_literal(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:

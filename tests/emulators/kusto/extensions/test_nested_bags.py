@@ -22,6 +22,14 @@ VALUES: list[tuple[str, Any]] = [
 ROWS: list[tuple[str, list[Any]]] = [
     ("print d = dynamic({'a': 1, 'b \"c': 2}), k = 'b \"c' | project x = d[k], y = d[strcat('a', '')]", [2, 1]),
     ("print d = dynamic({'a': [5, 6]}), i = -1 | project x = d.a[i], y = d['a'].[i], z = d[tostring(i)]", [6, 6, None]),
+    (
+        "print d = dynamic({'a/b~': 1, 'b\\\\': 2}) | project x = d[strcat('a', '/b~')], y = d[strcat('b', '\\\\')]",
+        [1, 2],
+    ),
+    (
+        "print d = dynamic([5]), k = '' | project x = d[k], y = d[strcat('0', k)], z = dynamic({'': 1})[k]",
+        [None, None, 1],
+    ),
     ("let f = (bag:dynamic, key:string) { tolong(bag.[key]) }; print f(dynamic({'a': 7}), 'a')", [7]),
 ]
 

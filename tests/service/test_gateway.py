@@ -22,6 +22,8 @@ pytestmark = pytest.mark.skipif(MOSQUITTO is None, reason=NO_MOSQUITTO)
 KILLS = 2
 MESSAGES = 300
 STORM_SECONDS = 60.0
+RETRY_SECONDS = 30.0
+"""Longest pause of the gateway before it tries an unreachable service again."""
 
 
 @pytest.fixture
@@ -112,7 +114,8 @@ def wait_for_values(service: Service, expected: int) -> None:
         counts: list[dict[str, int]] = caller.post("/oi-api/warm-queries", json={"query": query}).json()["results"]
         return counts[0]
 
-    assert wait_until(read, lambda found: found["Values"] >= expected) == {"Rows": expected, "Values": expected}
+    counts = wait_until(read, lambda found: found["Values"] >= expected, RETRY_SECONDS + 30)
+    assert counts == {"Rows": expected, "Values": expected}
 
 
 @pytest.mark.soak

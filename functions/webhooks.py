@@ -1,8 +1,7 @@
 """HTTP operations on webhooks: endpoints, their secrets, test events, and the log of deliveries."""
 
-import base64
-import binascii
 import json
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -14,11 +13,12 @@ from functions.idempotency import make_idempotent
 from functions.replies import webhooks as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
-from shared.errors import FieldError, ValidationErrors, invalid_fields
+from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import list_accepted_names
 from shared.outbound.addresses import MAX_URL_LENGTH
+from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.timestamps import rfc3339
 from shared.validation.whole_numbers import parse_whole_number
 from shared.webhooks.event_data import DESCRIPTIONS
@@ -33,9 +33,11 @@ _ROUTE: Final = "oi-api/webhooks"
 _RIGHT: Final = AccessRight.WEBHOOK_MANAGE
 MAX_LIMIT: Final = 1_000
 MAX_FILTERED: Final = 1_000
-_CURSOR_RULE: Final = "must be the `cursor` of an earlier reply of this list"
+_CURSOR: Final = "webhook-deliveries"
+_DESCRIPTION_PATTERN: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+_DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Bidirectional classes of invisible characters that reverse the display of the following text."""
 _LIMIT: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
-_CURSOR: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 1_024}
 
 
 def _reject_repeats[T](values: list[T]) -> list[T]:
@@ -44,6 +46,20 @@ def _reject_repeats[T](values: list[T]) -> list[T]:
     return values
 
 
+def _check_description(text: str) -> str:
+    for place, character in enumerate(text, 1):
+        is_control = unicodedata.category(character) in {"Cc", "Zl", "Zp"}
+        if is_control or unicodedata.bidirectional(character) in _DIRECTIONS:
+            raise ValueError(f"must not contain control characters (U+{ord(character):04X} is character {place})")
+    return text
+
+
+type Description = Annotated[
+    str,
+    StringConstraints(strict=True, max_length=1_000),
+    AfterValidator(_check_description),
+    Field(json_schema_extra={"pattern": _DESCRIPTION_PATTERN}),
+]
 type Lookups = Annotated[list[str], Field(min_length=1, max_length=MAX_FILTERED), AfterValidator(_reject_repeats)]
 type Severities = Annotated[list[Severity], Field(min_length=1, max_length=3), AfterValidator(_reject_repeats)]
 
@@ -61,7 +77,7 @@ class WebhookBody(StrictBody):
 
     url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=MAX_URL_LENGTH)]
     format: MessageFormat = MessageFormat.STANDARD
-    description: Annotated[str, StringConstraints(strict=True, max_length=1_000)] | None = None
+    description: Description | None = None
     event_types: Annotated[
         list[WebhookEventType], Field(min_length=1, max_length=len(WebhookEventType)), AfterValidator(_reject_repeats)
     ] = Field(alias="eventTypes")
@@ -77,16 +93,6 @@ def _parse_limit(text: Any) -> int:
     return parse_whole_number(text, MAX_LIMIT)
 
 
-def _parse_cursor(text: Any) -> DeliveryPlace:
-    try:
-        created_at, delivery_id = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_"))
-    except (binascii.Error, ValueError, TypeError):
-        raise ValueError(_CURSOR_RULE) from None
-    if not isinstance(created_at, str) or not isinstance(delivery_id, str):
-        raise ValueError(_CURSOR_RULE)  # noqa: TRY004  pydantic expects a ValueError
-    return DeliveryPlace(created_at, delivery_id)
-
-
 class DeliveriesQuery(BaseModel):
     """Query parameters of the list of deliveries."""
 
@@ -94,9 +100,7 @@ class DeliveriesQuery(BaseModel):
     limit: Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_LIMIT)] = Field(
         100, description="Maximum number of deliveries, 1 to 1000. Default: 100."
     )
-    cursor: Annotated[DeliveryPlace | None, BeforeValidator(_parse_cursor), WithJsonSchema(_CURSOR)] = Field(
-        None, description="The `cursor` of the previous page. Default: the first page."
-    )
+    cursor: str | None = Field(None, description="The `cursor` of the previous page. Default: the first page.")
 
 
 @GROUP.endpoint("GET", _ROUTE, right=_RIGHT, docs=replies.LISTED)
@@ -213,14 +217,44 @@ async def send_webhook_test(call: Call) -> Reply:
     return json_reply(_delivery_to_json(delivery), 202)
 
 
-@GROUP.endpoint("GET", f"{_ROUTE}/{{id}}/deliveries", right=_RIGHT, query=DeliveriesQuery, docs=replies.DELIVERIES)
+async def _check_page(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
+    if faults.has_valid("cursor", "status"):
+        with faults.collect():
+            _parse_cursor(call)
+
+
+def _describe_list(call: Call[DeliveriesQuery]) -> str:
+    """Return the webhook and the filter, which cursors contain: a cursor is valid only for the same list."""
+    return f"{call.path['id']} {call.query.status or ''}"
+
+
+def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
+    if call.query.cursor is None:
+        return None
+    try:
+        listed, created_at, delivery_id = map(str, decode_cursor(_CURSOR, call.query.cursor, (str, str, str)))
+    except ValueError as error:
+        raise invalid("cursor", str(error)) from error
+    if listed != _describe_list(call):
+        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+    return DeliveryPlace(created_at, delivery_id)
+
+
+@GROUP.endpoint(
+    "GET",
+    f"{_ROUTE}/{{id}}/deliveries",
+    right=_RIGHT,
+    query=DeliveriesQuery,
+    check=_check_page,
+    docs=replies.DELIVERIES,
+)
 async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
     """Return the deliveries of a webhook of the last 30 days, newest first."""
     query = call.query
     page, last = await services().webhook_endpoints.log.list_page(
-        call.path["id"], query.status, query.cursor, query.limit
+        call.path["id"], query.status, _parse_cursor(call), query.limit
     )
-    cursor = None if last is None else base64.urlsafe_b64encode(json.dumps(last).encode()).decode().rstrip("=")
+    cursor = None if last is None else encode_cursor(_CURSOR, (_describe_list(call), *last))
     return json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
 
 

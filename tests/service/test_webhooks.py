@@ -1,6 +1,7 @@
 """Tests of webhooks over HTTP, with a receiver on this machine."""
 
 import sqlite3
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -148,6 +149,9 @@ def test_every_operation_requires_the_right(plant: Service, member: str) -> None
         ({"eventTypes": []}, ["eventTypes"]),
         ({"format": "xml", "enabled": "yes"}, ["enabled", "format"]),
         ({"url": None}, ["url"]),
+        ({"description": "Shift\x1b[2J"}, ["description"]),
+        ({"description": "Shift\nleader"}, ["description"]),
+        ({"description": "Shift \u202eredael"}, ["description"]),
     ],
 )
 def test_invalid_members_are_named(
@@ -308,6 +312,18 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
     assert admin.get(f"{path}?status=failed").json() == {"deliveries": [], "cursor": None}
     for query in ("status=sent", "limit=0", "limit=1001", "cursor=x", "stauts=failed"):
         assert check_failing_fields(admin.get(f"{path}?{query}")) == [query.partition("=")[0]]
+    other = create(admin, receiver, "/other-pages")
+    for address in (path, f"{path}?status=failed", f"{WEBHOOKS}/{other['id']}/deliveries?status=delivered"):
+        assert check_failing_fields(admin.get(address, params={"cursor": first["cursor"]})) == ["cursor"]
+
+
+@pytest.mark.parametrize("text", [b"[" * 3_000, b'["\\ud800", "x"]', b"[1, 2]", b"\xff"])
+def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookReceiver, text: bytes) -> None:
+    """A cursor with nested lists, lone surrogates or other values is an error of the request."""
+    path = f"{WEBHOOKS}/{create(admin, receiver, '/forged')['id']}"
+    cursor = urlsafe_b64encode(text).decode().rstrip("=")
+    assert check_failing_fields(admin.get(f"{path}/deliveries", params={"cursor": cursor})) == ["cursor"]
+    assert admin.delete(path).status_code == 204
 
 
 def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
@@ -434,6 +450,49 @@ def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client
     assert (resolved["alertId"], resolved["state"]) == (alert["id"], "resolved")
     assert len(receiver.list_messages("/alerts")) == 2
     assert receiver.list_messages("/other-alerts") == []
+
+
+def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+    """An evaluation that fails sends one warning with the reason, and its end is sent, too."""
+    made = create(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
+    rule = {
+        "name": "Over a draft",
+        "severity": "critical",
+        "surface": "hall",
+        "kind": "threshold",
+        "every": "PT15S",
+        "query": "draft",
+        "condition": {"rows": "any"},
+    }
+    path = "/oi-api/alert-rules/failing"
+    assert editor.put(path, json=rule).status_code == 201
+    firing = wait_for_event(receiver, "/errors", "alert.firing").verify(made["secret"])["data"]
+    assert (firing["rule"], firing["severity"], firing["value"]) == ("failing", "warning", None)
+    assert "is a draft" in firing["labels"]["error"]
+    before = editor.get(path).json()["lastEvaluatedAt"]
+    assert editor.put(path, json={**rule, "description": "Evaluated again"}).status_code == 200
+    wait_until(lambda: editor.get(path).json()["lastEvaluatedAt"], lambda found: found > before)
+    assert editor.delete(path).status_code == 204
+    resolved = wait_for_event(receiver, "/errors", "alert.resolved").verify(made["secret"])["data"]
+    assert (resolved["alertId"], resolved["labels"]) == (firing["alertId"], firing["labels"])
+    assert len(receiver.list_messages("/errors")) == 2
+
+
+def test_events_for_a_disabled_webhook_are_dropped(
+    admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
+    """A webhook receives no event of the time when it was disabled, also after it is enabled again."""
+    kinds = ["warm-query.pending-approval"]
+    made, other = (create(admin, receiver, path, eventTypes=kinds) for path in ("/paused", "/never-paused"))
+    path, body = f"{WEBHOOKS}/{made['id']}", {"url": made["url"], "eventTypes": kinds}
+    for number, enabled in enumerate((False, True), 1):
+        assert admin.put(path, json={**body, "enabled": enabled}).status_code == 200
+        query = {"name": f"Number {number}", "surface": "hall", "kql": "Telemetry | count"}
+        assert editor.put("/oi-api/warm-queries/paused", json=query).status_code in {200, 201}
+        wait_for_event(receiver, "/never-paused", kinds[0], number).verify(other["secret"])
+    data = wait_for_event(receiver, "/paused", kinds[0]).verify(made["secret"])["data"]
+    assert data["name"] == "Number 2"
+    assert len(receiver.list_messages("/paused")) == 1
 
 
 def test_a_broken_audit_chain_arrives(

@@ -46,6 +46,7 @@ _NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
         ),
     )
 )
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 _PUBLIC_IPV6: Final = IPv6Network("2000::/3")
 """Global unicast addresses. Other IPv6 addresses are local, embed an IPv4 address, or are not assigned."""
 _NOT_PUBLIC_IPV6: Final[tuple[Network, ...]] = tuple(
@@ -219,13 +220,24 @@ class AddressRules:
             raise AddressRefusedError("The URL must begin with `https://`.")
 
     def _check_address(self, url: OutboundUrl, address: Address) -> None:
-        if address in ALWAYS_REFUSED or not (is_public(address) or self._is_allowed(address)):
+        if not (is_public(address) or self._is_allowed(address)):
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
         if url.port in self.own_ports and not is_public(address):
             raise AddressRefusedError(f"Port {url.port} belongs to this service.")
 
     def _is_allowed(self, address: Address) -> bool:
-        return address not in ALWAYS_REFUSED and any(address in network for network in self.allowed_networks)
+        if not ALWAYS_REFUSED.isdisjoint((address, _find_embedded_address(address))):
+            return False
+        return any(address in network for network in self.allowed_networks)
+
+
+def _find_embedded_address(address: Address) -> Address:
+    """Return the IPv4 address that an IPv4-mapped, 6to4 or NAT64 address reaches; any other address unchanged."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:

@@ -167,9 +167,19 @@ def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> N
         LOOPBACK.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "168.63.129.16", "fd00:ec2::254"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+    ],
+)
 def test_no_setting_admits_metadata_addresses(address: str) -> None:
-    """Addresses of cloud metadata services are refused although an allowed network contains them."""
+    """Metadata addresses are refused in every form, although an allowed network contains them."""
     rules = AddressRules(parse_networks("0.0.0.0/0,::/0"))
     with pytest.raises(AddressRefusedError):
         rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))

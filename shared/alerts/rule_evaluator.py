@@ -116,8 +116,9 @@ class RuleEvaluator:
             token = await self._store.save(record, state, changes.puts, changes.deletes)
             if token is not None:
                 return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
-            # An acknowledgement changes the record, too.
-            record = await self._store.load(record.rule)
+            # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
+            loaded = await self._store.load(record.rule)
+            record = await self._notifications.settle(loaded) or loaded
             if record.state is not None and record.state.due_at > at:
                 break
         return record.state
@@ -128,7 +129,8 @@ class RuleEvaluator:
         due_at = compute_next_due(entry.value, max(at, self._runtime.now()))
         new_id = self._runtime.new_id
         if isinstance(groups, EvaluationError):
-            return apply_error(entry, record, str(groups), at, due_at, new_id), Transitions()
+            size, reason = len(record.alerts) * _GROUP_SIZE, str(groups)
+            return await self._runtime.run_in_worker(size, apply_error, entry, record, reason, at, due_at, new_id)
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
         return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
 

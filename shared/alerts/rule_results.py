@@ -43,15 +43,11 @@ def apply_groups(
         due_at: time of the next evaluation.
         new_id: returns a new id.
     """
-    alerts = record.alerts
-    ended = Transitions()
-    if record.state is not None and not _is_same_rule(record.state, entry):
-        # The rule was deleted and created again; the new rule begins without alerts.
-        for alert in filter(_is_active, alerts):
-            end_alert(alert, at, ended)
-        alerts = ()
+    ended = _end_alerts_of_deleted_rule(entry, record, at)
+    alerts = record.alerts if ended is None else ()
     changes = advance_alerts(entry.value, alerts, groups, at, new_id)
-    changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
+    if ended is not None:
+        changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
     error_alert = _end_error(record.state, at)
     state = RuleState(
         rule=record.rule,
@@ -73,8 +69,8 @@ def apply_error(
     at: datetime,
     due_at: datetime,
     new_id: Callable[[], str],
-) -> RuleState:
-    """Return the new state of a rule whose evaluation failed; its alerts do not change.
+) -> tuple[RuleState, Transitions]:
+    """Return the new state of a rule whose evaluation failed; alerts change only if the rule was created again.
 
     The first failure begins a notification of severity `warning`; further failures only replace the reason.
 
@@ -90,17 +86,20 @@ def apply_error(
     error_alert = before.error_alert if before is not None else None
     if error_alert is None or not error_alert.is_active:
         error_alert = _begin_error(entry.value, reason, at, new_id())
-    return RuleState(
+    ended = _end_alerts_of_deleted_rule(entry, record, at)
+    kept = before if ended is None else None
+    state = RuleState(
         rule=record.rule,
         revision=build_revision(entry),
         evaluated_at=at,
         due_at=due_at,
         error=reason[:MAX_ERROR],
         error_alert=error_alert,
-        firing=before.firing if before else 0,
-        pending=before.pending if before else 0,
-        has_marks=_has_marks((), error_alert),
+        firing=kept.firing if kept else 0,
+        pending=kept.pending if kept else 0,
+        has_marks=_has_marks(ended.puts if ended else (), error_alert),
     )
+    return state, ended or Transitions()
 
 
 def apply_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[RuleState, Transitions]:
@@ -111,9 +110,7 @@ def apply_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[
         alerts: stored alerts of the rule.
         at: the current time.
     """
-    changes = Transitions()
-    for alert in filter(_is_active, alerts):
-        end_alert(alert, at, changes)
+    changes = _end_alerts(alerts, at)
     error_alert = _end_error(state, at)
     ended = state.model_copy(
         update={
@@ -127,8 +124,22 @@ def apply_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[
     return ended, changes
 
 
-def _is_active(alert: Alert) -> bool:
-    return alert.is_active
+def _end_alerts(alerts: Iterable[Alert], at: datetime) -> Transitions:
+    changes = Transitions()
+    for alert in alerts:
+        if alert.is_active:
+            end_alert(alert, at, changes)
+    return changes
+
+
+def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord, at: datetime) -> Transitions | None:
+    """End the alerts of a rule that was deleted and created again; None if the stored state is that of this rule.
+
+    The new rule begins without alerts.
+    """
+    if record.state is None or _is_same_rule(record.state, entry):
+        return None
+    return _end_alerts(record.alerts, at)
 
 
 def _is_same_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:

@@ -42,6 +42,34 @@ async def test_a_rule_that_was_created_again_has_new_alerts(plant: Plant) -> Non
     assert sorted(alert.state.value for alert in plant.store.alerts.values()) == ["firing", "resolved"]
 
 
+async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Plant) -> None:
+    """The old alert is resolved although the query of the new rule fails, because its rule was deleted."""
+    plant.queries.result = HOT
+    await plant.run(0)
+    plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
+    plant.catalog = build_catalog(build_entry(build_rule(), plant.time.now + timedelta(seconds=1)), version=2)
+    assert sorted(await plant.run(2)) == [FIRING, FIRING, RESOLVED]
+    assert [alert.state.value for alert in plant.store.alerts.values()] == ["resolved"]
+    assert (plant.get_status(), plant.store.states["hot"].firing) == (RuleStatus.ERROR, 0)
+
+
+async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) -> None:
+    """An acknowledgement whose audit event failed is audited by the evaluation that runs at the same time."""
+    plant.queries.result = HOT
+    await plant.run(0)
+    [alert_id] = plant.store.alerts
+
+    async def acknowledge() -> None:
+        plant.audit_log.failures = 1
+        await plant.build_service().acknowledge(alert_id, "editor@t", None)
+        assert plant.audit_log.events == {}
+
+    plant.queries.gate = acknowledge
+    await plant.run()
+    assert len(plant.audit_log.events) == 1
+    assert plant.store.alerts[alert_id].acknowledged_by == "editor@t"
+
+
 async def test_a_changed_rule_is_evaluated_at_once(plant: Plant) -> None:
     """A PUT takes effect without waiting for the due time."""
     plant.queries.result = HOT

@@ -24,6 +24,12 @@ RULE: dict[str, Any] = {
     "condition": {"column": "level", "operator": "gt", "value": 5},
     "groupBy": ["DeviceId"],
 }
+VALUES_KQL = """Telemetry
+| where ConnectionLookup == "press"
+| summarize arg_max(Timestamp, Payload) by DeviceId
+| extend level = todouble(Payload.level), even = tolong(Payload.level) % 8 == 0, nothing = todouble(Payload.nothing)
+| project DeviceId, level, even, text = tostring(level), nothing, nan = real(nan), endless = real(+inf), Timestamp"""
+MANY_KQL = 'range number from 1 to size step 1 | project device = strcat("d-", tostring(number)), number'
 SILENT: dict[str, Any] = {
     "name": "Lathe is silent",
     "severity": "info",
@@ -105,6 +111,65 @@ def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing:
     assert check_failing_fields(editor.post("/oi-api/alert-rules/level-high/evaluate", json={"dry": True})) == ["dry"]
 
 
+def try_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
+    """Store a disabled rule, evaluate it once, and return the result."""
+    rule = {**RULE, "enabled": False, **changes}
+    assert editor.put("/oi-api/alert-rules/tried", json=rule).status_code in {200, 201}
+    reply = editor.post("/oi-api/alert-rules/tried/evaluate")
+    assert reply.status_code == 200, reply.text
+    return dict(reply.json())
+
+
+@pytest.fixture
+def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> Iterator[None]:
+    """Approve queries of unusual values and of many rows."""
+    del firing
+    many: dict[str, Any] = {"kql": MANY_KQL, "parameters": [{"name": "size", "type": "long"}]}
+    for lookup, definition in {"values": {"kql": VALUES_KQL}, "many": many}.items():
+        query = {"name": lookup, "surface": "hall", **definition}
+        assert editor.put(f"/oi-api/warm-queries/{lookup}", json=query).status_code == 201
+        assert plant.caller("admin@t").post(f"/oi-api/warm-queries/{lookup}/approve").status_code == 200
+    yield
+    for path in ("alert-rules/tried", "warm-queries/values", "warm-queries/many"):
+        assert editor.delete(f"/oi-api/{path}").status_code == 204
+
+
+@pytest.mark.usefixtures("approved_queries")
+def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
+    """Every operator compares numbers; null, text, booleans, times, NaN and infinite values match none."""
+    expected = {"gt": ["press-2"], "ge": ["press-1", "press-2"], "lt": ["press-0"], "le": ["press-0", "press-1"]}
+    expected |= {"eq": ["press-1"], "ne": ["press-0", "press-2"]}
+    for operator, devices in expected.items():
+        condition = {"column": "level", "operator": operator, "value": 4}
+        alerts = try_rule(editor, query="values", condition=condition)["alerts"]
+        assert sorted(one["labels"]["DeviceId"] for one in alerts if one["wouldFire"]) == devices
+    for column in ("even", "text", "nothing", "nan", "endless", "Timestamp"):
+        condition = {"column": column, "operator": "ne", "value": 0.5}
+        alerts = try_rule(editor, query="values", condition=condition)["alerts"]
+        assert [(one["value"], one["wouldFire"]) for one in alerts] == [(None, False)] * 3, column
+    counted = try_rule(editor, query="values", condition={"rows": "any"}, groupBy=["even"])["alerts"]
+    assert {one["labels"]["even"]: one["value"] for one in counted} == {"true": 2, "false": 1}
+
+
+@pytest.mark.usefixtures("approved_queries")
+def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
+    """Each of 10,000 groups would have an alert; with one more row, groups could be missing, so it is an error."""
+    many: dict[str, Any] = {"query": "many", "timeRange": None, "groupBy": ["device"]}
+    many["condition"] = {"column": "number", "operator": "gt", "value": 0}
+    result = try_rule(editor, **many, parameters={"size": 10_000})
+    assert (len(result["alerts"]), result["rows"], result["error"]) == (10_000, 10_000, None)
+    assert all(one["wouldFire"] for one in result["alerts"])
+    result = try_rule(editor, **many, parameters={"size": 10_001})
+    assert (result["alerts"], result["rows"]) == ([], 0)
+    assert "more than 10000 rows" in result["error"]
+
+
+def test_services_cannot_acknowledge(plant: Service, firing: dict[str, Any]) -> None:
+    """An acknowledgement records a person, so the token of a service is rejected."""
+    reply = plant.caller("historian").post(f"/oi-api/alerts/{firing['id']}/acknowledge")
+    check_problem(reply, 401, "UNAUTHENTICATED")
+
+
 def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
     """The first acknowledgement is stored and audited in the scope `alerts`; a repetition changes nothing."""
     path, admin = f"/oi-api/alerts/{firing['id']}/acknowledge", plant.caller("admin@t")
@@ -159,6 +224,50 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
     assert (trial["alerts"], trial["error"]) == ([], stored["error"])
     assert list_alerts(editor, "over-draft") == []
     assert editor.delete("/oi-api/alert-rules/over-draft").status_code == 204
+
+
+def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict[str, Any]) -> None:
+    """With `for`, an alert is pending first and fires later under the same id; a disabled rule ends it."""
+    path = "/oi-api/alert-rules/level-held"
+    held = {**RULE, "for": "PT1S"}
+    assert editor.put(path, json=held).status_code == 201
+    pending = wait_for_alert(editor, "level-held", "pending")
+    assert (pending["labels"], pending["firedAt"]) == (firing["labels"], None)
+    assert editor.get(path).json()["state"] == "pending"
+    fired = wait_for_alert(editor, "level-held", "firing")
+    assert (fired["id"], fired["startedAt"]) == (pending["id"], pending["startedAt"])
+    assert fired["firedAt"] > fired["startedAt"]
+    assert editor.put(path, json={**held, "enabled": False}).status_code == 200
+    wait_for_alert(editor, "level-held", "resolved")
+    assert editor.delete(path).status_code == 204
+
+
+def test_a_failing_query_resolves_nothing(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+    """While its query is a draft or deleted, a rule is in error, and its alert goes on firing under the same id."""
+    rule, query = "/oi-api/alert-rules/level-high", "/oi-api/warm-queries/levels"
+    kql = {"name": "Levels", "surface": "hall", "kql": f"{KQL}, extra = 1"}
+    assert editor.put(query, json=kql).status_code == 200
+    wait_until(lambda: editor.get(rule).json(), lambda found: "is a draft" in (found["error"] or ""))
+    assert editor.delete(query).status_code == 204
+    wait_until(lambda: editor.get(rule).json(), lambda found: "does not exist" in (found["error"] or ""))
+    [alert] = list_alerts(editor, "level-high")
+    assert (alert["id"], alert["state"]) == (firing["id"], "firing")
+    assert editor.put(query, json=kql).status_code == 201
+    assert plant.caller("admin@t").post(f"{query}/approve").status_code == 200
+    wait_until(lambda: editor.get(rule).json(), lambda found: (found["state"], found["error"]) == ("firing", None))
+    assert [one["id"] for one in list_alerts(editor, "level-high")] == [firing["id"]]
+
+
+def test_a_disabled_connection_resolves_its_alert(plant: Service, editor: httpx.Client) -> None:
+    """The alert of an absence rule ends when its connection is disabled, long before the next evaluation."""
+    admin, path = plant.caller("admin@t"), "/oi-api/connections/lathe"
+    assert editor.put("/oi-api/alert-rules/watched", json=SILENT).status_code == 201
+    wait_for_alert(editor, "watched", "firing")
+    lathe = {"name": "Lathe", "type": "CLOUD_EVENT_HUB"}
+    assert admin.put(path, json={**lathe, "enabled": False}).status_code == 200
+    wait_for_alert(editor, "watched", "resolved")
+    assert admin.put(path, json={**lathe, "enabled": True}).status_code == 200
+    assert editor.delete("/oi-api/alert-rules/watched").status_code == 204
 
 
 def test_a_deleted_rule_resolves_its_alerts(editor: httpx.Client, firing: dict[str, Any]) -> None:

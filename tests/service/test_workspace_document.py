@@ -19,6 +19,18 @@ YAML = {"Content-Type": "application/yaml"}
 APPROVED = {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00Z"}
 
 
+SILENT_PRESS = {
+    "lookup": "press-silent",
+    "name": "Press is silent",
+    "severity": "info",
+    "surface": "hall",
+    "kind": "absence",
+    "every": "P1D",
+    "connections": ["press"],
+    "after": "PT1H",
+}
+
+
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
     """Return a service that the tests of this module may change."""
@@ -310,6 +322,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admi
         ({"team": [*document["team"], {"id": "n@t", "name": "N", "role": "Viewer"}]}, "Team.Manage"),
         ({"warmQueries": document["warmQueries"][:0]}, "WarmQuery.Manage"),
         ({"dataStores": [*document["dataStores"], {"lookup": "more"}]}, "DataStore.Manage"),
+        ({"alertRules": [*document.get("alertRules", []), SILENT_PRESS]}, "Alert.Manage"),
     ):
         problem = check_problem(manager.post(PLAN, json={**document, **change}), 403, "ACCESS_RIGHT_MISSING")
         assert problem["accessRights"] == [f"Workspace.{right}"]

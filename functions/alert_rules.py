@@ -92,7 +92,8 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     keys = {kind: [item.key for item in stored.items if item.kind == kind] for kind in ItemKind}
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
     if rule.query is not None and faults.has_valid("query", "parameters", "timeRange", "condition", "groupBy"):
-        add_field_errors(faults, await _find_query_errors(rule, stored))
+        with faults.collect():
+            add_field_errors(faults, await _find_query_errors(rule, stored))
 
 
 async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:

@@ -17,19 +17,23 @@ from shared.warm_queries.service import bind_parameters
 async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryColumns) -> list[FieldError]:
     """Check a threshold rule against its query: parameters, time range and columns; return the errors.
 
+    If the query engine does not return the columns, other errors are still returned.
+
     Args:
         rule: a rule whose own fields are valid.
         query: saved KQL query of the rule, approved or not.
         columns: gets the result columns of queries from the engine.
 
     Raises:
-        WorkspaceError: if the query engine does not return the columns.
+        WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
     """
     errors = [*_find_parameter_errors(rule, query), *_find_time_range_errors(rule, query)]
     result = await columns.resolve_or_error(query)
     if not isinstance(result, WorkspaceError):
         return [*errors, *_find_column_errors(rule, result)]
     if result.kind is not Kind.INVALID:
+        if errors:
+            return errors
         raise result
     return [*errors, FieldError("query", f"the query engine rejects this query: {result.detail}")]
 

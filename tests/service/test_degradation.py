@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.local_service import Service, check_problem, count_rows, wait_until
+from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, wait_until
 
 SLOWEST_SECONDS = 60.0
 """Maximum duration of a reply while a dependency fails."""
@@ -154,6 +154,28 @@ def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
         os.kill(engine, signal.SIGCONT)
     probe.wait_for_recovery("query")
     probe.wait_for_readiness()
+
+
+def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> None:
+    """The errors of an alert rule that need no columns of its query are reported without the engine."""
+    rule = {
+        "name": "Wrong",
+        "severity": "info",
+        "surface": "hall",
+        "kind": "threshold",
+        "every": "PT1S",
+        "query": "newest",
+        "parameters": {"connexion": "press"},
+        "condition": {"column": "value", "operator": "gt", "value": 1},
+    }
+    engine = find_engine(plant)
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        fields = check_failing_fields(plant.caller("admin@t").put("/oi-api/alert-rules/wrong", json=rule))
+    finally:
+        os.kill(engine, signal.SIGCONT)
+    assert {"every", "parameters.connexion"} <= set(fields)
+    Probe(plant).wait_for_recovery("query")
 
 
 @contextmanager

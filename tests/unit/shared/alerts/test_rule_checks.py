@@ -22,6 +22,7 @@ QUERY = WarmQuery.model_validate(
 
 
 COLUMNS = (Column("value", "real"), Column("device", "string"))
+DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
@@ -67,4 +68,9 @@ async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None
     """A failure of the engine itself is raised, because the rule may be right."""
     assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
     with pytest.raises(WorkspaceError):
-        await find_errors(WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down"))
+        await find_errors(DOWN)
+
+
+async def test_errors_are_reported_without_the_engine() -> None:
+    """An error that needs no columns is reported although the engine does not respond."""
+    assert await find_errors(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]

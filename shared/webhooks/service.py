@@ -178,7 +178,9 @@ class WebhookService:
                 "subscribed_at": {each: known.get(each, at) for each in definition.event_types},
             }
             if enabled and not stored.enabled:
-                updates |= {"disabled_reason": None, "failing_since": None}
+                updates["disabled_reason"] = None
+            if enabled and (not stored.enabled or stored.url != definition.url):
+                updates["failing_since"] = None
             after = stored.model_copy(update=updates)
             if after.to_definition() == stored.to_definition():
                 return None

@@ -201,7 +201,7 @@ class DeliveryWorker:
 
         def change(listed: EndpointList) -> EndpointList | None:
             before = listed.endpoints.get(endpoint.id)
-            if before is None or not before.enabled:
+            if before is None or not before.enabled or before.url != endpoint.url:
                 return None
             if reason is None:
                 since = None if is_delivered else before.failing_since or attempt.at

@@ -11,6 +11,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
 from shared.webhooks.models import DeliveryStatus
 from shared.webhooks.retry_schedule import DISABLED_AFTER, RETRY_DELAYS
+from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
 from tests.unit.shared.webhooks.environment import URL, WebhookParts, fail, open_webhooks, reply
 
@@ -166,6 +167,27 @@ async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
     event = parts.log.events[-1]
     assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
     assert "path-with-secret" not in str(parts.log.events)
+
+
+async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) -> None:
+    """A URL that was replaced neither disables its endpoint with status 410 nor counts as a failure of the new URL."""
+    endpoint = await parts.create()
+    parts.http.answer = fail
+    await parts.publish("k1")
+    await parts.work()
+    assert (await parts.service.get(endpoint.id)).failing_since is not None
+
+    async def replace_url(request: OutboundRequest) -> OutboundReply:
+        del request
+        moved = EndpointDefinition("https://new.example/", endpoint.event_types)
+        await parts.service.replace("admin@t", endpoint.id, moved)
+        return reply(410)
+
+    parts.http.answer = replace_url
+    await parts.publish("k2")
+    await parts.work()
+    moved = await parts.service.get(endpoint.id)
+    assert (moved.url, moved.enabled, moved.failing_since) == ("https://new.example/", True, None)
 
 
 async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:

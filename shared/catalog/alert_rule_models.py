@@ -32,20 +32,26 @@ _DURATION: Final = WithJsonSchema(
 )
 
 
+@lru_cache(maxsize=1024)
+def _parse_rule_duration(text: str) -> timedelta:
+    """Parse a duration of an alert rule; cached, because each load of the catalog checks those of all rules."""
+    return durations.parse_duration(text)
+
+
 def _check_interval(text: str) -> str:
-    if not MIN_INTERVAL <= durations.parse_duration(text) <= MAX_INTERVAL:
+    if not MIN_INTERVAL <= _parse_rule_duration(text) <= MAX_INTERVAL:
         raise ValueError("must be a duration from PT15S to P1D")
     return text
 
 
 def _check_hold_time(text: str) -> str:
-    if not timedelta(0) <= durations.parse_duration(text) <= MAX_TIME:
+    if not timedelta(0) <= _parse_rule_duration(text) <= MAX_TIME:
         raise ValueError("must be a duration from PT0S to P366D")
     return text
 
 
 def _check_positive_time(text: str) -> str:
-    if not timedelta(0) < durations.parse_duration(text) <= MAX_TIME:
+    if not timedelta(0) < _parse_rule_duration(text) <= MAX_TIME:
         raise ValueError("must be a positive duration of at most 366 days")
     return text
 
@@ -79,12 +85,6 @@ Number = Annotated[
 ]
 GroupBy = Annotated[tuple[ColumnName, ...], Field(max_length=16)]
 WatchedConnections = Annotated[tuple[Lookup, ...], Field(max_length=1000)]
-
-
-@lru_cache(maxsize=1024)
-def _parse_rule_duration(text: str) -> timedelta:
-    """Parse a duration of an alert rule; cached, because the durations of many rules are read every second."""
-    return durations.parse_duration(text)
 
 
 class Severity(StrEnum):

@@ -16,7 +16,7 @@ from shared.runtime import Runtime
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import parse_rfc3339, rfc3339
 
-ALREADY_USED: Final = "SIGNATURE_TOKEN_USED"
+SIGNATURE_TOKEN_USED: Final = "SIGNATURE_TOKEN_USED"  # noqa: S105  an error code
 LEASE: Final = timedelta(seconds=30)
 """Time after which an unfinished use counts as abandoned, because its process has died."""
 
@@ -167,4 +167,4 @@ def name_sign_in(member: str, sign_in_id: str, at: datetime) -> str:
 def build_used_error() -> WorkspaceError:
     """Build the error for a sign-in that was already used to sign another decision."""
     detail = "This sign-in has signed another decision already; sign in again for each signature."
-    return WorkspaceError(Kind.CONFLICT, ALREADY_USED, detail)
+    return WorkspaceError(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail)

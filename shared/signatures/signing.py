@@ -17,7 +17,7 @@ from shared.provenance.models import MAX_STATEMENT
 from shared.provenance.ports import ChainKey
 from shared.provenance.signatures import DecisionSignature, SigningSession
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.signatures.sign_ins import ALREADY_USED, SignInRegistry, name_sign_in
+from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInRegistry, name_sign_in
 from shared.signatures.suspicion import AttemptCounter
 
 FIELD: Final = "signature"
@@ -152,7 +152,7 @@ class Signing:
         except WorkspaceError as error:
             if request.is_single_use and error.kind not in MAYBE_DONE:
                 await self._release_sign_in(name, append_id)
-            if error.code == ALREADY_USED:
+            if error.code == SIGNATURE_TOKEN_USED:
                 # Raised by `session.confirm`; other errors here do not concern the signature.
                 await self._count_refusal(principal, error)
             raise

@@ -74,6 +74,8 @@ class AuditBundlesComponent(Component):
         "functions/audit_bundles.py",
         "functions/bundle_jobs.py",
     )
+    owned: ClassVar[str] = "archive"
+    """The jobs of downloads and imports, which this component lets expire."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -85,7 +85,7 @@ def _compute_fourier_transform(values: Numbers) -> Mapping[str, Numbers]:
     return {"real": points.real.copy(), "imag": points.imag.copy()}
 
 
-def _fit_line(values: Numbers) -> Mapping[str, Any]:
+def _fit_polynomial(values: Numbers) -> Mapping[str, Any]:
     places = np.arange(1.0, len(values) + 1)
     coefficients = np.polyfit(places, values, 3)
     fitted = np.polyval(coefficients, places)
@@ -113,7 +113,7 @@ def _compute_statistics(values: Numbers) -> Mapping[str, float]:
 
 _CASES: Mapping[str, tuple[str, Compute]] = {
     "fft": ("series_fft(y)", _compute_fourier_transform),
-    "fit_poly": ("series_fit_poly(y, dynamic(null), 3)", _fit_line),
+    "fit_poly": ("series_fit_poly(y, dynamic(null), 3)", _fit_polynomial),
     "stats": ("series_stats(y)", _compute_statistics),
     "outliers": ("series_outliers(y)", lambda y: score_outliers(y, None, None, None, None, None)),
     "periods_detect": ("series_periods_detect(y, 4.0, 400.0, 2)", lambda y: detect_periods(y, 4.0, 400.0, 2)),

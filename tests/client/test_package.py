@@ -113,7 +113,7 @@ def list_modules() -> Iterator[ModuleType]:
 
 
 def test_the_examples_are_true() -> None:
-    """Each example in a docstring has the output that it shows."""
+    """Each example in a docstring prints the output that the docstring shows."""
     results = [doctest.testmod(module) for module in list_modules()]
     assert sum(result.attempted for result in results) >= 10
     assert [result for result in results if result.failed] == []

@@ -67,7 +67,7 @@ def test_imports_with_a_preview_and_a_finished_job(filled: Console, width: int) 
 
 @WIDTHS
 def test_data_with_a_document(filled: Console, service: Service, width: int) -> None:
-    """The containers of a database, and the documents of a table, are accessible."""
+    """The page of a database with containers and the page of a table with a document are accessible."""
     made = service.caller(EDITOR).post(
         "/oi-api/data-stores/mes/databases/orders/tables/workorders", json={"id": f"filled-{width}", "line": "filled"}
     )
@@ -82,7 +82,7 @@ def test_data_with_a_document(filled: Console, service: Service, width: int) -> 
 
 @WIDTHS
 def test_surfaces_and_tables_with_rows(filled: Console, width: int) -> None:
-    """The lists of surfaces and tables with rows are accessible."""
+    """The list of surfaces and the list of tables are accessible while they have rows."""
     page = filled.open("surfaces", "Surfaces").page
     expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
     check(filled, "surfaces", width)

@@ -171,7 +171,7 @@ def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
 
 
 def test_past_messages_are_awaited(console: Console) -> None:
-    """While the replay of past messages begins, the page says that it reads them, not that there are none."""
+    """While the page still loads past messages for a live chart, it does not show "No data yet"."""
     page = console.page
     seen = "window.texts = new Set(); new MutationObserver(() => window.texts.add(document.body.innerText)).observe("
     page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {seen}document, {ALL_CHANGES}) }})")

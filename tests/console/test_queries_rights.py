@@ -45,7 +45,7 @@ def test_token_without_execute_reads_definitions(console: Console, service: Serv
 
 
 def test_tokens_without_the_catalog(console: Console, service: Service) -> None:
-    """Tokens for ad-hoc queries and for writing drafts work without reading the catalog."""
+    """A token with the rights for ad-hoc queries and drafts, but not for the catalog, can run and save a query."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
     console.open("queries", "Queries")
     page.get_by_role("button", name="Ad-hoc query").click()

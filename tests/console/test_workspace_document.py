@@ -123,7 +123,7 @@ def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client
 
 
 def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.Client) -> None:
-    """An item that the API made stays, and the plan names it with the reason."""
+    """The plan lists an item that was created over the API among the items that stay, and states the reason."""
     before = read_current(admin)
     body = {"name": "Made by the API", "connections": []}
     assert admin.put("/oi-api/surfaces/api-made", json=body).status_code == 201

@@ -358,7 +358,7 @@ class _Scope:
             return [self._build_instance(node, {})]
         items = self.evaluate(node.items)
         if items is UNKNOWN:
-            raise ShortCircuitError(f"{self.file.path.name}: a loop")
+            raise ShortCircuitError(f"{self.file.path.name}: the items of a loop are known at run time only")
         locals_ = [{node.item: item} | ({node.index: index} if node.index else {}) for index, item in enumerate(items)]
         return [self._build_instance(node.body, local) for local in locals_]
 
@@ -372,7 +372,7 @@ class _Scope:
     def _is_condition_true(self, condition: Node, local: dict[str, Any]) -> bool:
         value = self.evaluate(condition, local)
         if value is UNKNOWN:
-            raise ShortCircuitError(f"{self.file.path.name}: a condition")
+            raise ShortCircuitError(f"{self.file.path.name}: the value of a condition is known at run time only")
         return bool(value)
 
     def _resolve_symbol(self, declared: Declaration) -> Any:

@@ -14,7 +14,7 @@ from tests.infra.templates import BICEP, Templates
 
 @pytest.fixture(scope="module")
 def needs() -> Needs:
-    """Return what the code needs from a deployment."""
+    """Return the settings, roles and other parts that the code needs from a deployment."""
     return needs_of_the_code()
 
 

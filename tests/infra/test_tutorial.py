@@ -101,7 +101,7 @@ def read_blocks(heading: str = "", *, until: str = "") -> str:
 
 @dataclass
 class Shell:
-    """A copy of the checkout in which the tutorial runs."""
+    """Shell in a copy of the checkout, in which the commands of the tutorial run."""
 
     root: Path
     home: Path

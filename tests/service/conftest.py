@@ -33,7 +33,7 @@ def own_module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[Service]:
-    """Return a service, not started, that the test may stop and kill."""
+    """Return a service that the test starts itself, and may stop and kill."""
     own = Service(tmp_path / "data", WORKSPACE)
     yield own
     own.stop()

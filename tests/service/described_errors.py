@@ -1,4 +1,4 @@
-"""Check that each error of the service is one that the OpenAPI document lists for the operation."""
+"""Check that the OpenAPI document lists each error that the service returns for the operation."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ _OF_ALL_ROUTES = {"ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "INVALID_REQUEST", "U
 
 
 def check_described_error(reply: httpx.Response) -> None:
-    """Fail if a reply is a problem document with a code that the operation does not list for its status."""
+    """Fail if the reply has an error code that the OpenAPI document does not list for operation and status."""
     if reply.headers.get("content-type") != "application/problem+json" or reply.request.method == "HEAD":
         return
     reply.read()

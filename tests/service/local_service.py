@@ -1,4 +1,4 @@
-"""The local host as a separate process, and helpers for its clients."""
+"""Run the local host as a separate process, and build clients for it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ NO_DAILY_VERIFICATION = {"VERIFY_SCHEDULE": "0 0 0 1 1 *"}
 
 
 class Service:
-    """Local host with a data directory, started and stopped as a process."""
+    """Local host in a separate process, with its own data directory."""
 
     def __init__(self, data_dir: Path, workspace_file: Path, environment: Mapping[str, str] | None = None) -> None:
         self.data_dir = data_dir
@@ -58,7 +58,7 @@ class Service:
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Stop the host with SIGKILL, as a power cut would."""
+        """Stop the host with SIGKILL, which has the effect of a power cut."""
         self._end(signal.SIGKILL)
 
     @property
@@ -91,7 +91,7 @@ class Service:
         return self.anonymous(bearer=reply.json()["Token"])
 
     def anonymous(self, bearer: str | None = None) -> httpx.Client:
-        """Return a client without a credential, or with the given one."""
+        """Return a client without a credential, or with the given API key or token."""
         headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)
         client.event_hooks = {"response": [check_described_error]}
@@ -143,7 +143,7 @@ class SharedService:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Repeat a probe until ``good`` accepts its value, and return the value; fail with the last one after a timeout."""
+    """Repeat ``probe`` until ``good`` accepts its value, and return the value; fail after the timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
@@ -160,7 +160,7 @@ def query_rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict
 
 
 def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Check form, status and code of a problem document and return it."""
+    """Check that a reply is a problem document with this status and code, and return it."""
     assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     assert set(reply.json()) >= {"type", "title", "status", "detail", "code", "traceId"}
@@ -175,7 +175,7 @@ def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "
 
 
 def count_rows(client: httpx.Client, connection: str) -> int:
-    """Return the number of rows of a connection in the table."""
+    """Return the number of rows of a connection in the table Telemetry."""
     [row] = query_rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")
     return int(row["Count"])
 

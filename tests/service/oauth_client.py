@@ -22,7 +22,7 @@ def build_challenge(verifier: str) -> str:
 
 @dataclass
 class OAuthClient:
-    """Public client of a running service, which acts for one member."""
+    """OAuth client without a secret, which calls a running service on behalf of one member."""
 
     service: Service
     member: str = "viewer@t"
@@ -48,13 +48,13 @@ class OAuthClient:
         return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
 
     def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:
-        """Send a member's decision, as the consent page does."""
+        """Approve or decline the request as a member, as the consent page does."""
         chosen = SCOPE.split() if scopes is None else scopes
         body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
         return self.service.caller(self.member).post("/oauth2/authorize", json=body)
 
     def consent(self, scopes: list[str] | None = None, **changed: Any) -> str:
-        """Approve a request and return the code."""
+        """Approve an authorization request and return the authorization code."""
         reply = self.decide(scopes, **changed)
         assert reply.status_code == 200, reply.text
         return read_query(reply.json()["redirectTo"])["code"]
@@ -80,7 +80,7 @@ class OAuthClient:
         return self.service.anonymous().post(route, data=form)
 
     def sign_in(self) -> dict[str, Any]:
-        """Run the whole flow and return the body with the tokens."""
+        """Run the whole authorization code flow and return the reply with the tokens."""
         reply = self.redeem(self.consent())
         assert reply.status_code == 200, reply.text
         return dict(reply.json())
@@ -91,7 +91,7 @@ class OAuthClient:
 
 
 def read_query(address: str) -> dict[str, str]:
-    """Return the query parameters of an address, each of which occurs once."""
+    """Return the query parameters of a URL in which each parameter occurs once."""
     parsed = parse_qs(urlsplit(address).query, keep_blank_values=True, strict_parsing=True)
     assert all(len(values) == 1 for values in parsed.values())
     return {name: values[0] for name, values in parsed.items()}

@@ -1,4 +1,4 @@
-"""Client of the live stream."""
+"""Client of the live stream for tests."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def request_token(service: Service, member: str, **query: str) -> str:
 
 
 def sign_short_token(service: Service, member: str, seconds: float) -> str:
-    """Return a token with a shorter lifetime than the service issues, signed with the service's key."""
+    """Return a token that expires sooner than the service allows, signed with the key of the service."""
     issued = request_token(service, member)
     claims = jwt.decode(issued, options={"verify_signature": False})
     key = (service.data_dir / "signing-key.pem").read_text()
@@ -51,7 +51,7 @@ def decode_token_id(bearer: str) -> str:
 async def connect_stream(
     url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()
 ) -> AsyncIterator[ClientConnection]:
-    """Open the live stream as a WebSocket."""
+    """Connect to the live stream with a WebSocket handshake."""
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
     offered = [Subprotocol(each) for each in subprotocols] or None
     async with connect(
@@ -71,6 +71,6 @@ async def read_rejection(url: str, bearer: str | None = None, subprotocols: Sequ
 
 
 async def receive_impulses(client: ClientConnection, count: int) -> list[dict[str, Any]]:
-    """Receive a number of impulses (telemetry messages) and return them."""
+    """Receive the given number of impulses (telemetry messages) and return them."""
     async with asyncio.timeout(WAIT_SECONDS):
         return [json.loads(await client.recv()) for _ in range(count)]

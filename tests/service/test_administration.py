@@ -52,7 +52,7 @@ def build_path(kind: str, key: str) -> str:
 
 
 def put(client: httpx.Client, kind: str, key: str, headers: dict[str, str] | None = None, /, **changes: Any) -> Any:
-    """Put the example of a kind with changed members (None removes a member)."""
+    """Send the example definition of a kind by PUT, with changed members (None removes a member)."""
     body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
     return client.put(build_path(kind, key), json=body, headers=headers)
 
@@ -101,7 +101,7 @@ def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> None:
-    """The reply to GET is accepted by PUT, and an equal definition changes and records nothing."""
+    """A GET reply can be sent back with PUT, which then changes nothing and writes no audit event."""
     key = f"same-{kind}"
     read = put(admin, kind, key).json()
     again = admin.put(build_path(kind, key), json=read, headers={"If-Match": read["etag"]})
@@ -112,7 +112,7 @@ def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> No
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_conditions(admin: httpx.Client, kind: str) -> None:
-    """An old ETag prevents a change, `*` creates only, and a missing item never matches."""
+    """A change is rejected if If-Match has an old ETag, if `If-None-Match: *` meets an item, or if none exists."""
     key = f"conditional-{kind}"
     for method in ("PUT", "DELETE"):
         body = BODIES[kind] if method == "PUT" else None
@@ -166,7 +166,7 @@ def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
 def test_a_relative_path_is_not_an_id(admin: httpx.Client, encoded: str) -> None:
-    """The ids `.` and `..` are rejected, because clients remove them from an address."""
+    """The ids `.` and `..` are rejected, because HTTP clients remove these segments from a URL."""
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
 
@@ -202,7 +202,7 @@ def test_a_relative_path_is_not_an_id(admin: httpx.Client, encoded: str) -> None
 def test_invalid_definitions_are_rejected(
     admin: httpx.Client, kind: str, key: str, changes: dict[str, Any], fields: list[str]
 ) -> None:
-    """Every failing field is listed, and nothing is stored."""
+    """The error reply to an invalid definition lists every failing field, and nothing is stored."""
     assert sorted(check_failing_fields(put(admin, kind, key, **changes))) == sorted(fields)
     if key != "viewer@t":
         check_problem(admin.get(build_path(kind, key)), 404, NOT_FOUND[kind])
@@ -210,7 +210,7 @@ def test_invalid_definitions_are_rejected(
 
 @pytest.mark.parametrize(("kind", "misspelt", "known"), [("team", "enable", "enabled"), ("surfaces", "conections", "")])
 def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, misspelt: str, known: str) -> None:
-    """A misspelt member is rejected, and the message names the most similar known member."""
+    """The error about a misspelt member of the body suggests the most similar valid member."""
     reply = admin.put(build_path(kind, "x"), json={**BODIES[kind], misspelt: True})
     errors = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
     [message] = [error["message"] for error in errors if error["field"] == misspelt]
@@ -218,7 +218,7 @@ def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, mi
 
 
 def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> None:
-    """A PUT without `enabled` and `oid` does not enable a member and keeps its account; null removes the account."""
+    """A PUT of a team member without `enabled` or `oid` keeps the stored values; `oid: null` removes the account."""
     assert put(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201
     kept = put(admin, "team", "kept@t", name="Other").json()
     assert (kept["enabled"], kept["oid"], kept["name"]) == (False, "1234", "Other")
@@ -227,14 +227,14 @@ def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> N
 
 
 def test_object_ids_and_similar_ids_are_unique(admin: httpx.Client) -> None:
-    """Two members cannot have one account, nor ids that look alike."""
+    """Two members can have neither the same Entra ID account nor ids that look alike."""
     assert put(admin, "team", "one@t", oid="ABC-1").status_code == 201
     check_problem(put(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
     check_problem(put(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
 
 
 def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin: httpx.Client) -> None:
-    """A caller can neither give rights that its token lacks nor change a member who has them."""
+    """A caller can neither grant a right that the caller's token lacks nor change a member who has such a right."""
     rights = ["Workspace.Team.Manage"]
     manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
     assert put(manager, "team", "colleague@t", rights=rights).status_code == 201
@@ -256,7 +256,7 @@ def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin
 
 
 def test_an_administrator_remains(plant: Service, admin: httpx.Client) -> None:
-    """The last enabled person with the role Admin cannot be demoted; services and disabled members do not count."""
+    """The last enabled person with the role Admin cannot be demoted; services and disabled members are not counted."""
     everything = admin.get("/oi-api/team/admin@t").json()["accessRights"]
     robot = create_caller(plant, admin, "robot@t", role="Admin", service=True)
     deputy = create_caller(plant, admin, "deputy@t", role="Editor", rights=everything)
@@ -270,7 +270,7 @@ def test_an_administrator_remains(plant: Service, admin: httpx.Client) -> None:
 
 
 def test_two_administrators_cannot_demote_each_other(plant: Service, admin: httpx.Client) -> None:
-    """Of two administrators who demote each other at the same time, one remains."""
+    """If two administrators demote each other at the same time, only one of the demotions succeeds."""
     other = create_caller(plant, admin, "second@t", role="Admin")
     for _ in range(3):
         with ThreadPoolExecutor(2) as pool:
@@ -304,7 +304,7 @@ def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client
 
 
 def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> None:
-    """A connection lists its surfaces, and a surface its queries; neither is part of the ETag."""
+    """A connection lists its surfaces and a surface lists its queries; these lists do not affect the ETags."""
     before = admin.get("/oi-api/connections/stopped").json()
     assert put(admin, "surfaces", "yard", connections=["stopped"]).json()["queries"] == []
     after = admin.get("/oi-api/connections/stopped").json()
@@ -326,7 +326,7 @@ def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client
 
 
 def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx.Client) -> None:
-    """A connection whose Event Hub the deployment does not read has the status ERROR and a reason, also in GraphQL."""
+    """If no trigger reads a connection's Event Hub, the connection has the status ERROR and a reason."""
     source = {"eventHub": "press-hub", "consumerGroup": "oi"}
     created = put(admin, "connections", "unread", source=source).json()
     assert created["status"] == "ERROR"
@@ -351,7 +351,7 @@ def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: h
 
 
 def test_policies_are_changed(admin: httpx.Client) -> None:
-    """A PUT changes name and policies together; each changed part is an audit event, read-only members stay."""
+    """One PUT changes name and policies; each changed part has an audit event, and read-only members stay unchanged."""
     before = admin.get("/oi-api/workspace").json()
     provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
     body = {"name": "Renamed plant", "policies": {"provenance": provenance, "quotas": {"jobsPerPrincipal": 3}}}
@@ -392,7 +392,7 @@ def test_data_stores_are_shown_as_declared(plant: Service) -> None:
 
 
 def test_the_exposure_of_a_container_is_changed(plant: Service, admin: httpx.Client) -> None:
-    """Class and exposed operations of a declared container change; its partition key path does not."""
+    """A PUT changes the data class and the exposed operations of a container, but not its partition key path."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/recipes"
     read = admin.get(RECORD)
     assert read.headers["etag"] == read.json()["etag"]
@@ -419,7 +419,7 @@ def test_the_exposure_of_a_container_is_changed(plant: Service, admin: httpx.Cli
 
 
 def test_a_draft_is_rejected(plant: Service, admin: httpx.Client) -> None:
-    """A rejected draft holds the rejection until the next PUT, and cannot be approved before it."""
+    """A rejection is shown at the draft until the next PUT; until then the draft cannot be approved."""
     editor, path = plant.caller("editor@t"), "/oi-api/warm-queries/rejected"
     body = {"name": "Rejected", "surface": "hall", "kql": "Telemetry | count"}
     draft = editor.put(path, json=body).json()
@@ -451,18 +451,18 @@ def test_a_draft_is_rejected(plant: Service, admin: httpx.Client) -> None:
 
 
 def create_key(client: httpx.Client, member: str) -> dict[str, Any]:
-    """Create an API key for a member and return the reply."""
+    """Create an API key for the given member and return the reply."""
     created: dict[str, Any] = client.post("/workspace/api/keys", json={"name": "key", "principal": member}).json()
     return created
 
 
 def count_whoami(client: httpx.Client) -> int:
-    """Send a request that needs only a valid credential, and return its status."""
+    """Request whoami, which needs only a valid credential, and return the status."""
     return client.get("/workspace/api/keys/whoami").status_code
 
 
 def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> None:
-    """Keys and tokens of a disabled member are refused; after enabling, the keys work and old tokens stay ended."""
+    """Keys and tokens of a disabled member are rejected; after enabling, the keys work again, old tokens do not."""
     assert put(admin, "team", "paused@t").status_code == 201
     by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
     by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
@@ -478,7 +478,7 @@ def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> No
 
 
 def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> None:
-    """A removed member's keys and tokens end for good, and its id cannot be used again, even spelt differently."""
+    """Keys and tokens of a removed member never work again, and the id cannot be reused, in any spelling."""
     assert put(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
     by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
@@ -507,7 +507,7 @@ def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> Non
 def test_names_have_no_invisible_characters(
     admin: httpx.Client, method: str, path: str, body: dict[str, Any], field: str
 ) -> None:
-    """Names and member ids with a format character, or not in NFC, are rejected and nothing is stored."""
+    """A name or member id that has a format character, or is not in NFC, is rejected and not stored."""
     for name in ("a\u200bb", "Ku\u0308hlung", " a"):
         reply = admin.request(method, path, json={**body, **({"name": name} if field == "name" else {})})
         assert check_failing_fields(reply) == [field]
@@ -516,7 +516,7 @@ def test_names_have_no_invisible_characters(
 
 
 def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: httpx.Client) -> None:
-    """An editor cannot approve or reject its own work with a key that it created for another member."""
+    """An editor cannot approve or reject the editor's own work with another member's key that the editor created."""
     maker = create_caller(plant, admin, "maker@t", role="Admin")
     assert put(admin, "team", "checker@t", role="Admin").status_code == 201
     by_maker = plant.anonymous(create_key(maker, "checker@t")["apiKey"])
@@ -547,7 +547,7 @@ def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: http
 
 
 def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admin: httpx.Client) -> None:
-    """The creator of a service's API key cannot approve or reject the service's edits; other people can."""
+    """The person who created a service's API key cannot approve or reject the service's edits; others can."""
     service = create_caller(plant, admin, "deployer", role="Admin", service=True)
     body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
     path = "/oi-api/warm-queries/work-of-a-service"
@@ -569,7 +569,7 @@ def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admi
 
 
 def test_a_service_token_cannot_decide(plant: Service, admin: httpx.Client) -> None:
-    """The token of a service can neither approve nor reject."""
+    """The token of a service member can neither approve nor reject."""
     service = create_caller(plant, admin, "decider", role="Admin", service=True)
     for action, body in (("approve", None), ("reject", {"comment": "x"})):
         check_problem(service.post(f"/oi-api/warm-queries/draft/{action}", json=body), 401, "UNAUTHENTICATED")

@@ -76,7 +76,7 @@ def list_alerts(client: httpx.Client, rule: str, query: str = "") -> list[dict[s
 
 
 def wait_for_alert(client: httpx.Client, rule: str, state: str) -> dict[str, Any]:
-    """Return the newest alert of a rule once it has a state."""
+    """Wait until the newest alert of a rule has the given state, and return it."""
     alerts: list[dict[str, Any]] = wait_until(
         lambda: list_alerts(client, rule), lambda found: found and found[0]["state"] == state
     )
@@ -84,7 +84,7 @@ def wait_for_alert(client: httpx.Client, rule: str, state: str) -> dict[str, Any
 
 
 def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """Only the group above the limit has an alert; the rule shows its state and times."""
+    """Only the group whose value is above the limit has an alert; the rule shows its state and times."""
     assert (firing["labels"], firing["value"], firing["severity"]) == ({"DeviceId": "press-2"}, 8.0, "critical")
     assert (firing["startedAt"], firing["resolvedAt"], firing["acknowledgedBy"]) == (firing["firedAt"], None, None)
     rule = editor.get("/oi-api/alert-rules/level-high").json()
@@ -95,7 +95,7 @@ def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, A
 
 
 def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """A trial evaluation lists the groups with their values and stores nothing; it needs the right to manage."""
+    """A trial evaluation lists every group and its value, stores nothing, and needs the right to manage alerts."""
     reply = editor.post("/oi-api/alert-rules/level-high/evaluate")
     assert reply.status_code == 200, reply.text
     assert {one["labels"]["DeviceId"]: one["wouldFire"] for one in reply.json()["alerts"]} == {
@@ -122,7 +122,7 @@ def try_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> Iterator[None]:
-    """Approve queries of unusual values and of many rows."""
+    """Approve a query with unusual values and a query with many rows."""
     del firing
     many: dict[str, Any] = {"kql": MANY_KQL, "parameters": [{"name": "size", "type": "long"}]}
     for lookup, definition in {"values": {"kql": VALUES_KQL}, "many": many}.items():
@@ -136,7 +136,7 @@ def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any
 
 @pytest.mark.usefixtures("approved_queries")
 def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
-    """Every operator compares numbers; null, text, booleans, times, NaN and infinite values match none."""
+    """Every operator compares finite numbers only; null, text, booleans, times, NaN and infinity never match."""
     expected = {"gt": ["press-2"], "ge": ["press-1", "press-2"], "lt": ["press-0"], "le": ["press-0", "press-1"]}
     expected |= {"eq": ["press-1"], "ne": ["press-0", "press-2"]}
     for operator, devices in expected.items():
@@ -153,7 +153,7 @@ def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
 
 @pytest.mark.usefixtures("approved_queries")
 def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
-    """Each of 10,000 groups would have an alert; with one more row, groups could be missing, so it is an error."""
+    """A rule with 10,000 groups is evaluated; with 10,001 rows the evaluation fails, as groups could be missing."""
     many: dict[str, Any] = {"query": "many", "timeRange": None, "groupBy": ["device"]}
     many["condition"] = {"column": "number", "operator": "gt", "value": 0}
     result = try_rule(editor, **many, parameters={"size": 10_000})
@@ -165,13 +165,13 @@ def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
 
 
 def test_services_cannot_acknowledge(plant: Service, firing: dict[str, Any]) -> None:
-    """An acknowledgement records a person, so the token of a service is rejected."""
+    """A service token cannot acknowledge an alert, because the acknowledgement records a person."""
     reply = plant.caller("historian").post(f"/oi-api/alerts/{firing['id']}/acknowledge")
     check_problem(reply, 401, "UNAUTHENTICATED")
 
 
 def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """The first acknowledgement is stored and audited in the scope `alerts`; a repetition changes nothing."""
+    """The first acknowledgement has one audit event in the scope `alerts`; a repetition changes nothing."""
     path, admin = f"/oi-api/alerts/{firing['id']}/acknowledge", plant.caller("admin@t")
     assert check_failing_fields(editor.post(path, json={"coment": "x"})) == ["coment"]
     seen = editor.post(path, json={"comment": "seen"})
@@ -208,12 +208,12 @@ def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, A
 
 @pytest.mark.parametrize("query", ["state=open", "severity=high", "surface=a%20b", "limit=0", "limit=1001", "cursor=x"])
 def test_invalid_parameters_are_named(editor: httpx.Client, query: str) -> None:
-    """The error about an invalid parameter of the list names the parameter and its rule."""
+    """The error about an invalid parameter of the alert list names the parameter and its rule."""
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 
 
 def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
-    """A draft is accepted at PUT, and the rule is in error until the query is approved."""
+    """A rule over a draft query can be stored, and has the state error until the query is approved."""
     rule = {**RULE, "query": "draft", "condition": {"rows": "any"}, "groupBy": []}
     assert editor.put("/oi-api/alert-rules/over-draft", json=rule).status_code == 201
     stored = wait_until(
@@ -227,7 +227,7 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
 
 
 def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """With `for`, an alert is pending first and fires later under the same id; a disabled rule ends it."""
+    """With `for`, an alert is first pending and later firing, under one id; disabling the rule ends the alert."""
     path = "/oi-api/alert-rules/level-held"
     held = {**RULE, "for": "PT1S"}
     assert editor.put(path, json=held).status_code == 201
@@ -243,7 +243,7 @@ def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict
 
 
 def test_a_failing_query_resolves_nothing(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """While its query is a draft or deleted, a rule is in error, and its alert goes on firing under the same id."""
+    """While the query of a rule is a draft or deleted, the rule is in error and its alert stays firing under one id."""
     rule, query = "/oi-api/alert-rules/level-high", "/oi-api/warm-queries/levels"
     kql = {"name": "Levels", "surface": "hall", "kql": f"{KQL}, extra = 1"}
     assert editor.put(query, json=kql).status_code == 200

@@ -75,7 +75,7 @@ def test_lifecycle_of_an_amendment(service: Service) -> None:
 
 
 def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
-    """Return the sequence numbers that a query returns."""
+    """Return the sequence numbers of the records that a query returns."""
     reply = client.get(AMENDMENTS, params=parameters)
     assert reply.status_code == 200, reply.text
     assert {"x-provenance-scanned", "x-provenance-has-more", "x-provenance-target"} <= set(reply.headers)
@@ -83,7 +83,7 @@ def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
 
 
 def test_queries_filter_by_status(service: Service) -> None:
-    """Status filters include decisions; author and reason filters match only amendments."""
+    """The status filter also matches decisions; the filters for author and reason match only amendments."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(4):
         create(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
@@ -122,7 +122,7 @@ def test_invalid_amendments_list_their_fields(service: Service, members: dict[st
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
 def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
-    """The reply to an unknown reason category contains the sent value and the allowed ones."""
+    """The error about an unknown reason category contains the sent category and the allowed categories."""
     details = check_problem(
         create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
     )
@@ -148,7 +148,7 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
 
 
 def test_authors_cannot_decide_their_amendments(service: Service) -> None:
-    """The author can neither approve nor reject an amendment, and a rejected attempt changes nothing."""
+    """Authors can neither approve nor reject their own amendment, and a rejected attempt changes nothing."""
     admin = service.caller("admin@t")
     created = create(admin, "own").json()["RecordID"]
     check_problem(approve(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
@@ -158,7 +158,7 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
 
 
 def test_a_decision_is_final(service: Service) -> None:
-    """A second decision is a 409 with the current status, also for the author; a decision is not an amendment."""
+    """A second decision is rejected with 409 and the current status; the record of a decision cannot be decided."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create(editor, "decided").json()["RecordID"]
     rejected = reject(admin, "decided", created).json()
@@ -172,7 +172,7 @@ def test_a_decision_is_final(service: Service) -> None:
 
 
 def test_concurrent_decisions_append_one(service: Service) -> None:
-    """Concurrent approvals and rejections append exactly one decision."""
+    """Of concurrent approvals and rejections of an amendment, exactly one is stored."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(1, 6):
         created = create(editor, "race", EntityID=f"r{number}").json()["RecordID"]
@@ -186,7 +186,7 @@ def test_concurrent_decisions_append_one(service: Service) -> None:
 
 
 def test_service_tokens_cannot_amend(service: Service) -> None:
-    """Create, approve and reject return 401 to a service token, before any validation."""
+    """Creating, approving and rejecting return 401 for a service token, before the request is validated."""
     historian = service.caller("historian")
     for path in (AMENDMENTS, f"{AMENDMENTS}/x/approve", f"{AMENDMENTS}/x/reject"):
         check_problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
@@ -194,7 +194,7 @@ def test_service_tokens_cannot_amend(service: Service) -> None:
 
 
 def test_event_routes_read_amendments(service: Service) -> None:
-    """The events routes read, filter and verify the chain of target DomainAmendments."""
+    """The routes for audit events can query and verify the chain with the target DomainAmendments."""
     editor = service.caller("editor@t")
     create(editor, "as-events")
     parameters = {"target": "DomainAmendments", "scopeKey": "as-events"}
@@ -210,7 +210,7 @@ def test_event_routes_read_amendments(service: Service) -> None:
 
 
 def test_the_report_of_an_entity(service: Service) -> None:
-    """If the client prefers HTML, the amendments of an entity are a page in which all values are escaped."""
+    """A client that prefers HTML gets the amendments of an entity as a page in which all values are escaped."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     text = "<script>alert(1)</script> & more"
     create(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})

@@ -20,7 +20,7 @@ def send(service: Service, names: Sequence[str]) -> None:
 
 
 def test_unrouted_events_are_archived(own_module_service: Service) -> None:
-    """An event that belongs to no connection is stored under _unrouted, and the archive skips no event."""
+    """An event without a known connection is archived under _unrouted, and no event is missing in the archive."""
     from tests.unit.local.host.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
 
     send_raw(own_module_service.data_dir, [b"not json"], "telemetry")

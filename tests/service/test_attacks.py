@@ -1,4 +1,4 @@
-"""Tests that hostile principals do not affect an honest client of the same host.
+"""Tests that attacks do not affect another client of the same host.
 
 ``ATTACK_SECONDS`` sets the duration of the attacks.
 """
@@ -109,7 +109,7 @@ def send_escapes(client: httpx.Client) -> Iterator[httpx.Response]:
 
 
 def start_downloads(client: httpx.Client) -> Iterator[httpx.Response]:
-    """Start downloads."""
+    """Start cold downloads without waiting for their files."""
     for form in ("csv", "jsonl", "parquet"):
         yield client.post("/oi-api/downloads/data-connections/chiller-sim", json={"format": form, **RANGE})
 
@@ -129,7 +129,7 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 
 
 def attack_service(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
-    """Repeat the requests of an attack without a pause and return the counts of statuses; 0 is a lost connection."""
+    """Repeat the requests of an attack and return the number of replies by status; 0 is a lost connection."""
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
     headers = {"Authorization": f"Bearer {token}"}
@@ -155,7 +155,7 @@ def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]
 
 
 async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
-    """Open live streams without a pause, read them and close none; status 101 counts those open at the same time.
+    """Open live streams without a pause and keep them open; status 101 counts the streams open at the same time.
 
     A client that does not read is disconnected, and could then open another stream.
     """
@@ -183,7 +183,7 @@ async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses:
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
-    """Measure the latency of /healthz, each time over a new connection."""
+    """Measure the latency of /healthz repeatedly, each time over a new connection."""
     host = url.removeprefix("http://")
     while not stop.wait(HEALTH_PAUSE):
         begun = time.perf_counter()
@@ -198,7 +198,7 @@ def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter
 
 @contextmanager
 def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
-    """Run each attack in a separate process and collect the statuses."""
+    """Run each attack in a separate process and return the statuses of all replies."""
     context = multiprocessing.get_context("spawn")
     results: Queue[Result] = context.Queue()
     tokens = {

@@ -33,7 +33,7 @@ CHAINS: list[dict[str, str]] = [
 
 
 def build(client: httpx.Client, **body: Any) -> dict[str, Any]:
-    """Start a bundle and return its state when it has ended."""
+    """Start an audit bundle, wait until it has ended, and return its state."""
     started = client.post(BUNDLES, json=body)
     assert started.status_code == 202, started.text
     assert started.headers["location"] == started.json()["statusUrl"]
@@ -45,7 +45,7 @@ def build(client: httpx.Client, **body: Any) -> dict[str, Any]:
 
 
 def fetch(client: httpx.Client, **body: Any) -> bytes:
-    """Build a bundle and return its file."""
+    """Build an audit bundle and return its zip file."""
     [file] = build(client, **body)["files"]
     content = httpx.get(file["url"], trust_env=False).content
     assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
@@ -73,12 +73,12 @@ def bundle(plant: Service) -> bytes:
 
 @pytest.fixture(scope="module")
 def filtered(plant: Service) -> bytes:
-    """Return a bundle of the records of one entity."""
+    """Return a bundle with only the records of one entity."""
     return fetch(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
 
 
 def test_a_retry_returns_the_same_bundle(plant: Service) -> None:
-    """A repeat with the same Idempotency-Key starts no second bundle; another body needs another key."""
+    """A repeated request with the same Idempotency-Key returns the same bundle; with another body it is rejected."""
     editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
     first = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers=headers)
     again = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers={**headers, "Prefer": "wait=30"})
@@ -99,19 +99,19 @@ def read_files(content: bytes) -> dict[str, bytes]:
 
 
 def load_key(plant: Service) -> str:
-    """Return the verifier key of the service."""
+    """Return the verifier key that the service publishes."""
     return plant.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
 
 
 def verify(tmp_path: Path, content: bytes, *arguments: str) -> int:
-    """Verify a bundle offline and return the exit status."""
+    """Verify a bundle with the offline verifier and return the exit status."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(content)
     return main([str(path), *arguments])
 
 
 def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> None:
-    """The manifest lists each chain with its files, counts and verdict; the records are those of an export."""
+    """The manifest lists each chain with files, counts and verdict, and the records equal those of an export."""
     files = read_files(bundle)
     manifest = json.loads(files["manifest.json"])
     assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
@@ -147,7 +147,7 @@ def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> 
 def test_a_bundle_is_verified_offline(
     plant: Service, bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bundle is valid with the key of the service; without it, the fingerprint of the enclosed key is printed."""
+    """A bundle verifies with the key of the service; without a key, the fingerprint of the enclosed key is printed."""
     assert verify(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
@@ -159,7 +159,7 @@ def test_a_bundle_is_verified_offline(
 
 
 def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> None:
-    """The command verifies a bundle in a separate process; options of single chains are rejected."""
+    """The verifier, run as a separate process, accepts a bundle and rejects options that are for single chains."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(bundle)
     command = [sys.executable, "-m", "oi.verification", str(path)]
@@ -170,7 +170,7 @@ def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> N
 
 
 def rewrite(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
-    """Return a bundle with changed files; their digests in the README file are corrected."""
+    """Return a bundle with changed files whose digests in the README file are corrected."""
     files = read_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
     change(files)
@@ -196,7 +196,7 @@ def replace(name: str, content: bytes, files: dict[str, bytes]) -> None:
 
 
 def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """One flipped byte in any file is found by its digest."""
+    """The verifier finds one flipped byte in any file by the file's digest."""
     for content in (bundle, filtered):
         for name, each in read_files(content).items():
             if name == "README.txt":
@@ -207,7 +207,7 @@ def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp
 
 
 def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """A flipped byte in a record, a checkpoint, a proof or the key is found even if all digests are corrected."""
+    """The verifier finds a flipped byte in a record, checkpoint, proof or key even if all digests are corrected."""
     for content in (bundle, filtered):
         for name, each in read_files(content).items():
             if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
@@ -218,7 +218,7 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
 
 
 def test_a_flipped_byte_of_the_zip_file_is_never_another_result(bundle: bytes, tmp_path: Path) -> None:
-    """A flipped byte of the zip file itself is found, or changes nothing that is read."""
+    """A flipped byte of the zip file makes the bundle invalid, or does not change the verified content."""
     places = range(0, len(bundle), max(1, len(bundle) // 120))
     results = [verify(tmp_path, flip(bundle, place)) for place in places]
     assert set(results) <= {0, 1}
@@ -241,7 +241,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -> None:
-    """A manifest that does not agree with the files is found."""
+    """The verifier rejects a bundle whose manifest does not agree with its files."""
 
     def change(files: dict[str, bytes]) -> None:
         manifest = json.loads(files["manifest.json"])
@@ -252,7 +252,7 @@ def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -
 
 
 def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """A missing last record of a complete chain is found by the checkpoint, whatever the manifest says."""
+    """If the last record of a complete chain is removed, the checkpoint reveals it, even with a changed manifest."""
 
     def drop_last(files: dict[str, bytes]) -> None:
         files["chains/1.json"] = json.dumps(json.loads(files["chains/1.json"])[:-1]).encode()
@@ -267,7 +267,7 @@ def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Pat
 def test_a_filtered_chain_has_a_proof_for_each_record(
     plant: Service, filtered: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A filtered chain is incomplete, has an inclusion proof for each record and no verdict."""
+    """A filtered chain is marked as incomplete and has an inclusion proof for each record, but no verdict."""
     files = read_files(filtered)
     [entry] = json.loads(files["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
@@ -278,7 +278,7 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
 
 
 def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
-    """A chain is complete only if its date range excludes no record; a range that excludes all gives no records."""
+    """A chain in a bundle is marked as complete only if the date range of the bundle excludes no record."""
     editor = plant.caller("editor@t")
     content = read_files(fetch(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z"))
     assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
@@ -288,7 +288,7 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
 
 
 def test_a_bundle_is_seen_by_its_creator_only(plant: Service) -> None:
-    """Other principals get 404 for a bundle, except for an administrator; bundles are not found as downloads."""
+    """Only the creator and administrators can read a bundle; other principals, and the download routes, get 404."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = build(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
@@ -324,13 +324,13 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_requests_are_rejected(service: Service, name: str) -> None:
-    """An invalid body is a 400 that names the field and the rule."""
+    """An invalid body is rejected with 400, and the reply names the field and the rule."""
     body, field, code = INVALID[name]
     assert check_failing_fields(service.caller("admin@t").post(BUNDLES, json=body), code=code) == [field]
 
 
 def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) -> None:
-    """A bundle of a broken chain contains all its records and the verdict, and is broken offline at the same place."""
+    """A bundle of a broken chain contains all records, and the verifier finds the same break as the service."""
     editor = plant.caller("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
@@ -347,7 +347,7 @@ def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) 
 
 
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path: Path) -> None:
-    """A bundle whose process was killed is completed after the restart; a cancelled one has no file."""
+    """After a kill, the restarted service completes an unfinished bundle; a cancelled bundle has no file."""
     admin = plant.caller("admin@t")
     started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
     plant.kill()
@@ -371,7 +371,7 @@ def with_receipts(plant: Service) -> bytes:
 
 
 def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: bytes, bundle: bytes) -> None:
-    """Each record that a checkpoint covers has a receipt, which verifies with the enclosed set of keys."""
+    """Each record that a checkpoint covers has a receipt that verifies with the enclosed key set."""
     files = read_files(with_receipts)
     key_set = files["verifier-key.cbor"]
     assert key_set == plant.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
@@ -394,7 +394,7 @@ def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
 
 
 def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
-    """Return a bundle with changed, added or removed files (None), and with digests that match."""
+    """Return a bundle with changed, added or removed (None) files and corrected digests."""
     files = {**read_files(content), **changes}
     kept = {name: each for name, each in files.items() if each is not None and name != "README.txt"}
     lines = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in kept.items())
@@ -408,7 +408,7 @@ def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
 def test_the_verifier_checks_receipts(
     plant: Service, with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The verifier reports receipts of another record, missing and superfluous ones, and those of an unknown key."""
+    """The verifier reports a receipt that is missing, superfluous, of another record or signed with an unknown key."""
     files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
     for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):
@@ -431,7 +431,7 @@ def test_the_verifier_checks_receipts(
 
 
 def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
-    """A bundle of a broken chain, also of some of its records, contains no receipts of the chain."""
+    """A bundle with all or some records of a broken chain contains no receipts of this chain."""
     editor, scope = plant.caller("editor@t"), "broken receipts of a bundle"
     chain = {"target": "DomainEvents", "scopeKey": scope}
     records = [
@@ -448,6 +448,6 @@ def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
 
 
 def test_receipts_is_a_boolean(plant: Service) -> None:
-    """The member `receipts` is true or false."""
+    """The member `receipts` of a request must be true or false."""
     reply = plant.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
     assert check_failing_fields(reply) == ["receipts"]

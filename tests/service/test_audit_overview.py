@@ -1,4 +1,4 @@
-"""Tests of the audit log across scopes over HTTP."""
+"""Tests of the list of all audit chains and of pending amendments in all scopes, over HTTP."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ def list_all(client: httpx.Client, address: str, member: str, **query: Any) -> l
 
 
 def find_scope(client: httpx.Client, target: str, scope: str | None) -> dict[str, Any]:
-    """Return the row of a chain."""
+    """Return the entry of a chain in the list of scopes."""
     rows = list_all(client, SCOPES, "scopes", target=target)
     return next(row for row in rows if row["scopeKey"] == scope)
 
 
 def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
-    """A row has the counts, times and checkpoint of its chain; a workspace target is a row without a scope."""
+    """Each entry of the list has its chain's counts, times and checkpoint; chains of the workspace have no scope."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = "overview/ü 1"
     event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": "1"}
@@ -66,7 +66,7 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
 
 
 def test_scopes_are_listed_in_pages(service: Service) -> None:
-    """Pages of any size list each chain once; the viewer may read them."""
+    """The pages of the list, of any size, contain each chain once, and a viewer may read them."""
     viewer = service.caller("viewer@t")
     create(service.caller("editor@t"), "overview-page")
     names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]
@@ -75,7 +75,7 @@ def test_scopes_are_listed_in_pages(service: Service) -> None:
 
 
 def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
-    """The list has the pending amendments of all scopes, oldest first, as stored, until they are decided."""
+    """The list contains the pending amendments of all scopes, oldest first; decided amendments disappear."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = [create(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
     mine = {one["ScopeKey"] for one in created}
@@ -90,7 +90,7 @@ def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
 
 @pytest.mark.parametrize("address", [SCOPES, PENDING])
 def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
-    """A bad limit, cursor or target, and an unknown parameter, are 400s that name the field."""
+    """An invalid limit, cursor or target and an unknown parameter are rejected with 400 and the field's name."""
     admin = service.caller("admin@t")
     for field, value in (
         ("limit", "0"),
@@ -107,7 +107,7 @@ def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
 
 
 def test_an_unknown_target_is_rejected(service: Service) -> None:
-    """An unknown target is a 400 with its own code; a cursor of another target is rejected."""
+    """An unknown target is rejected with a code of its own, and so is a cursor of another target's list."""
     admin = service.caller("admin@t")
     assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
@@ -117,14 +117,14 @@ def test_an_unknown_target_is_rejected(service: Service) -> None:
 
 @pytest.fixture
 def verifying_service(tmp_path: Path) -> Iterator[Service]:
-    """Return a service, not started, that verifies all grown chains every second."""
+    """Return a service, not started, that verifies every second the chains with new records."""
     own = Service(tmp_path / "data", WORKSPACE, {"VERIFY_SCHEDULE": "*/1 * * * * *"})
     yield own
     own.stop()
 
 
 def test_chains_are_verified_in_the_background(verifying_service: Service) -> None:
-    """A scheduled verification marks chains as valid; a changed record makes its chain broken, after a kill, too."""
+    """The background verification marks chains as valid, or as broken after a record was changed, even after a kill."""
     admin = verifying_service.start().caller("admin@t")
     event = {"ScopeKey": "verified", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
 
 
 def test_a_verification_by_request_is_shown_with_its_scope(service: Service) -> None:
-    """The list of scopes shows the result of the last complete verification, also if a request started it."""
+    """The list of scopes also shows the result of a complete verification that a request started."""
     editor = service.caller("editor@t")
     event = {"ScopeKey": "verified-now", "ActionType": "A", "EntityType": "E", "EntityID": "1"}
     assert editor.post("/oi-api/provenance/events", json=event).status_code == 201

@@ -1,4 +1,4 @@
-"""Tests of keys that are bound to connections and devices, over HTTP."""
+"""Tests of API keys that are bound to connections and devices, over HTTP."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def sign_in(service: Service, key: str) -> httpx.Client:
 
 
 def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -> None:
-    """The token names connections and devices; other ones are rejected, and nothing of the request is accepted."""
+    """A bound key cannot send telemetry of other connections or devices; one such message rejects the whole request."""
     key = create_key(service, connections=["press"], devices=["press-*"])
     assert (key["accessRights"], key["connections"], key["devices"]) == ([WRITE], ["press"], ["press-*"])
     client = sign_in(service, key["apiKey"])
@@ -44,7 +44,7 @@ def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -
 
 
 def test_a_bound_credential_does_nothing_else(service: Service) -> None:
-    """A bound token reads nothing and manages no credentials; tokens that it mints stay bound."""
+    """A bound token cannot read and cannot manage credentials; tokens that are issued with it are bound, too."""
     key = create_key(service, connections=["press"])
     client = sign_in(service, key["apiKey"])
     check_problem(client.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
@@ -75,7 +75,7 @@ def test_a_bound_credential_does_nothing_else(service: Service) -> None:
     ],
 )
 def test_invalid_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
-    """Empty, null and repeated lists, devices alone, unknown connections and other rights are rejected."""
+    """A binding is rejected if a list is invalid, connections are missing or unknown, or the key has other rights."""
     reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]
 

@@ -40,7 +40,7 @@ def test_other_origins_are_rejected_by_default(service: Service) -> None:
 
 
 def test_an_allowed_origin_can_call(cors_service: Service) -> None:
-    """An allowed origin passes the preflight and can read replies, also errors; other origins cannot."""
+    """Scripts of an allowed origin can call the service and read replies and errors; those of other origins cannot."""
     caller = cors_service.anonymous()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204
@@ -81,7 +81,7 @@ def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
 
 
 def test_documented_headers_are_exposed(cors_service: Service) -> None:
-    """All documented response headers, and those of errors, limits and queries, are exposed to scripts."""
+    """Scripts of an allowed origin can read all documented response headers."""
     reply = cors_service.caller("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
     exposed = {name.lower() for name in reply.headers["access-control-expose-headers"].split(", ")}
     operations = [one for path in reply.json()["paths"].values() for one in path.values() if isinstance(one, dict)]
@@ -98,7 +98,7 @@ def test_documented_headers_are_exposed(cors_service: Service) -> None:
 
 
 def test_every_reply_has_security_headers(service: Service) -> None:
-    """No reply can be sniffed, framed or cached or sends a referrer, including replies of the host itself."""
+    """Every reply forbids content sniffing, framing, caching and referrers, even replies of the host itself."""
     client = service.anonymous()
     replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
     replies.append(client.get("/healthz?" + "a" * 60_000))

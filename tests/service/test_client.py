@@ -19,7 +19,7 @@ EDITOR, ADMIN = "editor@t", "admin@t"
 
 @pytest.fixture
 def workspace(service: Service) -> Iterator[Workspace]:
-    """Yield the workspace of an editor."""
+    """Yield the client library's workspace object, signed in as an editor."""
     with Workspace(service.url, key=service.key(EDITOR)) as opened:
         yield opened
 
@@ -32,7 +32,7 @@ def _login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_telemetry_becomes_rows(workspace: Workspace) -> None:
-    """Sent messages are rows of a query; a repeated message is stored once."""
+    """A query returns sent messages as rows; a message that is sent twice is stored once."""
     messages = [{"messageId": f"client-{n}", "deviceId": "client", "value": n} for n in range(3)]
     assert workspace.telemetry.send("press", [*messages, messages[0]]) == 4
     kql = "Telemetry | where DeviceId == 'client' | project Value = toint(Payload.value) | order by Value asc"
@@ -42,7 +42,7 @@ def test_telemetry_becomes_rows(workspace: Workspace) -> None:
 
 
 def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace) -> None:
-    """An appended record is in the query and the export, and its chain verifies."""
+    """An appended record is in the query result and the export, and its chain is valid."""
     record = workspace.audit.append("Tested", "Client", "c-1", scope="client", AfterState={"x": 1})
     page = workspace.audit.query(scope="client", entity_type="Client")
     assert (page.records, page.has_more, page.target) == ([record], False, "DomainEvents")
@@ -53,7 +53,7 @@ def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace)
 
 
 def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
-    """A missing item and a missing right are exceptions of their own."""
+    """A missing item and a missing right raise two different exception classes with codes."""
     with pytest.raises(NotFoundError) as missing:
         workspace.queries.run("nothing")
     assert missing.value.code == "WARM_QUERY_NOT_FOUND"
@@ -62,7 +62,7 @@ def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
 
 
 def test_administration_keeps_conditions(service: Service) -> None:
-    """Items are listed, read with their ETag, replaced on condition and deleted."""
+    """The client lists and reads items, replaces an item only if its ETag is current, and deletes items."""
     with Workspace(service.url, key=service.key(ADMIN)) as admin:
         admin.surfaces.put("client-hall", {"name": "Client hall", "connections": ["press"]}, create_only=True)
         surface, etag = admin.surfaces.get("client-hall")
@@ -72,7 +72,7 @@ def test_administration_keeps_conditions(service: Service) -> None:
 
 
 async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
-    """The client for asyncio has the same methods; its stream begins with recent messages."""
+    """The asyncio client has the same methods as the other client; its stream starts with recent messages."""
     async with AsyncWorkspace(service.url, key=service.key(EDITOR)) as workspace:
         assert (await workspace.whoami())["principal"] == EDITOR
         await workspace.telemetry.send("lathe", {"messageId": "heard-by-client", "value": 1})
@@ -113,7 +113,7 @@ def test_a_key_is_stored_until_the_logout(
 
 @pytest.mark.usefixtures("_login")
 def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command prints text for people, and with --json the body of the service."""
+    """Each command prints a text for people; with --json it prints the reply body of the service."""
     assert execute(["whoami"]) == 0
     assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
     assert execute(["kql", "print x = 1", "--json"]) == 0
@@ -138,7 +138,7 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
 def test_a_chain_is_fetched_with_the_login(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`oi audit fetch` uses the login; a rejected key or an unknown address is an error that says why."""
+    """`oi audit fetch` uses the stored login; the error about a rejected key or unknown address states the reason."""
     out = tmp_path / "access.json"
     fetch = ["audit", "fetch", "--target", "AccessControl", "--out", str(out)]
     assert execute(fetch) == execute([*fetch, service.url]) == 0
@@ -155,7 +155,7 @@ def test_a_chain_is_fetched_with_the_login(
 def test_webhooks_are_managed(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A webhook is created, shown, replaced, given a new secret and deleted; a delivery is sent again."""
+    """The commands create, show, replace and delete a webhook, rotate its secret, and send a delivery again."""
     monkeypatch.setenv("OI_URL", service.url)
     monkeypatch.setenv("OI_KEY", service.key(ADMIN))
     url = "http://127.0.0.1:9009/client"
@@ -182,7 +182,7 @@ def test_webhooks_are_managed(
 
 @pytest.mark.usefixtures("_login")
 def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file of lines is sent; a line that is not JSON is named and nothing after it is sent."""
+    """The lines of a file are sent; the command names a line that is not JSON and sends nothing after it."""
     path = tmp_path / "messages.ndjson"
     path.write_text('{"value": 1}\n\n{"value": 2}\n')
     assert execute(["send", "press", str(path)]) == 0
@@ -201,7 +201,7 @@ def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.usefixtures("_login")
 def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A refusal ends with 1, wrong usage with 2, and an unreachable service with 3."""
+    """The exit code is 1 if the service rejects the request, 2 for wrong usage, and 3 for an unreachable service."""
     assert execute(["query", "show", "nothing"]) == 1
     assert execute(["query", "run"]) == 2
     assert execute(["query", "run", "newest", "-p", "novalue"]) == 2
@@ -216,7 +216,7 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 async def test_a_decision_is_signed_with_the_key_typed_again(
     service: Service, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A token without a recent sign-in signs nothing; with the key from standard input, the signature is stored."""
+    """A decision with an old sign-in is not signed; with the API key typed again, its signature is stored."""
     made = workspace.amendments.create(
         "client-signed",
         entity_type="Batch",
@@ -241,7 +241,7 @@ async def test_a_decision_is_signed_with_the_key_typed_again(
 
 
 def test_a_download_is_verified(service: Service, workspace: Workspace, tmp_path: Path) -> None:
-    """A finished download is saved with its SHA-256 verified; a changed file is refused."""
+    """A download is saved only if the file has the stated SHA-256."""
     job = workspace.downloads.connection("press", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
     [path] = job.save(tmp_path)
     assert path.read_text().startswith("timestamp,connection,deviceId,messageId")

@@ -51,7 +51,7 @@ def write_json(path: Path, value: Any) -> str:
 
 
 def test_a_query_is_written_approved_and_executed(run: Run, tmp_path: Path) -> None:
-    """A draft does not run, and its editor cannot approve it; approved by another person, it runs in each format."""
+    """A draft query cannot be run or approved by its editor; after another person's approval it runs in each format."""
     file = write_json(
         tmp_path / "query.json", {"name": "Three", "surface": "hall", "kql": "range n from 1 to 3 step 1"}
     )
@@ -94,7 +94,7 @@ def test_a_query_is_written_approved_and_executed(run: Run, tmp_path: Path) -> N
 def test_items_are_administered(
     run: Run, tmp_path: Path, group: str, key: str, item: dict[str, Any], changed: dict[str, Any]
 ) -> None:
-    """An item is created, listed, shown, replaced on condition and deleted; a stale condition is refused."""
+    """The commands create, list, show, replace and delete an item; a replacement with an old ETag is rejected."""
     file = write_json(tmp_path / "item.json", item)
     assert f"{key} is stored" in run(group, "put", key, file, member=ADMIN)
     assert key in run(group, "list")
@@ -108,7 +108,7 @@ def test_items_are_administered(
 
 
 def test_a_document_is_exported_planned_and_applied(run: Run, tmp_path: Path) -> None:
-    """An exported document plans no changes; a changed one shows the change before it is applied."""
+    """An exported document plans no changes; the plan of a changed document shows the change before it is applied."""
     path = tmp_path / "plant.yaml"
     run("workspace", "export", "-o", str(path), member=ADMIN)
     assert run("workspace", "plan", str(path), member=ADMIN).endswith(
@@ -130,7 +130,7 @@ def test_a_document_is_exported_planned_and_applied(run: Run, tmp_path: Path) ->
 
 
 def test_keys_are_created_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new key is printed alone, so that a script can store it; after its revocation it is refused."""
+    """The command prints only the new API key, so that a script can store it; a revoked key is rejected."""
     key = run("keys", "create", "bound", "--connection", "press", "--device", "p-*").strip()
     assert key.startswith("oik_")
     assert key.split("_")[1] in run("keys", "list")
@@ -143,7 +143,7 @@ def test_keys_are_created_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_amendment_is_created_listed_and_decided(run: Run) -> None:
-    """An amendment is pending until another person approves it; a second decision is refused."""
+    """An amendment is pending until another person decides it; a second decision is rejected."""
     names = ["--scope", "oi", "--entity-type", "Batch", "--entity-id", "B-1", "--reason-category", "other"]
     values = ["--original", '{"weight": 41}', "--amended", '{"weight": 14}', "--reason-text", "Swapped digits."]
     created = read_json(run, "amendments", "create", *names, *values)
@@ -159,7 +159,7 @@ def test_an_amendment_is_created_listed_and_decided(run: Run) -> None:
 
 
 def test_events_are_read_and_proved(run: Run, tmp_path: Path) -> None:
-    """Events are queried, exported as CSV and proved with a checkpoint; the chain is listed."""
+    """The commands query audit events, export them as CSV, prove one with a checkpoint, and list the chain."""
     names = ["--entity-type", "Valve", "--entity-id", "V-7", "--after-state", '{"open": true}']
     record = read_json(run, "audit", "append", "--scope", "proved", "--action-type", "Valve.Opened", *names)
     assert read_json(run, "audit", "query", "--scope", "proved", "--entity-type", "Valve") == [record]
@@ -198,7 +198,7 @@ def test_alerts_are_configured_and_acknowledged(run: Run, tmp_path: Path) -> Non
 
 
 def test_live_messages_are_lines(run: Run, tmp_path: Path) -> None:
-    """Outside of a terminal, each live message is one line, or one JSON object a line; an unknown lookup is refused."""
+    """If the output is not a terminal, each live message is printed as one line; an unknown lookup is rejected."""
     run("send", "press", write_json(tmp_path / "message.json", {"messageId": "live-1", "deviceId": "p-1", "level": 3}))
     recent = ["tail", "--connection", "press", "--since", "2020-01-01T00:00:00Z", "--count", "1"]
     assert run(*recent).endswith("  press  p-1  level 3\n")
@@ -210,7 +210,7 @@ def test_live_messages_are_lines(run: Run, tmp_path: Path) -> None:
 def test_texts_that_are_no_json_are_wrong_usage(
     run: Run, own_module_service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Input that is not UTF-8, or not JSON, is wrong usage, and nothing is sent."""
+    """Input that is not valid UTF-8 or JSON is reported as wrong usage, and nothing is sent."""
     for content in (b"\xff\xfe", b'{"a": 1, "a": 2}', b""):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
         run("connections", "put", "mill", "-", member=ADMIN, code=2)

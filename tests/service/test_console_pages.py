@@ -17,7 +17,7 @@ def extract_code(link: str) -> str:
 
 
 def test_root_redirects_to_the_console(service: Service) -> None:
-    """The root and the address without a slash redirect to the console; other methods are rejected."""
+    """`/` and the console's path without a trailing slash redirect to the console; other methods are rejected."""
     caller = service.anonymous()
     for path, status in (("/", 302), ("/console", 308)):
         reply = caller.get(path)
@@ -26,7 +26,7 @@ def test_root_redirects_to_the_console(service: Service) -> None:
 
 
 def test_console_runs_only_its_own_files(service: Service) -> None:
-    """The page is public HTML with a policy that forbids inline code, inline styles and other origins."""
+    """The console's page needs no token; its policy forbids inline code, inline styles and other origins."""
     reply = service.anonymous().get("/console/")
     assert reply.status_code == 200
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
@@ -41,7 +41,7 @@ def test_console_runs_only_its_own_files(service: Service) -> None:
 
 @needs_build
 def test_hashed_files_are_cached_for_a_year(service: Service) -> None:
-    """A file with a hash in its name is cached for a year; the page itself is revalidated each time."""
+    """Browsers cache files with a hash in the name for a year, and revalidate the page on each visit."""
     caller = service.anonymous()
     page = caller.get("/console/")
     assert page.headers["cache-control"] == "no-cache"
@@ -53,7 +53,7 @@ def test_hashed_files_are_cached_for_a_year(service: Service) -> None:
 
 
 def test_a_sign_in_link_works_once(own_module_service: Service) -> None:
-    """The printed code gives a token of the first administrator once, and an audit event records the token."""
+    """A sign-in link gives the first administrator a token once, and an audit event records the token."""
     service = own_module_service
     assert service.sign_in_link.startswith(f"{service.url}/console/#sign-in=")
     caller = service.anonymous()
@@ -90,7 +90,7 @@ def test_link_for_a_member(service: Service) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"code": 1}', b"{}"])
 def test_exchange_requires_a_code(service: Service, body: bytes) -> None:
-    """A body without a code is 400; another method is 405."""
+    """The exchange of a sign-in code is rejected with 400 without a code, and with 405 for other methods than POST."""
     check_problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
     check_problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
 

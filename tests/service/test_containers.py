@@ -34,7 +34,7 @@ def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[
 
 
 def create_in_account(plant: Service, name: str, path: str = "/id") -> None:
-    """Create a container directly in the embedded account."""
+    """Create a container directly in the embedded database account, without the API."""
     with closing(sqlite3.connect(plant.data_dir / "documents.sqlite")) as connection, connection:
         connection.execute("INSERT INTO containers VALUES ('mes', 'orders', ?, ?)", (name, path))
 
@@ -47,7 +47,7 @@ def list_events(caller: httpx.Client, name: str) -> list[tuple[str, dict[str, An
 
 
 def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.Client) -> None:
-    """The list contains declared containers, undeclared ones, and declarations without a container."""
+    """The list contains declared containers, undeclared containers, and declarations without a container."""
     assert "planned" in list_containers(admin)
     create_in_account(plant, "scratch", "/x")
     found = list_containers(plant.caller("viewer@t"))
@@ -68,7 +68,7 @@ def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.C
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
-    """The lookup of a data store is rejected with the list of its databases."""
+    """The lookup of a data store in place of a database is rejected with the list of the store's databases."""
     reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
     details = check_problem(reply, 404, "DATABASE_NOT_FOUND")
     assert details["databases"] == ["locked", "orders"]
@@ -81,7 +81,7 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
 
 
 def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
-    """A new container is listed, is one audit event, and cannot be created again."""
+    """A new container is listed and has one audit event; creating it again is rejected."""
     created = admin.post(ORDERS, json=NEW)
     assert created.status_code == 201, created.text
     assert created.json() == {**NEW, "Declared": True, "provisioned": True}
@@ -97,7 +97,7 @@ def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
 
 
 def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client) -> None:
-    """An undeclared container blocks its name, publishes nothing and cannot be deleted through this API."""
+    """An undeclared container's name cannot be used for a new one; it is not published and cannot be deleted."""
     list_containers(admin)
     create_in_account(plant, "foreign")
     check_problem(admin.post(ORDERS, json=NEW | {"name": "foreign"}), 409, "CONTAINER_EXISTS")
@@ -107,7 +107,7 @@ def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client
 
 
 def test_only_declarations_without_container_are_deleted(plant: Service, admin: httpx.Client) -> None:
-    """A declaration is deleted only if its container does not exist; else the reply says where to delete it."""
+    """A declaration whose container exists is not deleted, and the reply says where to delete the container."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
@@ -152,7 +152,7 @@ def test_evidence_is_rejected_with_the_reason(admin: httpx.Client) -> None:
 
 
 def test_managing_requires_rights(plant: Service) -> None:
-    """Listing and managing are separate rights, which are checked before the body."""
+    """Listing and managing containers need two separate rights, which are checked before the body."""
     check_problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("admin@t", scopes="Workspace.DataStore.Manage")
     check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")
@@ -160,7 +160,7 @@ def test_managing_requires_rights(plant: Service) -> None:
 
 
 def test_a_retry_gets_the_first_reply(admin: httpx.Client) -> None:
-    """The same Idempotency-Key returns the first reply; with another body it is rejected."""
+    """A retry with the same Idempotency-Key gets the first reply; with another body it is rejected."""
     headers = {"Idempotency-Key": "container-1"}
     first = admin.post(ORDERS, json=NEW | {"name": "once"}, headers=headers)
     again = admin.post(ORDERS, json=NEW | {"name": "once"}, headers=headers)

@@ -35,7 +35,7 @@ def editor(own_module_service: Service) -> httpx.Client:
 def test_damaged_events_are_reported_and_others_read(
     own_module_service: Service, editor: httpx.Client, content: object
 ) -> None:
-    """Query and export replace a damaged record and list it in a header; verify reports the position."""
+    """Query and export replace a damaged record and list it in a header; verify reports its position."""
     scope = f"damaged {content!r}"
     records = [write_event(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
     damage(own_module_service, "DomainEvents", scope, 3, content)
@@ -66,7 +66,7 @@ def test_damaged_events_are_reported_and_others_read(
 
 
 def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, editor: httpx.Client) -> None:
-    """A damaged amendment cannot be approved (409) and is marked in lists and in the report; others can."""
+    """A damaged amendment cannot be approved and is marked in lists and reports; other amendments can be approved."""
     admin = own_module_service.caller("admin@t")
     for _ in range(2):
         create(editor, "damaged")
@@ -104,7 +104,7 @@ def read_report(client: httpx.Client, scope: str) -> str:
 def test_a_decision_with_changed_filter_fields_counts(
     own_module_service: Service, editor: httpx.Client, column: str
 ) -> None:
-    """A decision with changed filter fields is listed, cannot be repeated, and is marked in the report."""
+    """A decision whose filter fields were changed in the store still counts, is listed, and is marked in the report."""
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
     created = create(editor, scope).json()["RecordID"]
     decision = approve(admin, scope, created).json()
@@ -122,7 +122,7 @@ def test_a_decision_with_changed_filter_fields_counts(
 
 
 def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
-    """The report shows the meaning and the Hash of a decision next to its principal and time."""
+    """The report shows the meaning, principal, time and Hash of each decision."""
     admin = own_module_service.caller("admin@t")
     for decide, meaning in ((approve, "approval"), (reject, "rejection")):
         scope = f"signed {meaning}"
@@ -133,7 +133,7 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
 
 
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
-    """If a report is cut at a thousand records, it still shows the decision about each amendment in it."""
+    """A report that is cut at 1,000 records still shows the decision about each listed amendment."""
     admin, scope = own_module_service.caller("admin@t"), "over the cap"
     created = create(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:

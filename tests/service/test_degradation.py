@@ -49,14 +49,14 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 class Probe:
-    """Requests to the service, each with a name, that show which parts of the service still work."""
+    """Named requests to the service that show which parts of the service work."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._caller = service.caller("admin@t")
 
     def send(self, name: str) -> httpx.Response:
-        """Send a named request and check its duration."""
+        """Send a named request and check that the reply arrives in time."""
         started = time.monotonic()
         reply = self._send(name)
         assert time.monotonic() - started < SLOWEST_SECONDS, name
@@ -93,7 +93,7 @@ class Probe:
             wait_until(lambda name=name: self.send(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
 
     def wait_for_readiness(self, *failing: str) -> None:
-        """Wait until /readyz lists exactly these failing dependencies, which only authorized callers see."""
+        """Wait until /readyz lists exactly the given failing dependencies, which only authorized callers see."""
         if not failing:
             wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
@@ -104,7 +104,7 @@ class Probe:
 
 
 def list_other_names(*names: str) -> tuple[str, ...]:
-    """Return all names except the given ones."""
+    """Return the names of all requests except the given ones."""
     return tuple(name for name in EVERYTHING if name not in names)
 
 
@@ -118,14 +118,14 @@ def find_engine(service: Service) -> int:
 
 
 def test_all_requests_succeed(plant: Service) -> None:
-    """If all dependencies work, all requests succeed and the service is ready."""
+    """While all dependencies work, all requests succeed and the service is ready."""
     probe = Probe(plant)
     probe.check_success(*EVERYTHING)
     probe.wait_for_readiness()
 
 
 def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
-    """Queries return 503 until the engine is back without a restart; telemetry sent meanwhile is stored."""
+    """Queries return 503 until the killed engine has restarted; telemetry that was sent meanwhile is stored."""
     probe = Probe(plant)
     before = count_rows(plant.caller("editor@t"), "press")
     os.kill(find_engine(plant), signal.SIGKILL)
@@ -157,7 +157,7 @@ def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
 
 
 def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> None:
-    """The errors of an alert rule that need no columns of its query are reported without the engine."""
+    """Errors of an alert rule that do not concern query columns are reported even while the engine hangs."""
     rule = {
         "name": "Wrong",
         "severity": "info",
@@ -204,7 +204,7 @@ def lock_database(path: Path) -> Iterator[None]:
 def test_a_locked_database_affects_only_its_writers(
     plant: Service, file: str, missed: str, code: str, failing: tuple[str, ...]
 ) -> None:
-    """Requests that write to a locked database return 503 in time; all other requests succeed."""
+    """Requests that write to a locked database get 503 within the time limit; all other requests succeed."""
     probe = Probe(plant)
     with lock_database(plant.data_dir / file):
         if missed:
@@ -248,7 +248,7 @@ def _download_rows(service: Service) -> str:
 
 
 def test_without_web_pubsub_only_streams_fail(tmp_path: Path) -> None:
-    """Without Web PubSub all requests but live streams succeed."""
+    """Without Web PubSub, only requests for live streams fail."""
     settings = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "k" * 32}
     service = Service(tmp_path / "data", WORKSPACE, settings).start()
     try:

@@ -33,5 +33,5 @@ def test_the_service_follows_its_description(own_service: Service, tmp_path: Pat
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_service_follows_its_description_soak(own_service: Service, tmp_path: Path, seed: int) -> None:
-    """Replies to many random requests follow the OpenAPI document, too."""
+    """Replies to a large number of random requests follow the OpenAPI document."""
     run_schemathesis(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

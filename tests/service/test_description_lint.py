@@ -1,4 +1,4 @@
-"""Tests of the OpenAPI document with linters; the rule files give the reason for each disabled rule."""
+"""Tests of the OpenAPI document with linters; the linters' rule files give the reason for each disabled rule."""
 
 import json
 from pathlib import Path

@@ -12,7 +12,7 @@ ROUTE = "/oi-api/telemetry/pump-rig"
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Return the data directory that the services of a test use one after another."""
+    """Return the data directory that the services of one test use in succession."""
     return tmp_path / "data"
 
 

@@ -1,4 +1,4 @@
-"""Tests of load tests of downloads."""
+"""Load tests of cold downloads."""
 
 import csv
 import json
@@ -57,7 +57,7 @@ def make_service(tmp_path: Path) -> Iterator[Make]:
 @pytest.mark.soak
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive: Service, form: str) -> None:
-    """A killed service completes a download of ten million rows, each once, with at most 600 MB more than idle."""
+    """A download of ten million rows survives a kill, has each row once, and uses at most 600 MB more than idle."""
     end = downloads.START + timedelta(hours=downloads.HOURS)
     body = {"format": form, "dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
     editor = service_with_archive.start().caller("editor@t")
@@ -93,7 +93,7 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive:
 def test_a_small_download_overtakes_large_ones(
     make_service: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small download of one principal completes before the ten large ones of another principal."""
+    """A principal's small download completes before ten large downloads of another principal."""
     monkeypatch.setattr(downloads, "ROWS", SHARED_ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
@@ -116,7 +116,7 @@ def test_a_small_download_overtakes_large_ones(
 @pytest.mark.soak
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make, *, merged: bool) -> None:
-    """A gigabyte of messages of 256 KiB is downloaded in each format with at most 550 MB more than idle."""
+    """A gigabyte of 256 KiB messages is downloaded in each format with at most 550 MB more memory than idle."""
     soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0.1"}
     service = make_service(soon if merged else {}).start()
     editor = service.caller("editor@t")
@@ -154,7 +154,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
 
 
 def read_numbers(files: Sequence[Path], form: str) -> list[int]:
-    """Return the numbers of the messages in the order of the files."""
+    """Return the numbers of the messages, in the order in which the files contain them."""
     found: list[int] = []
     for path in files:
         if form == "parquet":
@@ -169,7 +169,7 @@ def read_numbers(files: Sequence[Path], form: str) -> list[int]:
 
 @pytest.mark.soak
 def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
-    """A download whose conversion fails in every attempt ends as failed, with a neutral reason and no files."""
+    """A download whose conversion always fails ends as failed, without files and without internal error details."""
     service = own_service.start()
     blob = (
         service.data_dir

@@ -58,14 +58,14 @@ def send_messages(service: Service, connection: str, timestamp: str, rows: int =
 
 
 def start_download(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
-    """Start a download of a connection."""
+    """Start a cold download of a connection and return the reply."""
     headers = {"Prefer": prefer} if prefer else {}
     body = {"dateRange": DAY, **body}
     return client.post(f"/oi-api/downloads/data-connections/{connection}", json=body, headers=headers)
 
 
 def download(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
-    """Return a completed download of a connection."""
+    """Download a connection and return the completed job."""
     reply = start_download(client, connection, "wait=60", **body)
     assert (reply.status_code, reply.json()["status"]) == (200, "completed"), reply.text
     done: dict[str, Any] = reply.json()
@@ -73,7 +73,7 @@ def download(client: httpx.Client, connection: str, **body: Any) -> dict[str, An
 
 
 def fetch_files(job: dict[str, Any]) -> list[bytes]:
-    """Fetch a job's files without a credential, check them against the job, and return them."""
+    """Fetch a job's files without a credential, compare them with the job's sizes and digests, and return them."""
     contents = []
     for file in job["files"]:
         reply = httpx.get(file["url"], trust_env=False)
@@ -90,7 +90,7 @@ def group_payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def test_lifecycle_of_a_download(plant: Service) -> None:
-    """A start returns the status URL; the completed job has files and is in the list."""
+    """Starting a download returns the URL of its status; the completed job has files and is in the list."""
     editor = plant.caller("editor@t")
     reply = start_download(editor, "pump-rig")
     assert reply.status_code == 202
@@ -112,7 +112,7 @@ def test_lifecycle_of_a_download(plant: Service) -> None:
 
 
 def test_a_retry_returns_the_same_download(plant: Service) -> None:
-    """A repeat with the same Idempotency-Key starts no second download."""
+    """A repeated request with the same Idempotency-Key returns the same download."""
     editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "download-1"}
     address = "/oi-api/downloads/data-connections/pump-rig"
     replies = [editor.post(address, json={"dateRange": DAY}, headers=headers) for _ in range(2)]
@@ -122,7 +122,7 @@ def test_a_retry_returns_the_same_download(plant: Service) -> None:
 
 
 def test_accepted_messages_are_in_the_files(plant: Service) -> None:
-    """A download contains all messages that were accepted before it and reports the time up to which it is complete."""
+    """A download contains all messages that were accepted before it, and states up to which time it is complete."""
     editor = plant.caller("editor@t")
     at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
     for count in range(1, 4):
@@ -134,7 +134,7 @@ def test_accepted_messages_are_in_the_files(plant: Service) -> None:
 
 
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
-    """CSV has the fixed columns and one column per leaf of the payloads, with the values that were sent."""
+    """The CSV file has the fixed columns and a column for each member of the payloads, also of nested objects."""
     [content] = fetch_files(download(plant.caller("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
@@ -152,7 +152,7 @@ def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> None:
-    """Each row contains the payload as it was sent."""
+    """Each row of an NDJSON or Parquet file contains the payload as it was sent."""
     [content] = fetch_files(download(plant.caller("editor@t"), "press", format=form))
     if form == "jsonl":
         rows = [json.loads(line) for line in content.decode().splitlines()]
@@ -168,7 +168,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
 
 
 def test_only_the_range_is_downloaded(plant: Service) -> None:
-    """The start of the range is included, the end is not, in any time zone; `from` and `to` are accepted."""
+    """A range includes its start and excludes its end, in any time zone; `from` and `to` are accepted, too."""
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
     job = download(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
@@ -190,7 +190,7 @@ def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
 
 
 def test_surfaces_download_their_connections(plant: Service) -> None:
-    """The download of a surface has a file per connection; only connections of the surface can be selected."""
+    """A surface's download has one file per connection; selecting a connection outside the surface is rejected."""
     editor = plant.caller("editor@t")
     reply = editor.post("/oi-api/downloads/surfaces/hall", json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
     assert [(file["connection"], file["rows"]) for file in reply.json()["files"]] == [
@@ -234,7 +234,7 @@ def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
     ],
 )
 def test_invalid_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
-    """Each invalid field is listed, before the service checks if the connection exists."""
+    """Each invalid field is listed, even if the connection does not exist."""
     reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
     assert check_failing_fields(reply) == fields
 
@@ -254,7 +254,7 @@ def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
 
 
 def test_prefer_wait(plant: Service) -> None:
-    """`Prefer: wait` is applied up to a minute and confirmed; an invalid preference is ignored."""
+    """`Prefer: wait` delays the reply by at most a minute and is confirmed; an invalid preference is ignored."""
     editor = plant.caller("editor@t")
     reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
     assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
@@ -265,7 +265,7 @@ def test_prefer_wait(plant: Service) -> None:
 
 
 def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
-    """Other principals get 404 for a job; the list of an administrator contains only the administrator's own jobs."""
+    """Only the owner and administrators can read a job; each caller's list contains only the caller's own jobs."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = download(editor, "press")
     address = job["statusUrl"]
@@ -287,7 +287,7 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
 
 
 def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
-    """Each read of a job returns new links, valid for 15 minutes; a link with a changed file or time is rejected."""
+    """Each read of a job returns new links for 15 minutes; a link with a changed file name or time is rejected."""
     editor = plant.caller("editor@t")
     job = download(editor, "press")
     url = job["files"][0]["url"]
@@ -303,7 +303,7 @@ def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
 
 
 def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A running download can be cancelled once, and then has no files."""
+    """A running download can be cancelled, after which it has no files and cannot be cancelled again."""
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
     made_up.fill_archive(plant.data_dir / "blobs" / "cold")
@@ -320,7 +320,7 @@ def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.Monkey
 
 
 def test_expired_downloads_are_removed(own_service: Service) -> None:
-    """An expired download is 404, its link fails, and the timer has deleted its files."""
+    """An expired download and its links are not found, and the timer has deleted the files."""
     own_service._environment["DOWNLOAD_HOURS"] = "0.004"
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
@@ -334,7 +334,7 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
 
 
 def test_downloads_continue_after_a_restart(own_service: Service) -> None:
-    """A service that was stopped or killed completes its downloads after the restart, each row once."""
+    """After a stop or a kill, the restarted service completes unfinished downloads, with each row once."""
     service = own_service.start()
     rows = 2_000
     send_messages(service, "pump-rig", "ts", rows)

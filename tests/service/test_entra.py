@@ -19,7 +19,7 @@ AUDIENCE = "api://workspace"
 
 
 class Provider:
-    """OpenID provider with discovery, keys, and tokens signed with them."""
+    """OpenID provider that serves discovery and keys, and signs tokens."""
 
     def __init__(self) -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -46,14 +46,14 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def document(self, path: str) -> dict[str, Any]:
-        """Return the document at a path."""
+        """Return the JSON document at a path of the provider."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"}
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**jwk, "kid": self.kid, "use": "sig"}]}
 
     def create_token(self, **claims: Any) -> str:
-        """Return a token with changed claims; None removes a claim."""
+        """Return a signed token with changed claims; None removes a claim."""
         now = int(time.time())
         usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now, "nbf": now, "exp": now + 3600, "tid": TENANT}
         payload = {name: value for name, value in {**usual, **claims}.items() if value is not None}
@@ -94,7 +94,7 @@ team:
 
 
 def request_whoami(service: Service, token: str) -> Any:
-    """Return the reply of whoami."""
+    """Request whoami with the given token and return the reply."""
     return service.anonymous(token).get("/workspace/api/keys/whoami")
 
 
@@ -109,13 +109,13 @@ def request_whoami(service: Service, token: str) -> Any:
 def test_an_account_is_found_by_object_id_or_verified_mail(
     entra_service: Service, provider: Provider, claims: dict[str, Any], member: str
 ) -> None:
-    """A member is found by object id, or else by an address that the provider verified."""
+    """An account is matched to a member by object id, or else by an email address that the provider verified."""
     reply = request_whoami(entra_service, provider.create_token(**claims))
     assert (reply.status_code, reply.json()["principal"], reply.json()["via"]) == (200, member, "entra")
 
 
 def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
-    """An Entra ID token can be exchanged for a token of the service with a longer lifetime."""
+    """An Entra ID token can be exchanged for a token of the service that is valid for longer."""
     client = entra_service.anonymous(provider.create_token(email="ann@plant.example", xms_edov=True))
     reply = client.get("/workspace/api/keys/jwt?minutes=120")
     assert reply.status_code == 200, reply.text
@@ -128,7 +128,7 @@ def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider
 def test_issue_by_an_account_is_audited_with_its_token(
     entra_service: Service, provider: Provider, claims: dict[str, str], credential: str
 ) -> None:
-    """The audit event of an issued token names the Entra ID token, or the account if the token has no id."""
+    """The audit event of an issued token contains the id of the Entra ID token or, without an id, the account."""
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
     issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
     expected = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
@@ -152,7 +152,7 @@ def test_issue_by_an_account_is_audited_with_its_token(
 def test_unverified_and_unknown_accounts_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """An unverified address identifies no member; a member with an object id is found only by that id."""
+    """An unverified address matches no member; a member with an object id is matched only by this object id."""
     check_problem(request_whoami(entra_service, provider.create_token(**claims)), 401, "UNAUTHENTICATED")
 
 
@@ -171,7 +171,7 @@ def test_unverified_and_unknown_accounts_are_rejected(
 def test_tokens_of_other_tenants_and_audiences_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """Tenant, audience, issuer and time of a token are checked."""
+    """A token with another tenant, audience or issuer, or outside its time of validity, is rejected."""
     token = provider.create_token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
     check_problem(request_whoami(entra_service, token), 401, "UNAUTHENTICATED")
 
@@ -199,7 +199,7 @@ def test_tokens_of_other_tenants_and_audiences_are_rejected(
 def test_forged_entra_tokens_are_rejected(
     entra_service: Service, provider: Provider, header: dict[str, Any], claims: dict[str, Any]
 ) -> None:
-    """Tokens with invalid headers or claims are 401, even if the provider's key signed them."""
+    """A token with invalid headers or claims is rejected with 401, even if the provider's key signed it."""
     good = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     assert request_whoami(entra_service, good).status_code == 200
     payload = jwt.decode(good, options={"verify_signature": False}) | claims
@@ -212,13 +212,13 @@ def test_forged_entra_tokens_are_rejected(
 
 
 def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:
-    """Entra ID tokens, like API keys, can only be exchanged for a token of the service."""
+    """Entra ID tokens are accepted only in exchange for a token of the service, as API keys are."""
     token = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
 
 def test_unknown_signers_are_rejected(entra_service: Service, provider: Provider) -> None:
-    """An unknown key id makes the service fetch the provider's keys, at most once in ten seconds."""
+    """A token with an unknown key id is rejected; the provider's keys are fetched again at most every ten seconds."""
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     payload = jwt.decode(
         provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001"), options={"verify_signature": False}
@@ -234,7 +234,7 @@ OID = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 def read_sign_in(service: Service, token: str) -> dict[str, Any]:
-    """Exchange a token for a token of the service, and return the sign-in claims of the new token."""
+    """Exchange a token for a token of the service, and return the sign-in claims of the issued token."""
     issued = service.anonymous(token).get("/workspace/api/keys/jwt")
     assert issued.status_code == 200, issued.text
     claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
@@ -256,7 +256,7 @@ def read_sign_in(service: Service, token: str) -> dict[str, Any]:
 def test_tokens_have_the_sign_in_of_the_account(
     entra_service: Service, provider: Provider, claims: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """A token has time and methods of the Entra ID sign-in; missing and malformed values are omitted or empty."""
+    """A token has the time and methods of the Entra ID sign-in; invalid or missing values are left out or empty."""
     first = read_sign_in(entra_service, provider.create_token(oid=OID, uti="1", **claims))
     second = read_sign_in(entra_service, provider.create_token(oid=OID, uti="2", **claims))
     assert first == second
@@ -265,7 +265,7 @@ def test_tokens_have_the_sign_in_of_the_account(
 
 
 def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
-    """Where signatures are required, creating a key for oneself needs a token of a recent sign-in, or another key."""
+    """If signatures are required, creating a key for oneself needs a recent sign-in with Entra ID or an API key."""
 
     def create_key(bearer: str, **headers: str) -> Any:
         return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)
@@ -287,7 +287,7 @@ def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider:
 
 
 def test_readiness_warns_of_missing_sign_in_times(entra_service: Service, provider: Provider) -> None:
-    """While signatures are required, `/readyz` warns if the newest Entra ID token states no time of the sign-in."""
+    """If signatures are required, `/readyz` warns when the newest Entra ID token has no time of the sign-in."""
 
     def list_warnings() -> list[str]:
         reply = entra_service.anonymous().get("/readyz")

@@ -1,4 +1,4 @@
-"""Tests that an error reply lists all invalid fields, from every step of the validation."""
+"""Tests that an error reply lists all invalid fields, whichever step of the validation finds them."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
 def test_all_invalid_members_are_listed(
     service: Service, path: str, body: object, fields: list[str], code: str
 ) -> None:
-    """The reply lists errors of the model and of further rules together; a missing scope determines the code."""
+    """The reply lists the errors of all validation steps together; a missing scope determines the error code."""
     assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
 
 
@@ -129,7 +129,7 @@ def test_an_invalid_body_does_not_hide_parameters(service: Service) -> None:
 
 
 def test_extra_members_of_errors_are_returned(service: Service) -> None:
-    """The allowed reason categories are in the reply although another error determines the code."""
+    """A reply that lists several errors contains the allowed reason categories, whichever error sets the code."""
     reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
     assert reply["sent"] == "whim"
     assert (
@@ -162,7 +162,7 @@ def test_extra_members_of_errors_are_returned(service: Service) -> None:
 def test_all_errors_of_a_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
-    """The reply lists the engine's errors in the KQL together with errors in other members."""
+    """The reply lists the engine's errors in the KQL together with the errors in other members."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

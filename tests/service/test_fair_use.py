@@ -1,4 +1,4 @@
-"""Tests of the quotas of a principal: live streams, unfinished downloads and bytes of their files."""
+"""Tests of the quotas of a principal: live streams, unfinished downloads, and bytes of stored download files."""
 
 import asyncio
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 
 async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
-    """Open a stream until the stack closes, and return it, or the status of the rejection."""
+    """Open a live stream that ends with the stack; return the stream, or the status if the service rejects it."""
     try:
         return await stack.enter_async_context(connect_stream(url, bearer))
     except InvalidStatus as refused:
@@ -50,7 +50,7 @@ async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None
 
 
 async def negotiate(service: Service, bearer: str) -> str:
-    """Request a WebSocket URL that opens the live stream."""
+    """Request a signed WebSocket URL that opens the live stream."""
     async with httpx.AsyncClient(base_url=service.url, trust_env=False) as http:
         reply = await http.get("/oi-api/live-stream/negotiate", headers={"Authorization": f"Bearer {bearer}"})
     return str(reply.json()["url"])
@@ -58,7 +58,7 @@ async def negotiate(service: Service, bearer: str) -> str:
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
-    """Streams count across all tokens and URLs of a principal; other principals and requests are not affected."""
+    """A principal's live streams count together for all tokens and URLs; other principals are not affected."""
     url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
@@ -78,7 +78,7 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
 
 
 async def wait_until_all_are_free(service: Service, member: str) -> None:
-    """Wait until a principal can open all its streams, and close them."""
+    """Wait until a principal can open as many streams as its quota allows, and close them."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
         while True:
@@ -89,7 +89,7 @@ async def wait_until_all_are_free(service: Service, member: str) -> None:
 
 
 async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -> None:
-    """Of concurrent handshakes exactly as many succeed as the quota allows; closed streams free their slots."""
+    """Of concurrent handshakes exactly as many succeed as the quota allows; a closed stream frees its slot."""
     bearer = request_token(limited_service, "editor@t")
     async with AsyncExitStack() as stack:
         found = await asyncio.gather(
@@ -101,7 +101,7 @@ async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -
 
 
 async def test_a_killed_host_frees_its_slots(tmp_path: Path) -> None:
-    """After a kill, the new host does not count the streams of the old one."""
+    """After a kill, the restarted host does not count the live streams from before."""
     own = Service(tmp_path / "data", write_document(tmp_path, f"{{streamsPerPrincipal: {STREAMS}}}")).start()
     async with AsyncExitStack() as stack:
         bearer = request_token(own, "viewer@t")
@@ -116,7 +116,7 @@ async def test_a_killed_host_frees_its_slots(tmp_path: Path) -> None:
 
 
 async def test_unfinished_downloads_are_limited(limited_service: Service) -> None:
-    """Of concurrent downloads only as many start as the quota allows; completed downloads free their slots."""
+    """Of concurrent downloads only as many start as the quota allows; a completed download frees its slot."""
     headers = {"Authorization": f"Bearer {request_token(limited_service, 'editor@t')}"}
     async with httpx.AsyncClient(base_url=limited_service.url, headers=headers, trust_env=False, timeout=60) as http:
         replies = await asyncio.gather(*(http.post(LATHE, json=BODY) for _ in range(8)))
@@ -131,7 +131,7 @@ async def test_unfinished_downloads_are_limited(limited_service: Service) -> Non
 
 
 def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
-    """Return the caller's downloads when all are completed."""
+    """Wait until all downloads of the caller are completed, and return them."""
 
     def list_downloads() -> list[dict[str, Any]]:
         downloads: list[dict[str, Any]] = client.get("/oi-api/downloads").json()["downloads"]
@@ -141,7 +141,7 @@ def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def test_stored_bytes_are_limited(limited_service: Service) -> None:
-    """A download over the byte quota fails with its code; at the limit no download starts (507)."""
+    """A download that exceeds the quota of stored bytes fails; with the quota used up, no download starts (507)."""
     admin = limited_service.caller("admin@t")
     message = {"timestamp": "2026-01-05T08:00:00Z", "text": "x" * 12_000}
     address = "/oi-api/downloads/data-connections/press"
@@ -157,7 +157,7 @@ def test_stored_bytes_are_limited(limited_service: Service) -> None:
 
 
 def test_downloads_belong_to_their_principal(service: Service) -> None:
-    """Only a token with Keys.Manage can read another principal's download; an administrator's other tokens get 404."""
+    """Another principal's download can be read only with the right Keys.Manage; other tokens get 404."""
     job = service.caller("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
     narrow = service.caller("admin@t", "Workspace.ColdData.Export")
     for reply in (narrow.get(job["statusUrl"]), narrow.delete(job["statusUrl"])):

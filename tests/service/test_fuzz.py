@@ -148,7 +148,7 @@ def draw_headers(chance: random.Random) -> dict[str, str]:
 
 
 def fuzz(service: Service, seconds: float, seed: int) -> None:
-    """Send random requests for a while; a failure message contains the seed."""
+    """Send random requests for a given time; a failure message contains the random seed."""
     chance = random.Random(seed)
     caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
     while sent < FEWEST or time.monotonic() < ends:
@@ -178,7 +178,7 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def victim(own_module_service: Service) -> Service:
-    """Return a service that the test may fill with random data."""
+    """Return a service of its own, which the test may fill with random data."""
     return own_module_service
 
 
@@ -191,7 +191,7 @@ def test_random_requests_never_break_the_service(victim: Service) -> None:
 
 @pytest.mark.soak
 def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
-    """Many random requests are handled in the same way, and the memory of the service does not grow."""
+    """After many random requests the service works and its memory has not grown."""
     fuzz(victim, SUITE_SECONDS, 1)
     before = victim.memory()
     fuzz(victim, SOAK_SECONDS, random.randrange(2**32))

@@ -1,4 +1,4 @@
-"""Fuzz test of upgrades, file links, pages, GraphQL documents and MCP messages."""
+"""Fuzz tests of WebSocket handshakes, file links, pages, GraphQL documents and MCP messages."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def draw_text(chance: random.Random) -> str:
 
 
 def draw_handshake(chance: random.Random) -> Raw:
-    """Return a handshake with missing, repeated or wrong parts."""
+    """Return a random WebSocket handshake with missing, repeated or wrong parts."""
     path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
     names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
     query = "&".join(f"{chance.choice(names)}={draw_text(chance)}" for _ in range(chance.randrange(4)))
@@ -86,7 +86,7 @@ def draw_file_link(chance: random.Random) -> Raw:
 
 
 def draw_page(chance: random.Random) -> Raw:
-    """Return a URL below the pages."""
+    """Return a random URL below the paths of the pages."""
     parts = "/".join(draw_text(chance) for _ in range(chance.randrange(1, 4)))
     return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
 
@@ -136,7 +136,7 @@ def read_status(service: Service, raw: Raw, authorization: str) -> int:
 
 
 def fuzz(service: Service, member: str, seconds: float, seed: int) -> None:
-    """Send random requests for a while; a failure message contains the seed."""
+    """Send random requests for a given time; a failure message contains the random seed."""
     chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
     authorization = service.caller(member).headers["Authorization"]
     while sent < FEWEST or time.monotonic() < ends:
@@ -155,7 +155,7 @@ def test_random_edge_requests_never_break_the_service(own_module_service: Servic
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
-    """Many invalid requests are handled in the same way, and the memory of the service does not grow."""
+    """After many invalid requests the service works and its memory has not grown."""
     fuzz(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):

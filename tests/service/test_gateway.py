@@ -28,14 +28,14 @@ RETRY_SECONDS = 30.0
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    """Yield a broker."""
+    """Yield a running MQTT broker."""
     started = Broker(tmp_path).start()
     yield started
     started.stop()
 
 
 def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
-    """Write a configuration with a key that is bound to a connection and some devices."""
+    """Write a gateway configuration whose API key is bound to a connection and some devices."""
     reply = service.caller("editor@t").post(
         "/workspace/api/keys", json={"name": "gateway", "connections": ["lathe"], "devices": ["gw-*"]}
     )
@@ -75,7 +75,7 @@ def start(configuration: Path) -> "subprocess.Popen[str]":
 
 
 def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
-    """End the gateway and return its exit code."""
+    """Stop the gateway and return its exit code."""
     process.send_signal(number)
     assert process.stderr is not None
     process.stderr.read()
@@ -86,7 +86,7 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
 def test_every_message_is_a_row_once_although_the_gateway_is_killed(
     own_module_service: Service, broker: Broker, tmp_path: Path
 ) -> None:
-    """Each message without an id is one row, although the gateway is killed several times and stopped once."""
+    """Each message without an id is stored once, although the gateway is killed several times and stopped once."""
     configuration = write_configuration(own_module_service, broker, tmp_path)
     for part in range(KILLS + 1):
         gateway = start(configuration)
@@ -103,7 +103,7 @@ def test_every_message_is_a_row_once_although_the_gateway_is_killed(
 
 
 def wait_for_values(service: Service, expected: int) -> None:
-    """Wait until all values are rows, and check that each is one row."""
+    """Wait until all values are stored, and check that each is stored once."""
     query = (
         "Telemetry | where DeviceId startswith 'gw-' | summarize n = count() by toint(Payload.value)"
         " | summarize Rows = sum(n), Values = count()"
@@ -120,7 +120,7 @@ def wait_for_values(service: Service, expected: int) -> None:
 
 @pytest.mark.soak
 def test_random_faults_lose_and_double_nothing(broker: Broker, tmp_path: Path) -> None:
-    """For a minute, gateway and service are killed and the broker is restarted, in random order, while values flow."""
+    """Each message is stored once while gateway, service and broker fail in random order for a minute."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

@@ -74,7 +74,7 @@ def test_workspace_statistics(reader: httpx.Client) -> None:
 
 
 def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
-    """A query is found by name or else by lookup; an unknown item is null."""
+    """A query is found by its name or by its lookup; an unknown item is null."""
     listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
     query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
     by_name = query_data(reader, query, n=listed["name"])["query"]
@@ -87,7 +87,7 @@ def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
 
 
 def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> None:
-    """A query shows its lookup, its declared parameters and its approval; the approval of a draft is null."""
+    """A query has its lookup, declared parameters and approval; the approval of a draft is null."""
     query = (
         "query($n: String!) { query(name: $n) { lookup parameters { name type required default } "
         "approval { approvedBy approvedAt } } }"
@@ -104,7 +104,7 @@ def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> No
 
 
 def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
-    """Paging by cursor and by offset return every connection once, in the same order."""
+    """Paging by cursor and paging by offset return every connection once, in the same order."""
     whole = [node["id"] for node in query_data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
     query = "query($a: String) { connections(first: 1, after: $a) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     seen, after, more = [], None, True
@@ -120,7 +120,7 @@ def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
 
 
 def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
-    """With `first: 0` the page has a next page but no cursor."""
+    """With `first: 0`, the page states that a next page exists, but has no cursor."""
     parameters = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     page = query_data(reader, parameters)["connections"]
     assert page == {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": None}}
@@ -144,7 +144,7 @@ def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
     ],
 )
 def test_invalid_queries_are_validation_errors(reader: httpx.Client, query: str) -> None:
-    """A query that does not parse, does not match the schema or exceeds a limit is a VALIDATION_ERROR."""
+    """A GraphQL query that cannot be parsed, does not match the schema or exceeds a limit gets VALIDATION_ERROR."""
     assert set(list_error_codes(execute(reader, query))) == {"VALIDATION_ERROR"}
 
 
@@ -175,7 +175,7 @@ GIVEN = 'mutation($p: JSON) { executeQuery(name: "none", parameters: $p) { rows 
     ],
 )
 def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: int, body: Any) -> None:
-    """Values out of range, unknown operations, batches and similar requests are VALIDATION_ERRORs with a path."""
+    """Out-of-range values, unknown operations, batches and similar requests get VALIDATION_ERROR with a path."""
     reply = reader.post(ADDRESS, json=body)
     assert (reply.status_code, set(list_error_codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
 
@@ -208,13 +208,13 @@ def test_unusual_requests_are_executed(reader: httpx.Client, query: str, expecte
 
 
 def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
-    """The reply to an expensive request names the exceeded limit."""
+    """The reply to a query that exceeds a cost limit names this limit."""
     costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"
     assert "10000" in execute(reader, costly)["errors"][0]["message"]
 
 
 def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
-    """Without the access right the reply is 200 with a FORBIDDEN error at the field."""
+    """If the access right is missing, the status is 200 and the field has the error FORBIDDEN."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
     body = execute(caller, '{ connection(id: "x") { id } }')
     assert (list_error_codes(body), body["errors"][0]["path"], body["data"]) == (
@@ -227,7 +227,7 @@ def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
 
 
 def test_execute_query_runs_approved_queries(service: Service) -> None:
-    """An approved query returns rows, columns and governance; a draft is FORBIDDEN, an unknown query is not found."""
+    """An approved query returns its result; a draft gets the error FORBIDDEN, and an unknown query is not found."""
     editor, admin, viewer = (service.caller(f"{who}@t") for who in ("editor", "admin", "viewer"))
     body = {
         "name": "Asked by GraphQL",
@@ -255,7 +255,7 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
 
 
 def test_get_executes_only_queries(reader: httpx.Client) -> None:
-    """GET executes a query; a mutation by GET is 405 with Allow: POST."""
+    """GET executes a query, but rejects a mutation with 405 and Allow: POST."""
     assert reader.get(ADDRESS, params={"query": "{ workspace { id } }"}).json()["data"]["workspace"]["id"] == "plant-t"
     refused = reader.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'})
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
@@ -278,13 +278,13 @@ def test_get_executes_only_queries(reader: httpx.Client) -> None:
 def test_malformed_requests_have_an_errors_array(
     reader: httpx.Client, body: bytes, content_type: str, status: int
 ) -> None:
-    """A malformed GraphQL request gets its status and an `errors` array."""
+    """The reply to a malformed GraphQL request has an error status and an `errors` array."""
     reply = reader.post(ADDRESS, content=body, headers={"Content-Type": content_type})
     assert (reply.status_code, list_error_codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
 
 
 def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:
-    """Under application/graphql-response+json an invalid document is 400, and the reply has that type."""
+    """A client that accepts application/graphql-response+json gets 400 for an invalid document, in that media type."""
     headers = {"Accept": "application/graphql-response+json"}
     good = reader.post(ADDRESS, json={"query": "{ workspace { id } }"}, headers=headers)
     bad = reader.post(ADDRESS, json={"query": "{ nope }"}, headers=headers)

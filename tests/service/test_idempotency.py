@@ -15,19 +15,22 @@ DEFINITION = {"name": "Repeated", "surface": "hall", "kql": "Telemetry | count"}
 
 
 def build_key_header(key: str) -> dict[str, str]:
-    """Return the header with a key."""
+    """Return the header Idempotency-Key with the given value."""
     return {"Idempotency-Key": key}
 
 
 def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
-    """Return the audit events of created keys with a name."""
+    """Return the audit events of the creation of API keys with the given name."""
     expected = "target=AccessControl&actionType=ApiKey.Created&limit=1000"
     events = admin.get(f"/oi-api/provenance/events/query?{expected}").json()
     return [event for event in events if event["AfterState"]["name"] == name]
 
 
 def test_a_retry_returns_the_same_api_key(service: Service) -> None:
-    """A retry creates no second key and returns the secret again; another body, caller or key is a new request."""
+    """A retry of the creation of an API key returns the first key and its secret.
+
+    The same Idempotency-Key with another body is rejected; another caller may use the value for another API key.
+    """
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     first = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
     assert first.status_code == 201
@@ -48,7 +51,7 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 
 
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
-    """A retry with a token of other rights does not get the stored reply."""
+    """A retry with a token of other access rights does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
@@ -62,7 +65,7 @@ def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
 
 
 def test_concurrent_retries_create_one_api_key(service: Service) -> None:
-    """Of many concurrent requests one creates the key, and all return it."""
+    """Concurrent requests with one Idempotency-Key create one API key, which every reply contains."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         replies = list(
@@ -77,7 +80,7 @@ def test_concurrent_retries_create_one_api_key(service: Service) -> None:
 
 
 def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
-    """After a 400 or 403 the fixed request succeeds with the same Idempotency-Key."""
+    """After a reply 400 or 403, the corrected request may use the same Idempotency-Key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     check_problem(
         editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=build_key_header("free")),
@@ -92,7 +95,7 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
 
 
 def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) -> None:
-    """After a kill the retry gets the first reply, and no file contains the secret as plain text."""
+    """After a kill, a retry gets the first reply, and no stored file contains the API key's secret as plain text."""
     editor = own_module_service.caller("editor@t")
     first = editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json()
     own_module_service.kill()
@@ -104,7 +107,7 @@ def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) ->
 
 
 def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Service) -> None:
-    """A query that was edited after its approval stays a draft if the approval is retried."""
+    """A retried approval does not approve a query that was edited after the first request."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     assert editor.put(f"{QUERIES}/repeated", json=DEFINITION).status_code == 201
     first = admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve"))
@@ -121,7 +124,7 @@ def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Ser
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -> None:
-    """Retries of a decision, concurrent or later, append one decision; with another key it is 409."""
+    """A decision and its retries are stored as one decision; with another Idempotency-Key the request gets 409."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = f"again-{verb}"
     created = create(editor, scope).json()["RecordID"]
@@ -138,7 +141,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
 
 
 def test_a_retried_amendment_is_stored_once(service: Service) -> None:
-    """A retry returns the same amendment; with another body it is 422."""
+    """A retry returns the same amendment; a retry with another body is rejected with 422."""
     editor = service.caller("editor@t")
     body = {**BODY, "ScopeKey": "again"}
     first = editor.post(AMENDMENTS, json=body, headers=build_key_header("correction"))
@@ -149,7 +152,7 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_kills_during_creation_store_each_key_once(own_module_service: Service, kills: int) -> None:
-    """If the service is killed and the requests are retried, each creates one key, one event and one reply."""
+    """Each creation of an API key that is retried after kills has one key, one audit event and one reply."""
     answers: dict[int, Any] = {}
     service = own_module_service
     for _ in range(kills):
@@ -173,7 +176,7 @@ def test_kills_during_creation_store_each_key_once(own_module_service: Service, 
 
 
 def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
-    """Create a key and store the reply; a later reply must be the same."""
+    """Create an API key and store the reply; fail if an earlier reply to this request was different."""
     try:
         reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=build_key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):

@@ -12,7 +12,7 @@ EDITOR_RIGHTS = 21
 
 
 def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
-    """An API key is exchanged for a token, and the token opens the API."""
+    """An API key can be exchanged for a token, which the other routes accept."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt?minutes=15")
     assert set(reply.json()) == {"Token", "ExpiresAt", "AccessRights"}
     claims = jwt.decode(reply.json()["Token"], options={"verify_signature": False})
@@ -23,7 +23,7 @@ def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
 
 
 def test_tokens_verify_with_the_published_keys(service: Service) -> None:
-    """Any client can verify a token with the JWKS and a standard library."""
+    """A client can verify a token with the published JWKS and a standard library."""
     jwks = service.anonymous().get("/.well-known/jwks.json").json()
     assert all("d" not in key for key in jwks["keys"])
     token = service.anonymous(service.key("viewer@t")).get("/workspace/api/keys/jwt").json()["Token"]
@@ -51,27 +51,27 @@ def test_whoami(service: Service) -> None:
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami"])
 @pytest.mark.parametrize("header", [None, "Bearer garbage", "Basic abc", "Bearer a.b.c"])
 def test_missing_and_invalid_credentials_are_401(service: Service, path: str, header: str | None) -> None:
-    """Every protected route returns 401 with the expected scheme to a missing or invalid credential."""
+    """Every protected route rejects a missing or invalid credential with 401 and names the expected scheme."""
     reply = service.anonymous().get(path, headers={} if header is None else {"Authorization": header})
     check_problem(reply, 401, "UNAUTHENTICATED")
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_api_key_opens_no_data_route(service: Service) -> None:
-    """API keys are accepted only for tokens and GraphQL."""
+    """API keys are accepted only to request tokens and for GraphQL."""
     client = service.anonymous(service.key("admin@t"))
     check_problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
     check_problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
 
 
 def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
-    """keys.json contains a key for every member; the key of a disabled member is rejected."""
+    """keys.json contains an API key for every member, but the key of a disabled member is rejected."""
     check_problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
 def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
-    """A token lifetime outside 1 to 43200 minutes is an error that names the parameter."""
+    """A token lifetime outside of 1 to 43200 minutes is rejected with the name of the parameter."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "must be a number from 1 to 43200"}
@@ -80,20 +80,20 @@ def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
 
 @pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
 def test_invalid_scopes_are_listed(service: Service, scopes: str) -> None:
-    """An empty list, an unknown right and a right that the caller lacks are errors."""
+    """An empty list of access rights, an unknown right and a right that the caller lacks are rejected."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
     assert check_failing_fields(reply) == ["scopes"]
 
 
 def test_a_token_is_limited_to_its_scopes(service: Service) -> None:
-    """A request that needs a right outside the token's scopes is 403 with the name of the right."""
+    """A request that needs a right that the token's scopes do not include is rejected with 403 and the right's name."""
     client = service.caller("editor@t", scopes="Workspace.Catalog.Read")
     missing = check_problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
     assert missing["accessRight"] == "Workspace.WarmQuery.Execute"
 
 
 def test_lifecycle_of_an_api_key(service: Service) -> None:
-    """A key is created, shown once, listed without its secret, used, revoked and then rejected."""
+    """A new API key is shown once and listed without its secret; it works until it is revoked."""
     owner = service.anonymous(service.key("editor@t"))
     reply = owner.post("/workspace/api/keys", json={"name": "bench", "expiresInDays": 7})
     assert reply.status_code == 201
@@ -114,7 +114,7 @@ def test_lifecycle_of_an_api_key(service: Service) -> None:
 
 
 def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
-    """After the 204 reply the same instance rejects the token."""
+    """After the reply 204 to the revocation, the same instance rejects the token."""
     client = service.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
@@ -139,13 +139,13 @@ def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
     ],
 )
 def test_invalid_key_requests_list_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
-    """Each invalid member is listed."""
+    """The error reply to an invalid request for an API key lists each invalid member."""
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
     assert check_failing_fields(reply) == fields
 
 
 def test_a_key_with_more_rights_names_the_missing_ones(service: Service) -> None:
-    """A key for all rights of its owner is refused with the names of the rights that the caller lacks."""
+    """A request for an API key with rights that the caller lacks is rejected with the names of these rights."""
     caller = service.caller("admin@t", "Workspace.Keys.Manage,Workspace.Catalog.Read")
     reply = caller.post("/workspace/api/keys", json={"name": "x", "principal": "viewer@t"})
     problem = check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
@@ -155,7 +155,7 @@ def test_a_key_with_more_rights_names_the_missing_ones(service: Service) -> None
 
 
 def test_creating_another_members_key_requires_the_right(service: Service) -> None:
-    """Creating a key for another principal requires the right to manage keys."""
+    """Creating an API key for another member requires the right to manage keys."""
     body = {"name": "x", "principal": "viewer@t"}
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
     check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
@@ -172,14 +172,14 @@ def test_creating_another_members_key_requires_the_right(service: Service) -> No
     ],
 )
 def test_unknown_routes_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
-    """404 and 405 are problem documents and are returned before authentication."""
+    """Unknown routes and methods get 404 and 405 as problem documents, even without a credential."""
     reply = service.anonymous().request(method, path)
     check_problem(reply, status, code)
     assert (status == 405) == ("allow" in reply.headers)
 
 
 def test_every_reply_has_a_request_id(service: Service) -> None:
-    """The request id is taken from the request or generated, also for errors, and it is in the log."""
+    """Each reply, also an error, has the request id of the request or a new one, which is in the log, too."""
     assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]
@@ -211,12 +211,12 @@ def read_sign_in(token: str) -> dict[str, Any]:
 
 
 def mint(service: Service, bearer: str) -> str:
-    """Issue a token with an API key or another token."""
+    """Issue a token with the given API key or token."""
     return str(service.anonymous(bearer).get("/workspace/api/keys/jwt").json()["Token"])
 
 
 def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
-    """Each token of an API key has its own sign-in, which the tokens that descend from it inherit."""
+    """Each token of an API key records a new sign-in; tokens that are issued with this token inherit its sign-in."""
     key = service.key("viewer@t")
     first, second = mint(service, key), mint(service, key)
     claims = read_claims(first)
@@ -227,7 +227,7 @@ def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
 
 
 def test_client_credentials_have_no_sign_in(service: Service) -> None:
-    """A token of the grant `client_credentials` has no time of a sign-in, and nor have the tokens made with it."""
+    """Tokens of the grant `client_credentials`, and tokens that are issued with them, have no time of a sign-in."""
     key = service.key("viewer@t")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
     token = service.anonymous().post("/oauth2/token", data=form).json()["access_token"]
@@ -236,7 +236,7 @@ def test_client_credentials_have_no_sign_in(service: Service) -> None:
 
 
 def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
-    """Tokens of a key that another person created are marked as not personal, and so are all that descend from it."""
+    """Tokens of a key that another person created, and all tokens issued with these, are marked as not personal."""
     admin = service.caller("admin@t")
     given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
     token = mint(service, mint(service, given))

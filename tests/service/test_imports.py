@@ -1,4 +1,4 @@
-"""Tests of imports of history over HTTP."""
+"""Tests of imports of historical data over HTTP."""
 
 import base64
 import csv
@@ -27,7 +27,7 @@ MAPPING = {"timestamp": "timestamp", "device": "device"}
 
 
 def build_csv(rows: int, first: datetime = START, device: str = "d1") -> str:
-    """Return a file with a row for each second."""
+    """Return a CSV file with a row for each second."""
     lines = (
         f"{(first + timedelta(seconds=n)).strftime('%Y-%m-%dT%H:%M:%SZ')},{device},{n / 10},run" for n in range(rows)
     )
@@ -44,13 +44,13 @@ def create(client: httpx.Client, lookup: str = "lathe", **changes: Any) -> dict[
 
 
 def upload(made: dict[str, Any], content: str | bytes) -> None:
-    """Upload the file of an import whole."""
+    """Upload the file of an import in one request."""
     reply = httpx.put(made["uploadUrl"], content=content, headers=made["uploadHeaders"], trust_env=False)
     assert reply.status_code == 201, reply.text
 
 
 def run(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str, Any]:
-    """Import a file and return the state at the end."""
+    """Import a file and return the ended import."""
     made = create(client, **changes)
     upload(made, content)
     started = client.post(f"{made['statusUrl']}/start")
@@ -59,14 +59,14 @@ def run(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str,
 
 
 def wait_until_ended(client: httpx.Client, made: dict[str, Any]) -> dict[str, Any]:
-    """Return an import when it has ended."""
+    """Wait until an import has ended, and return it."""
     return wait_until(
         lambda: client.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running")
     )
 
 
 def read_counts(job: dict[str, Any]) -> tuple[str, int, int, int]:
-    """Return the result of an import."""
+    """Return the status of an import and its numbers of accepted, duplicate and rejected rows."""
     return job["status"], job["accepted"], job["duplicates"], job["rejected"]
 
 
@@ -83,7 +83,7 @@ def editor(plant: Service) -> httpx.Client:
 
 
 def test_a_file_is_imported_once(editor: httpx.Client) -> None:
-    """The rows reach the query table and the archive; another import of the same rows adds nothing."""
+    """Imported rows reach the query table and the archive; a second import of the same rows adds nothing."""
     first = run(editor, build_csv(50), fileName="one/valve.csv")
     assert read_counts(first) == ("completed", 50, 0, 0)
     assert first["progress"]["rows"] == 50
@@ -101,7 +101,7 @@ def test_a_file_is_imported_once(editor: httpx.Client) -> None:
 
 
 def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
-    """The file of rejected rows names each row, its reason and its text."""
+    """The file of rejected rows contains the number, the reason and the text of each rejected row."""
     text = build_csv(3, device="d-rejected") + "bad,d1,1,x\n2026-01-05T10:00:00Z,d1\n=1+1,d1,2,y\n"
     job = run(editor, text)
     assert read_counts(job) == ("completed", 3, 0, 3)
@@ -115,7 +115,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
 
 
 def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
-    """A preview stores nothing; another mapping can be tried in a preview and then used for the start."""
+    """A preview stores no rows, and previews with different mappings may precede the start of the import."""
     made = create(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
     check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
@@ -139,7 +139,7 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
 
 
 def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
-    """A file that is sent in blocks may be continued; an upload of another size is incomplete."""
+    """An upload in blocks can continue after an interruption; an upload with another size counts as incomplete."""
     text = build_csv(20, device="d-blocks")
     made = create(editor, bytes=len(text))
     upload(made, text[:50])
@@ -158,7 +158,7 @@ def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
 
 
 def test_other_formats_are_imported(editor: httpx.Client) -> None:
-    """The same rows of a CSV file, an NDJSON file and a Parquet file have the same ids."""
+    """A row has the same message id whether it is imported from CSV, NDJSON or Parquet."""
     content = build_csv(5, device="d-formats")
     assert read_counts(run(editor, content)) == ("completed", 5, 0, 0)
     rows = list(csv.DictReader(io.StringIO(content)))
@@ -184,7 +184,7 @@ def test_other_formats_are_imported(editor: httpx.Client) -> None:
 
 
 def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
-    """Imports of one connection run one after the other, so that each row is stored once."""
+    """Imports of one connection run one after another, so that two imports of one file store each row once."""
     both = [create(editor) for _ in range(2)]
     for made in both:
         upload(made, build_csv(500, device="d-twice"))
@@ -196,7 +196,7 @@ def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
 
 
 def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> None:
-    """Errors name the field; connections, rights and jobs are checked as for downloads."""
+    """Errors about an import name the field; connections, rights and job ids are checked as for downloads."""
     route = f"{IMPORTS}/data-connections/lathe"
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     wrong: dict[str, Any] = {"format": "xml", "bytes": 0, "mapping": {"device": "d"}, "extra": 1}
@@ -221,7 +221,7 @@ def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> Non
 
 
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
-    """A repeat with the same Idempotency-Key returns the same import."""
+    """A repeated request with the same Idempotency-Key returns the same import."""
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     replies = [
         editor.post(f"{IMPORTS}/data-connections/lathe", json=body, headers={"Idempotency-Key": "import-1"})
@@ -232,7 +232,7 @@ def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
 
 
 def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
-    """After a SIGKILL in the middle, the import continues, and each row is stored once."""
+    """An import whose host is killed continues after the restart, and each row is stored once."""
     editor = own_service.start().caller("editor@t")
     made = create(editor)
     # Text with doubled quotes is read in small steps, so that the import is killed between two of them.

@@ -579,7 +579,10 @@ def test_refusals_of_queries_have_priority(required: Service) -> None:
 
 
 def test_one_sign_in_signs_one_query(required: Service) -> None:
-    """With maxAgeSeconds 0, a sign-in signs one decision of any kind; a repeat with the key gets the first reply."""
+    """With maxAgeSeconds 0, a member can sign only one decision after each sign-in, about a query or an amendment.
+
+    A repeated request with the same Idempotency-Key gets the first reply.
+    """
     set_policy(required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
     lookup, signer = draft_query(required), sign_in(required, required.key("single@t"))
     body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}

@@ -24,7 +24,7 @@ from tests.client.gateway.running import WAIT_SECONDS
 
 
 class Bench:
-    """Intake with a spool (file of waiting messages), and the numbers of acknowledged messages."""
+    """Test bench: an intake with a spool (file of waiting messages), and the numbers of the acknowledged messages."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
@@ -58,7 +58,7 @@ async def run(bench: Bench) -> AsyncIterator[None]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Yield an intake over a new spool file."""
+    """Yield a test bench whose intake stores messages in a new spool file."""
     made = Bench(tmp_path)
     yield made
     made.thread.close()

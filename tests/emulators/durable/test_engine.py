@@ -214,10 +214,10 @@ async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> 
 
     await world.start("telling")
 
-    async def told() -> bool:
+    async def has_custom_status() -> bool:
         return bool((await world.status())["customStatus"] == {"percent": 40})
 
-    await world.wait_until(told)
+    await world.wait_until(has_custom_status)
 
 
 async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkFunctions) -> None:

@@ -84,7 +84,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 
 
 def has_processed(count: int) -> Any:
-    """Return a condition for the number of events that the emulator has processed since its start."""
+    """Return a condition that is true once the emulator has processed this number of events since its start."""
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 

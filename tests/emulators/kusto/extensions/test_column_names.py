@@ -76,7 +76,7 @@ def test_consume(endpoint: Endpoint) -> None:
     ],
 )
 def test_table_by_name(endpoint: Endpoint, query: str) -> None:
-    """A function returns the table with a name, also that of a let statement."""
+    """``table()`` and ``materialized_view()`` return the table with the given name, also a table of a let statement."""
     assert endpoint.rows(f"let X = print n = 1; {query}") == [[1]]
 
 

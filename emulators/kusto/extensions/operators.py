@@ -31,11 +31,19 @@ from emulators.kusto.extensions.type_guards import (
 )
 
 _COMPARISONS_MACROS: tuple[str, ...] = (
-    # A dynamic that is compared with a whole number is converted as by tolong(), which cuts fractions. The printed
-    # result of an example in Microsoft's function library (pairwise_dist_fl) shows that 0.24 is not greater than 0.
+    # A dynamic that is compared with a whole number: other values are null. Fractions are an error, because their
+    # conversion is not documented: a wrong guess would silently drop rows such as 80.5 from a filter like d.x > 80.
     (
-        "CREATE OR REPLACE MACRO kql_json_whole(j) AS CASE WHEN json_type(to_json(j)) = 'DOUBLE' THEN "
-        "TRY_CAST(trunc(TRY_CAST(to_json(j) AS DOUBLE)) AS BIGINT) ELSE TRY_CAST(to_json(j) AS BIGINT) END"
+        "CREATE OR REPLACE MACRO kql_json_whole(j) AS CASE WHEN json_type(to_json(j)) = 'DOUBLE' AND "
+        "TRY_CAST(to_json(j) AS DOUBLE) <> trunc(TRY_CAST(to_json(j) AS DOUBLE)) THEN "
+        "{fraction} ELSE TRY_CAST(to_json(j) AS BIGINT) END"
+    ).replace(
+        "{fraction}",
+        render_error(
+            "EMB0001",
+            "comparing a fraction inside a dynamic with a whole number is not supported by the embedded query engine "
+            "(convert the value first, for instance with todouble(...) or tolong(...))",
+        ),
     ),
     "CREATE OR REPLACE MACRO kql_json_real(j) AS TRY_CAST(to_json(j) AS DOUBLE)",
     (

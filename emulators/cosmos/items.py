@@ -283,6 +283,7 @@ def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
 
 
 def _parse_index(values: list[Any], name: str) -> int:
+    """Return the array index at the end of a patch path; raise a 400 error if the array has no such index."""
     if not name.isdecimal() or int(name) >= len(values):
         raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
     return int(name)

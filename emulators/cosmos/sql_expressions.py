@@ -305,6 +305,7 @@ def _build_order_test(left: SqlExpression, symbol: str, right: SqlExpression) ->
     holds = _ORDERS[symbol]
 
     def evaluate_order(row: SqlRow) -> Any:
+        """Compare both operands; return UNDEFINED if their types have no common order."""
         result = compare_values(left(row), right(row))
         return UNDEFINED if result is None else holds(result)
 

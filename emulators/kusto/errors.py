@@ -62,7 +62,7 @@ class QueryError(Exception):
         return self.status == _OK
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as JSON values, so that another process can recreate the error."""
+        """Return the constructor's arguments as JSON values, with which another process recreates the error."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 

@@ -1,4 +1,4 @@
-"""Documentation of replies about warm queries: results and definitions."""
+"""OpenAPI documentation of the replies of warm query routes: query results and query definitions."""
 
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict

@@ -1,4 +1,4 @@
-"""Timer functions of the local host (schedules, status, a loop for each), and its own hourly deletion of data."""
+"""Timer functions of the local host: schedules, stored status and runs; and the hourly deletion of expired data."""
 
 import asyncio
 import json

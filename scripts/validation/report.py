@@ -28,7 +28,7 @@ th{background:#eee}thead{display:table-header-group}tr{break-inside:avoid}
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """A run of the tests of all clauses.
+    """Results of one run of the tests of all clauses, with the environment in which they ran.
 
     Attributes:
         clauses: clauses of the page.

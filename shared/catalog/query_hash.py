@@ -1,4 +1,4 @@
-"""Hash that a signature of a decision about a warm query contains: it identifies the text that was decided."""
+"""Hash of a warm query's text; a signature contains it to identify the text that was approved or rejected."""
 
 import hashlib
 from collections.abc import Mapping

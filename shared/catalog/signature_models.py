@@ -95,7 +95,7 @@ class QuerySignature(Model):
 
 
 class SignedDecision(Model):
-    """Base class of decisions that may be signed; a decision without a signature is serialised without its property."""
+    """Base class of decisions with an optional signature; without one, ``signature`` is not serialised."""
 
     @model_serializer(mode="wrap")
     def _omit_missing_signature(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class ArchiveHour:
 
     @property
     def unpacked(self) -> int:
-        """Approximate size in bytes of the hour's rows in memory."""
+        """Approximate size in bytes of the hour's rows after they are decompressed into memory."""
         return sum(each.summary.unpacked for each in self.live)
 
     @property

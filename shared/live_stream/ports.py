@@ -65,7 +65,7 @@ class MessageService(MessageSender, Protocol):
         ...
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return a WebSocket URL that opens a stream for a user id until ``expires_at``, without another credential.
+        """Return a WebSocket URL with which a client can open a stream for ``user`` until ``expires_at``.
 
         Raises:
             WorkspaceError: as :meth:`publish`.

@@ -141,7 +141,7 @@ class Receipts:
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
             ):
-                raise _build_broken_error(f"{format_record_id(sequence)} does not lead to the signed root")
+                raise _build_broken_error(f"{format_record_id(sequence)} does not match the signed root")
             receipts[format_record_id(sequence)] = root.signature.encode_inclusion_receipt(
                 checkpoint.size, proof.leaf_index, proof.hashes
             )

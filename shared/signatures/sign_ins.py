@@ -142,7 +142,7 @@ class SignInRegistry:
 
 
 def _build_claim(use: SignInUse, abandoned: str, at: datetime) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function that stores the use of a sign-in if the sign-in has signed no other decision.
+    """Return a function that stores a use of a sign-in, unless the same sign-in has signed another decision.
 
     Args:
         use: use to store.

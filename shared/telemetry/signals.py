@@ -41,7 +41,7 @@ def has_type_mismatch(checks: Sequence[SignalCheck], payload: Mapping[str, Any])
 
 
 def is_real(value: Any) -> bool:
-    """Return whether a JSON value is a number."""
+    """Return whether a JSON value is valid for the signal type ``real``, which is any number except a boolean."""
     return isinstance(value, int | float | LongInteger) and not isinstance(value, bool)
 
 

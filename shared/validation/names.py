@@ -78,7 +78,7 @@ def find_scripts(text: str) -> list[str]:
 
 
 def to_identity_key(text: str) -> str:
-    """Return a key that is equal for ids that differ only in case, width or compatibility forms."""
+    """Return the form of an id that is compared: ids that differ only in case or width have the same form."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 

@@ -277,7 +277,7 @@ def _patch_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _allow_result_paths() -> None:
-    """Allow paths into the result of an aggregate in ``summarize``: ``make_list(x)[0]``, ``take_any(d).a``."""
+    """Make ``summarize`` accept a path into an aggregate's result: ``make_list(x)[0]``, ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 

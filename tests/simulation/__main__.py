@@ -1,4 +1,4 @@
-"""Command ``make simulate``: explores worlds on all cores, or replays one seed.
+"""Command ``make simulate``: simulates many worlds on all cores, or replays the world of one seed.
 
 ``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the exploration (default 10); ``WORLDS``
 limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
@@ -20,7 +20,7 @@ _SHOWN: Final = 60
 
 
 def main() -> int:
-    """Run the command by the environment variables; return the exit code."""
+    """Run the command with the settings of the environment variables; return the exit code."""
     names = tuple(filter(None, os.environ.get("COMPONENTS", "").split(",")))
     if seed := os.environ.get("SEED"):
         return _replay(int(seed), names)
@@ -43,7 +43,7 @@ def _replay(seed: int, names: tuple[str, ...]) -> int:
 
 
 def shorten(result: Exploration) -> list[str]:
-    """Return the trace without thread-pool jobs, and only its last part."""
+    """Return the last part of a trace, without its lines about thread-pool jobs."""
     return [line for line in result.trace if " job " not in line][-_SHOWN:]
 
 

@@ -1,4 +1,4 @@
-"""Reads and verifies stored audit chains, with code of its own."""
+"""Reads and verifies stored audit chains without the code of the service."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 
 
 def read_chains(world: World, folder: Path) -> list[dict[str, Any]]:
-    """Read and verify all audit chains, with code of its own; return their records in order.
+    """Read and verify all audit chains without the code of the service; return their records in order.
 
     Raises:
         ViolationError: a chain is damaged.

@@ -1,4 +1,4 @@
-"""Client that repeats requests until it knows their outcome, as the documentation tells clients to."""
+"""Simulated API client that repeats a request until its outcome is known, as the documentation recommends."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ async def send_until_final(
     headers: Mapping[str, str] | None = None,
     attempts: int = 0,
 ) -> ApiReply | None:
-    """Send a request until a reply is final; return None if no attempt got a final reply.
+    """Send a request repeatedly until a reply is final; return None if no attempt got a final reply.
 
     Args:
         world: world of the client.
@@ -52,7 +52,7 @@ async def send_until_final(
 async def send_until_done(
     world: World, member: str, method: str, path: str, body: Any = None, *, key: str = ""
 ) -> ApiReply:
-    """Send a request until a reply is final; used after the last fault."""
+    """Send a request repeatedly until a reply is final, after all faults have been stopped."""
     reply = await send_until_final(world, member, method, path, body, key=key, attempts=_FOREVER)
     world.require(reply is not None, f"{method} {path} gets no final reply after the last fault")
     assert reply is not None

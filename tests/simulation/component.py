@@ -1,4 +1,4 @@
-"""What a component brings into a simulated world: clients, a model of its state, and invariants."""
+"""Base class of the components of a simulated world: clients, a model of the expected state, and invariants."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Component(ABC):
-    """Component of the service under simulation.
+    """Part of the service that a simulated world exercises.
 
     A subclass uses the service only over HTTP and keeps a model of what it may and must contain.
 
@@ -37,18 +37,18 @@ class Component(ABC):
         self.world = world
 
     def attach(self, services: Services) -> None:  # noqa: B027  most components need no replacement
-        """Replace parts of a new process that do not fit into a world, such as files with real times."""
+        """Replace parts of a new process that need real time or files, such as the times of files."""
 
     @abstractmethod
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the clients, which run at once, with faults."""
+        """Yield the clients of the component, which run concurrently while faults are injected."""
 
     async def settle(self) -> None:  # noqa: B027  a component may have nothing to finish
-        """Finish what was left open, after the last fault."""
+        """Complete unfinished work after the last fault."""
 
     @abstractmethod
     def judge(self, folder: Path) -> None:
-        """Check the invariants on the stored data, independently of the code of the service.
+        """Check the invariants on the stored data without the code of the service.
 
         Args:
             folder: folder of the embedded stores.

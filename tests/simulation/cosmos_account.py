@@ -1,4 +1,4 @@
-"""Cosmos DB account of a simulated world: empty or as a copy, its clients, and its content for the invariants."""
+"""Cosmos DB account of a simulated world: its creation, its clients, and its content for the invariants."""
 
 import copy
 import itertools
@@ -21,7 +21,7 @@ _clients = itertools.count(1)
 
 
 def create_service(clock: Callable[[], float], request_units: float | None = None) -> CosmosService:
-    """Create an account without databases.
+    """Create a Cosmos DB account without databases.
 
     Args:
         clock: returns the current time in seconds since 1970.
@@ -32,21 +32,21 @@ def create_service(clock: Callable[[], float], request_units: float | None = Non
 
 
 async def fill_service(network: CosmosNetwork) -> None:
-    """Create the database and the containers of the service in an account."""
+    """Create the database and the containers that the service needs in an account."""
     endpoint = _choose_endpoint(network.service)
     async with CosmosClient(endpoint, DEFAULT_KEY, transport=network.create_transport("setup")) as client:
         await create_containers(await client.create_database(DATABASE))
 
 
 def copy_service(service: CosmosService, clock: Callable[[], float], request_units: float | None) -> CosmosService:
-    """Return a copy of an account with another clock and throughput."""
+    """Return a copy of an account with the given clock and throughput."""
     copied = create_service(clock, request_units)
     copied._control = copy.deepcopy(service._control, {id(service._clock): clock})
     return copied
 
 
 def open_account(network: CosmosNetwork, sender: str, runtime: Runtime) -> CosmosAccount:
-    """Open an account as one process does.
+    """Return a client of the account for one simulated process.
 
     The SDK shares caches between all clients of one address, with locks that belong to one event loop. Processes share
     neither, so each client gets its own address.
@@ -73,7 +73,7 @@ def _choose_endpoint(service: CosmosService) -> str:
 
 
 def forget_clients() -> None:
-    """Delete the caches of clients that were never closed, because their processes died."""
+    """Delete the SDK's caches of clients that were never closed because their processes crashed."""
     for cache in (
         routing_map_provider._shared_routing_map_cache,
         routing_map_provider._shared_collection_locks,
@@ -84,7 +84,7 @@ def forget_clients() -> None:
 
 
 def list_items(service: CosmosService, container: str) -> Iterator[dict[str, Any]]:
-    """Yield all items of a container, in order of creation, without the code of the service or of the SDK."""
+    """Yield all items of a container in the order of creation, without the code of the service or of the SDK."""
     request = CosmosRequest("GET", ("dbs", DATABASE, "colls", container), {}, b"", "read_container")
     for part in service._control.find_container(request).ranges:
         for item in part.items.iterate_after(0):

@@ -16,7 +16,7 @@ _LONGEST_RETRY_AFTER_MS: Final = 3_000
 
 
 class NetworkFault(StrEnum):
-    """Kinds of faults of the network; the comments say what happens to the request."""
+    """Kinds of network faults; the comment at each says what happens to the request."""
 
     REFUSED = "refused"  # no connection, so it is never sent
     LOST = "lost"  # it never arrives, and the connection closes
@@ -45,11 +45,11 @@ _NETWORK_FAULTS: Final = {
 
 @dataclass(frozen=True)
 class DrawnFault:
-    """Fault that the simulation has chosen for one request.
+    """Random faults of one request.
 
     Attributes:
         network: fault of the network; None for none.
-        injected: fault that the account itself shows; None for none.
+        injected: fault of the account itself; None for none.
     """
 
     network: NetworkFault | None = None
@@ -89,16 +89,16 @@ class CosmosFaults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Choose the random faults of a simulated world."""
+        """Return random probabilities of faults for one world."""
         return cls(**{field.name: source.choice(_RATES) for field in fields(cls)})
 
     def stop(self) -> None:
-        """Stop all faults, so that the world can finish its work."""
+        """Set all probabilities to 0, so that the world can finish its work."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 
     def draw_fault(self, source: random.Random, request: CosmosRequest) -> DrawnFault:
-        """Draw the fault of one request. Requests that open the account are only lost or slow."""
+        """Draw the faults of one request. Requests that open the account can only be lost or slow."""
         number = source.random()
         for field in fields(self):
             rate = getattr(self, field.name)

@@ -37,7 +37,7 @@ type Respond = Callable[[Outcome], None]
 
 
 class CosmosNetwork:
-    """Carries requests of simulated processes to one account, with delays and faults.
+    """Simulated network that delivers the requests of processes to one account, with delays and faults.
 
     Args:
         service: the account.
@@ -62,7 +62,7 @@ class CosmosNetwork:
         self._trace = trace
 
     def create_transport(self, sender: str) -> AioHttpTransport:
-        """Return a transport for one client of the SDK.
+        """Return a transport for one client of the azure-cosmos SDK.
 
         Args:
             sender: name of the process, for the trace.
@@ -112,7 +112,7 @@ class CosmosNetwork:
 
 
 class _Session:
-    """Replacement of aiohttp's session: sends each request once over a simulated network."""
+    """Replacement of aiohttp's session that sends each request once over the simulated network."""
 
     auto_decompress = False
 
@@ -123,7 +123,7 @@ class _Session:
         return self
 
     async def close(self) -> None:
-        """Do nothing; there are no connections."""
+        """Do nothing, because no connection is open."""
 
     async def request(
         self,
@@ -135,7 +135,7 @@ class _Session:
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  signature of aiohttp
         **_: Any,
     ) -> "_Response":
-        """Send a request and wait for its reply."""
+        """Send a request over the simulated network and return its response."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Future[Outcome] = loop.create_future()
         self._send(_parse_request(method, url, headers, data), lambda outcome: _resolve_in_loop(loop, arrived, outcome))
@@ -148,7 +148,7 @@ class _Session:
 
 
 class _Response:
-    """Replacement of aiohttp's response, with a body that is complete or ends early."""
+    """Replacement of aiohttp's response, whose body is complete or truncated."""
 
     reason = ""
 
@@ -160,7 +160,7 @@ class _Response:
         self.headers = CIMultiDict(outcome.headers if isinstance(outcome, CosmosReply) else {})
 
     async def read(self) -> bytes:
-        """Return the body."""
+        """Return the body; raise an error if it is truncated."""
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome.encode_body()
@@ -183,7 +183,7 @@ def _resolve_in_loop(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future[Ou
 
 
 def _build_lost_connection() -> Exception:
-    """Return the error that the app's own session raises for a connection that closed without a reply."""
+    """Return the error that aiohttp raises if a connection closes without a reply."""
     return aiohttp.ClientConnectionError("the connection was lost")
 
 

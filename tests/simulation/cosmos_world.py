@@ -1,4 +1,4 @@
-"""Cosmos DB in a simulated world: one account for all processes, whose services use it instead of SQLite."""
+"""Simulated worlds whose processes store data in one Cosmos DB account instead of SQLite."""
 
 import asyncio
 import random
@@ -96,7 +96,7 @@ def uses_cosmos(seed: int) -> bool:
 
 
 def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the modules of a component in a world with Cosmos DB: its adapters replace the embedded ones."""
+    """Return a component's modules, with the Cosmos adapters in place of the embedded ones."""
     replaced: list[str] = []
     for module in modules:
         name = module.removeprefix(_EMBEDDED).removesuffix(".py")
@@ -106,7 +106,7 @@ def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def attach_services(services: Services, account: CosmosAccount, segment_bytes: int | None = None) -> None:
-    """Let services use an account; all other stores stay embedded.
+    """Replace the stores of services by those of a Cosmos DB account, where an adapter exists.
 
     Args:
         services: services of a process.
@@ -123,7 +123,7 @@ def attach_services(services: Services, account: CosmosAccount, segment_bytes: i
 
 
 async def create_template_account(services: Services, now: float) -> CosmosService:
-    """Create an account with the containers of the service, and let services use it; return the account.
+    """Create an account with the service's containers, use it in the given services, and return it.
 
     Args:
         services: services that will fill the account.
@@ -143,7 +143,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) ->
 
 
 class WorldAccount:
-    """Simulated Cosmos DB account of one world.
+    """Cosmos DB account of one simulated world.
 
     Args:
         world: the world.
@@ -163,24 +163,24 @@ class WorldAccount:
         return START.timestamp() + self._scheduler.now / MICROSECONDS
 
     def attach(self, services: Services, name: str) -> None:
-        """Let the services of a process use the account."""
+        """Replace the stores of a process's services by those of the account."""
         attach_services(services, open_account(self._network, name, services.runtime), self._segment_bytes)
 
     def stop_faults(self) -> None:
-        """End all faults of the network; the limit of request units stays."""
+        """Stop all network faults; the limit of request units stays."""
         self._network.faults.stop()
 
     def close(self) -> None:
-        """Forget the clients of the world's processes."""
+        """Delete the SDK's caches of the clients of this world's processes."""
         forget_clients()
 
     def export(self, folder: Path) -> None:
-        """Write what the account stores into the files of the embedded stores, where the invariants are checked."""
+        """Copy the account's data into the files of the embedded stores, which the invariants read."""
         export_chains(self._network.service, folder / "provenance.sqlite")
 
 
 def export_chains(service: CosmosService, path: Path) -> None:
-    """Write the audit chains of an account into the tables of the embedded store, without the code of the adapters."""
+    """Copy an account's audit chains into the tables of the embedded store, without the code of the adapters."""
     with closing(sqlite3.connect(path)) as file:
         for table in ("records", "chains"):
             file.execute(f"DROP TABLE IF EXISTS {table}")

@@ -1,4 +1,4 @@
-"""Crash points: the places of the code at which a process can die."""
+"""Crash points: the places in the code at which the simulation can crash a process."""
 
 import dis
 import gc
@@ -18,7 +18,7 @@ _PASSED_THROUGH: Final = frozenset({"shared/runtime.py", "shared/backends/embedd
 
 @cache
 def find_place(file: str) -> str:
-    """Return the path of a source file of the service within the repository; empty for other files."""
+    """Return the repository path of a source file of the service; empty for a file outside of the service."""
     return file.removeprefix(f"{ROOT}/") if file.startswith(_PACKAGES) else ""
 
 
@@ -37,7 +37,7 @@ def _describe(code: CodeType, offset: int) -> str:
 
 
 def list_suspended(coroutine: Any) -> Iterator[str]:
-    """Yield the awaits of the service at which a coroutine is suspended, from the outermost to the innermost."""
+    """Yield the service's awaits at which a coroutine is suspended, from the outermost to the innermost."""
     current = coroutine
     while current is not None:
         if isinstance(current, AsyncGeneratorType):
@@ -55,7 +55,7 @@ def list_suspended(coroutine: Any) -> Iterator[str]:
 
 
 def find_call_site(frame: FrameType | None) -> str:
-    """Return the innermost place of the service on a stack that uses a thread pool."""
+    """Return the innermost line of the service's code on a stack that submits a thread-pool job."""
     while frame is not None:
         place = find_place(frame.f_code.co_filename)
         if place and place not in _PASSED_THROUGH:
@@ -65,7 +65,7 @@ def find_call_site(frame: FrameType | None) -> str:
 
 
 def list_awaits(modules: Iterable[str]) -> list[str]:
-    """Return every await in some modules, in order.
+    """Return all awaits in the given modules, in order.
 
     Args:
         modules: paths of the modules within the repository.
@@ -87,7 +87,7 @@ def _list_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def _list_suspensions(code: CodeType) -> Iterator[str]:
-    """Yield the awaits of a function: an await is compiled to a loop around the instruction ``SEND``."""
+    """Yield the awaits of a function, which are compiled to loops around the instruction ``SEND``."""
     for instruction in dis.get_instructions(code):
         if instruction.opname == "SEND":
             yield _describe(code, instruction.offset)

@@ -1,4 +1,4 @@
-"""Real SQLite files of simulated processes, with faults and crashes where transactions begin and end."""
+"""Real SQLite files of simulated processes, with faults and crashes at the start and end of transactions."""
 
 import sqlite3
 from collections.abc import Callable
@@ -9,34 +9,34 @@ _REAL_CONNECT: Final[Callable[..., Any]] = sqlite3.connect
 
 
 class TransactionObserver(Protocol):
-    """Process that owns connections, as far as its transactions are concerned."""
+    """Process that uses connections; it is notified of each transaction and may inject faults."""
 
     connections: "list[SimulatedConnection]"
 
     def begin(self, statement: str) -> None:
-        """Do what happens before a transaction begins: nothing, an error, or the end of the process."""
+        """Handle the start of a transaction; may raise an injected error or crash the process."""
         ...
 
     def before_commit(self) -> None:
-        """Do what happens before a commit; an error rolls the transaction back."""
+        """Handle the moment before a commit; an injected error rolls the transaction back."""
         ...
 
     def after_commit(self) -> None:
-        """Do what happens after a commit; an error hides that it succeeded."""
+        """Handle the moment after a commit; an injected error hides that the commit succeeded."""
         ...
 
     def check_alive(self) -> None:
-        """Raise if the process is dead, so that its clean-up code has no effect."""
+        """Raise an error if the process has crashed, so that its clean-up code has no effect."""
         ...
 
 
 class SimulatedConnection(sqlite3.Connection):
-    """Connection of one process to a SQLite file."""
+    """Connection of one simulated process to a SQLite file."""
 
     observer: TransactionObserver
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute a statement, unless the process is dead."""
+        """Execute a statement; raise an error if the process has crashed."""
         self.observer.check_alive()
         if sql.startswith("BEGIN"):
             self.observer.begin(sql)
@@ -48,20 +48,20 @@ class SimulatedConnection(sqlite3.Connection):
         return super().execute(sql, parameters)
 
     def abandon(self) -> None:
-        """Close the file as the end of a process does: uncommitted changes vanish, and the log is not checkpointed."""
+        """Close the file like a crash: uncommitted changes are lost, and the log is not checkpointed."""
         self.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
         super().close()
 
 
 def build_error(code: int, message: str) -> sqlite3.OperationalError:
-    """Build the error that SQLite raises with a result code."""
+    """Return the error that SQLite raises for a result code."""
     error = sqlite3.OperationalError(message)
     error.sqlite_errorcode = code
     return error
 
 
 def open_files_through(find_process: Callable[[], TransactionObserver | None]) -> None:
-    """Give every file that simulated code opens to the process that runs; other code opens files as usual."""
+    """Make simulated code open SQLite files through its process; other code opens files as usual."""
 
     def connect(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
         process = find_process()

@@ -1,4 +1,4 @@
-"""Durable Functions of a simulated world: runs the orchestrators of the service, and their activities at least once."""
+"""Simulated Durable Functions, which runs the service's orchestrators and runs each activity at least once."""
 
 import asyncio
 import json
@@ -27,16 +27,16 @@ _LONGEST_LOCK_SECONDS: Final = 30
 
 
 class DurableError(Exception):
-    """A request to Durable Functions failed; it may have been executed."""
+    """Error of a request to Durable Functions, which may still have been executed."""
 
 
 class ActivityFailedError(Exception):
-    """Raised in an orchestrator whose activity has failed in all its attempts."""
+    """Error in an orchestrator after all attempts of an activity have failed."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Call of an activity with its retries."""
+    """Call of an activity, with its retries."""
 
     name: str
     retry: RetryOptions
@@ -45,21 +45,21 @@ class Activity:
 
 @dataclass(frozen=True)
 class Timer:
-    """Timer of an orchestration, in microseconds of the world."""
+    """Timer of an orchestration, in microseconds of the world's clock."""
 
     until: int
 
 
 @dataclass(frozen=True)
 class All:
-    """Activities that run at once."""
+    """Activities that run concurrently."""
 
     activities: tuple[Activity, ...]
 
 
 @dataclass
 class Orchestration:
-    """Run of an orchestrator.
+    """One run of an orchestrator.
 
     Attributes:
         data: its input.
@@ -82,33 +82,33 @@ class Context:
     call_activity_with_retry: Callable[[str, RetryOptions, Any], Activity] = field(default=Activity)
 
     def get_input(self) -> Any:
-        """Return the input."""
+        """Return the input of the orchestration."""
         return self.orchestration.data
 
     @property
     def current_utc_datetime(self) -> datetime:
-        """Time of the current step."""
+        """Time of the orchestration's current step."""
         return START + timedelta(microseconds=self.orchestration.now)
 
     def create_timer(self, until: datetime) -> Timer:
-        """Return a timer."""
+        """Return a timer that expires at a given time."""
         return Timer((until - START) // timedelta(microseconds=1))
 
     def task_all(self, activities: Iterable[Activity]) -> All:
-        """Return activities that run at once."""
+        """Return a task that completes when all given activities have completed."""
         return All(tuple(activities))
 
     def set_custom_status(self, status: Any) -> None:
-        """Do nothing."""
+        """Do nothing, because no test reads the status."""
 
     def continue_as_new(self, data: Any) -> None:
-        """Restart the orchestration after this run."""
+        """Restart the orchestration with an empty history after this run."""
         self.orchestration.data, self.orchestration.is_restarted = data, True
 
 
 @cache
 def list_functions() -> Mapping[str, Any]:
-    """Return the orchestrators and activities of the service by their names."""
+    """Return the orchestrators and activities of the service by name."""
     found: dict[str, Any] = {}
     for name in _MODULES:
         for value in vars(import_module(name)).values():
@@ -120,7 +120,7 @@ def list_functions() -> Mapping[str, Any]:
 
 
 class DurableFunctions:
-    """Durable Functions service of a world, which survives the death of all processes.
+    """Durable Functions service of a simulated world; it continues after all processes have crashed.
 
     An activity whose process dies runs again after a while. An activity whose result is lost runs again at once, and
     one that is delivered twice runs on two processes at the same time; only one result counts.
@@ -142,7 +142,7 @@ class DurableFunctions:
         return True
 
     def terminate(self, instance: str) -> None:
-        """End an orchestration; its running activities continue."""
+        """End an orchestration; activities that are running continue."""
         orchestration = self._running.pop(instance, None)
         if orchestration is not None:
             orchestration.is_terminated = True
@@ -238,7 +238,7 @@ class DurableFunctions:
 
 
 class DurableClient:
-    """Part of ``DurableOrchestrationClient`` that the service uses, over an unreliable network.
+    """Client of Durable Functions over an unreliable network, with the methods that the service uses.
 
     Args:
         world: world of the client.
@@ -248,7 +248,7 @@ class DurableClient:
         self._world = world
 
     async def start_new(self, orchestrator: str, instance_id: str, client_input: Any) -> str:
-        """Start an orchestration."""
+        """Start an orchestration; an error may be injected before or after the start."""
 
         def start() -> None:
             if not self._world.durable.start(orchestrator, instance_id, client_input):
@@ -258,7 +258,7 @@ class DurableClient:
         return instance_id
 
     async def terminate(self, instance_id: str, reason: str) -> None:  # noqa: ARG002  signature of the client
-        """End an orchestration."""
+        """End an orchestration; an error may be injected before or after the end."""
 
         def terminate() -> None:
             self._world.durable.terminate(instance_id)

@@ -1,4 +1,4 @@
-"""Surroundings of all worlds of a process: a new workspace to copy, and the hooks by which worlds control the code."""
+"""Environment of all worlds of a process: a workspace to copy, and the replaced functions of the service."""
 
 import asyncio
 import atexit
@@ -122,7 +122,7 @@ _FAILURES: Final[list[str]] = []
 
 @dataclass(frozen=True)
 class Template:
-    """Files of a new workspace, from which each world starts.
+    """Files of a new workspace, which each world copies.
 
     Attributes:
         folder: folder of its stores.
@@ -141,7 +141,7 @@ def _find_memory_folder() -> str | None:
 
 @cache
 def make_template(*, with_cosmos: bool) -> Template:
-    """Make a new workspace, once in a process.
+    """Return the files of a new workspace, which are created once per process.
 
     Args:
         with_cosmos: whether the services use a Cosmos DB account, where they can.
@@ -175,23 +175,23 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
 
 
 def make_folder(template: Template) -> Path:
-    """Copy the stores of a new workspace into a new folder."""
+    """Copy the files of a new workspace into a new folder."""
     folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=_find_memory_folder()))
     shutil.copytree(template.folder, folder, dirs_exist_ok=True)
     return folder
 
 
 class _FailureHandler(logging.Handler):
-    """Collects the tracebacks of unexpected failures."""
+    """Log handler that collects the tracebacks of unexpected failures."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Store the traceback of a record."""
+        """Store the traceback of a log record."""
         if record.exc_info and record.name == "workspace.http":
             _FAILURES.append("".join(traceback.format_exception(*record.exc_info)))
 
 
 def take_logged_failures() -> str:
-    """Return the tracebacks of unexpected failures since the last call."""
+    """Return the tracebacks of unexpected failures that were logged since the last call."""
     text = "\n".join(_FAILURES)
     _FAILURES.clear()
     return text
@@ -199,7 +199,7 @@ def take_logged_failures() -> str:
 
 @cache
 def prepare_process() -> None:
-    """Give control over the code of the service to worlds; other code of the process is not affected."""
+    """Replace functions of the service that worlds control; code outside of simulated processes is unaffected."""
     for group in GROUPS:
         _ = group.operations
     logger = logging.getLogger("workspace")
@@ -220,14 +220,14 @@ def prepare_process() -> None:
 
 
 def _find_process() -> "Instance | None":
-    """Return the simulated process whose code runs; None outside of simulated code."""
+    """Return the simulated process whose code is running; None outside of simulated code."""
     loop = _RUNNING.find_loop() if _RUNNING.find_loop is not None else None
     return None if loop is None else _RUNNING.processes.get(loop)
 
 
 @dataclass
 class _Running:
-    """Holder of the world that runs at the moment, if any."""
+    """Holder of the world that is running, or of none."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
@@ -240,7 +240,7 @@ _RUNNING: Final = _Running()
 def enter_world(
     find_loop: Callable[[], SimulatedLoop | None], processes: "Mapping[SimulatedLoop, Instance]"
 ) -> Iterator[None]:
-    """Make a world the one that runs; the garbage collector, whose times are not deterministic, stops meanwhile.
+    """Make a world the running one, and pause the garbage collector, because its times are not deterministic.
 
     Args:
         find_loop: returns the loop that runs.
@@ -259,7 +259,7 @@ def enter_world(
 
 
 def _replace_services() -> None:
-    """Let handlers use the services of the simulated process that runs."""
+    """Make handlers use the services of the simulated process that is running."""
     from shared import wiring  # noqa: PLC0415
 
     real = wiring.services
@@ -274,7 +274,7 @@ def _replace_services() -> None:
 
 
 def _weaken_key_derivation() -> None:
-    """Derive keys of stored replies by a fast hash, because scrypt would take most of the time of a world."""
+    """Replace scrypt by a fast hash, because scrypt would take most of the time of a world."""
     real = replies._derive_key
 
     def derive(secret: str, salt: bytes) -> bytes:
@@ -284,16 +284,16 @@ def _weaken_key_derivation() -> None:
 
 
 def _set_clock_of_tokens() -> None:
-    """Let PyJWT, which reads the clock itself, use the clock of the simulated process that runs."""
+    """Make PyJWT use the clock of the simulated process that is running."""
 
     class AnyDatetime(type):
-        """Type of a class whose instances are all times, since PyJWT converts the times of a token by their class."""
+        """Metaclass by which every time is an instance, because PyJWT checks the class of a token's times."""
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, datetime)
 
     class ProcessDatetime(datetime, metaclass=AnyDatetime):
-        """Replacement of ``datetime`` that returns the virtual time of the running process."""
+        """Replacement of ``datetime`` whose current time is that of the running process."""
 
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a datetime serves as well
@@ -304,7 +304,7 @@ def _set_clock_of_tokens() -> None:
 
 
 def _share_schedules() -> None:
-    """Parse each schedule once, because every simulated process would parse all of them."""
+    """Cache parsed schedules, because every simulated process would parse all of them again."""
     real = schedules.Schedule
     parse = cache(real)
 
@@ -315,7 +315,7 @@ def _share_schedules() -> None:
 
 
 def _share_archive_engine() -> None:
-    """Let all readers and merges use one DuckDB engine with one thread; starting one takes longer than its work."""
+    """Share one DuckDB engine with one thread, because starting an engine takes longer than its work."""
     real = engine.open_engine
 
     @cache
@@ -334,7 +334,7 @@ def _share_archive_engine() -> None:
 
 
 def _read_rows_within_jobs() -> None:
-    """Let the job that converts a download run steps of the world while it waits for rows of the event loop."""
+    """Make the conversion job of a download run steps of the world while it waits for rows."""
     real = row_feed.RowFeed._wait_for_batch
 
     def wait_for_batch(feed: row_feed.RowFeed, upcoming: "Future[pa.RecordBatch | None]") -> "pa.RecordBatch | None":
@@ -350,7 +350,7 @@ def _read_rows_within_jobs() -> None:
 
 
 def _plan_small_parts() -> None:
-    """Split downloads into parts of one hour, so that a download of few messages has several parts."""
+    """Limit the parts of downloads to one hour, so that a small download has several parts."""
     real = work.plan_parts
 
     def plan_parts(*args: Any) -> list[Part]:
@@ -363,7 +363,7 @@ def _plan_small_parts() -> None:
 
 
 def _read_uploads_within_jobs() -> None:
-    """Let the job that reads an uploaded file run steps of the world while it waits for the event loop."""
+    """Make the job that reads an uploaded file run steps of the world while it waits for data."""
     real = uploaded_file.UploadedSource._wait_for_read
 
     def wait_for_read(source: uploaded_file.UploadedSource, reading: "Future[bytes]") -> bytes:
@@ -377,7 +377,7 @@ def _read_uploads_within_jobs() -> None:
 
 
 def _read_small_steps() -> None:
-    """Let imports read few lines in a step, so that a small file has several steps."""
+    """Make imports read few lines in a step, so that a small file has several steps."""
     real = json_lines_reader.JsonLinesReader.read
 
     def read(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:

@@ -1,4 +1,4 @@
-"""Event loop of one simulated process, and thread pools whose jobs run inline at scheduled steps."""
+"""Event loop of one simulated process, and thread pools whose jobs run in the same thread at scheduled steps."""
 
 import asyncio
 import sys
@@ -16,27 +16,27 @@ MILLISECOND: Final = 1_000
 
 
 class SimulatedCrashError(BaseException):
-    """Ends the job that runs while its process dies; code of the process cannot catch it as an Exception."""
+    """Raised in a running job when its process crashes; it is no Exception, so the job cannot catch it."""
 
 
 class JobObserver(Protocol):
-    """Decides what happens to the jobs of a process."""
+    """Process that decides the delay of each thread-pool job and whether a job crashes it."""
 
     def start_job(self, site: str) -> bool:
-        """Return False if the process dies before the job."""
+        """Return False if the process crashes before the job starts."""
         ...
 
     def end_job(self, site: str) -> bool:
-        """Return False if the process dies directly after the job."""
+        """Return False if the process crashes directly after the job."""
         ...
 
     def draw_job_delay(self) -> int:
-        """Return the microseconds until the next job starts."""
+        """Return a random delay in microseconds until the next job starts."""
         ...
 
 
 class SimulatedLoop:
-    """Event loop of one process over the scheduler that all processes share.
+    """Event loop of one process; one scheduler runs the loops of all processes.
 
     Args:
         scheduler: scheduler of the world.
@@ -62,7 +62,7 @@ class SimulatedLoop:
         self._loop = cast("asyncio.AbstractEventLoop", self)
 
     def run_one(self) -> None:
-        """Run the next callback."""
+        """Run the next callback of the queue."""
         handle = self.ready.popleft()
         if handle.cancelled():
             return
@@ -78,7 +78,7 @@ class SimulatedLoop:
             self.scheduler.current = None
 
     def die(self) -> None:
-        """Drop everything that is queued; no coroutine continues, and no ``finally`` block runs."""
+        """Crash: drop all queued callbacks, so that no coroutine continues and no ``finally`` block runs."""
         self.is_dead = True
         self.ready.clear()
         self.scheduler.remove(self)
@@ -98,19 +98,19 @@ class SimulatedLoop:
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Queue a callback after a number of seconds."""
+        """Queue a callback that runs after a number of seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Queue a callback at a time of this loop's clock."""
+        """Queue a callback that runs at a time of this loop's clock."""
         handle = asyncio.TimerHandle(when, callback, args, self._loop, context)
         self.scheduler.after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue(handle))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing; a cancelled timer is skipped when its time comes."""
+        """Do nothing; a cancelled timer is skipped when it expires."""
 
     def _queue(self, handle: asyncio.Handle) -> None:
         if self.is_dead or handle.cancelled():
@@ -136,34 +136,34 @@ class SimulatedLoop:
         return task
 
     def run_in_executor[T](self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
-        """Submit a job to a pool; the runtime always names one."""
+        """Submit a job to the given pool; the service always passes a pool."""
         if executor is None:
             raise NotImplementedError("the simulated runtime has a pool for every job")
         return asyncio.wrap_future(executor.submit(func, *args), loop=self._loop)
 
     def is_running(self) -> bool:
-        """Return whether a callback of this loop runs."""
+        """Return whether a callback of this loop is running."""
         return self.scheduler.current is self
 
     def is_closed(self) -> bool:
-        """Return False; the loop ends only with its process."""
+        """Return False; the loop exists as long as its process."""
         return False
 
     def get_debug(self) -> bool:
-        """Return False, because the debug mode measures real times."""
+        """Return False, because the debug mode measures real time."""
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Store an error that no caller received."""
+        """Store an exception that no caller received."""
         self.errors.append(context)
 
 
 class SimulatedPool(Executor):
-    """Thread pool without threads: a job runs inline, at a step after its submission.
+    """Thread pool without threads: a job runs in the thread of the event loop, at a step after its submission.
 
     Args:
         loop: loop of the process.
-        threads: number of jobs that can be between their start and their end together.
+        threads: maximum number of concurrent jobs.
         observer: decides delays and crashes.
     """
 
@@ -174,7 +174,7 @@ class SimulatedPool(Executor):
         self._waiting: deque[tuple[Future[Any], Callable[[], Any], str]] = deque()
 
     def submit[**P, T](self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Queue a job, and return its future."""
+        """Queue a job and return its future."""
         future: Future[T] = Future()
         site = find_call_site(_get_caller())
         self._waiting.append((future, lambda: work(*args, **kwargs), site))
@@ -182,7 +182,7 @@ class SimulatedPool(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  signature of Executor
-        """Run the queued jobs at once."""
+        """Run the queued jobs immediately."""
         while self._waiting:
             self._free += 1
             self._run_next()
@@ -226,7 +226,7 @@ def _get_caller() -> FrameType:
 
 
 def close_generators_in_their_loop() -> None:
-    """Let abandoned asynchronous generators end in a task of the running loop, as asyncio does."""
+    """Close abandoned asynchronous generators in a task of the running loop, as asyncio does."""
 
     def end_generator(generator: AsyncGenerator[Any, Any]) -> None:
         loop: object = asyncio._get_running_loop()

@@ -1,4 +1,4 @@
-"""Runs worlds by their seeds."""
+"""Simulates worlds, each determined by its seed."""
 
 import hashlib
 import random
@@ -23,7 +23,7 @@ _NUMBERS_OF_COMPONENTS: Final = (1, 1, 1, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Exploration:
-    """Result of the simulation of one world.
+    """Result of one simulated world.
 
     Attributes:
         seed: seed of the world.
@@ -59,7 +59,7 @@ def list_components() -> tuple[type[Component], ...]:
 
 @cache
 def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
-    """Return the awaits of a component.
+    """Return the awaits of a component, at which a world can crash a process.
 
     Args:
         component: the component.
@@ -69,7 +69,7 @@ def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ..
 
 
 def choose_components(seed: int) -> tuple[type[Component], ...]:
-    """Return the one to three components of a world; no two of them own the same part of the workspace."""
+    """Return one to three random components, of which no two own the same part of the workspace."""
     known = list_components()
     source = random.Random(f"components {seed}")
     drawn = source.sample(known, min(source.choice(_NUMBERS_OF_COMPONENTS), len(known)))
@@ -79,7 +79,7 @@ def choose_components(seed: int) -> tuple[type[Component], ...]:
 def explore(
     seed: int, components: tuple[type[Component], ...] | None = None, targets: Collection[str] | None = None
 ) -> Exploration:
-    """Simulate the world of a seed, and return its result.
+    """Simulate the world of a seed and return its result.
 
     Args:
         seed: seed of the world.

@@ -1,4 +1,4 @@
-"""Faults of one world: which kinds happen, and how often."""
+"""Faults of one simulated world: the probability of each kind."""
 
 import random
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ _RATES: Final = (0.0, 0.0, 0.01, 0.05, 0.2)
 
 @dataclass
 class Faults:
-    """Probability of each kind of fault, for each opportunity.
+    """Probability of each kind of fault at each opportunity.
 
     Attributes:
         request_lost: a request does not arrive.
@@ -38,20 +38,20 @@ class Faults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Choose the random faults of a simulated world."""
+        """Return random probabilities of faults for one world."""
         drawn = {field.name: source.choice(_RATES) for field in fields(cls)}
         drawn["crash"] /= 25
         drawn["clock_jump"] = min(drawn["clock_jump"], 0.05)
         return cls(**drawn)
 
     def stop(self) -> None:
-        """Stop all faults, so that the world can finish its work."""
+        """Set all probabilities to 0, so that the world can finish its work."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 
 
 def draw_delay(source: random.Random, faults: Faults, usual: int) -> int:
-    """Draw a duration in microseconds.
+    """Return a random duration in microseconds.
 
     Args:
         source: source of the decision.

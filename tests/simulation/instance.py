@@ -1,4 +1,4 @@
-"""One instance of the service in a simulated world: its event loop, runtime, services, and crashes."""
+"""Instance of the service in a simulated world: its event loop, runtime and services, and its crashes."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ _GRAVEYARD: Final[list[object]] = []
 
 
 class Instance:
-    """Process that serves requests and runs background jobs.
+    """Simulated process that serves requests and runs background jobs.
 
     Args:
         world: world of the process.
@@ -98,7 +98,7 @@ class Instance:
         return SimulatedPool(self.loop, threads, self)
 
     async def serve(self, request: Request) -> Reply:
-        """Process a request of a client, in the simulated process of the service."""
+        """Process a client's request in this simulated process."""
         if self._pipeline is None:
             self._pipeline = self._build_pipeline()
         CLIENT.set(self._durable)
@@ -113,7 +113,7 @@ class Instance:
         return pipeline
 
     def _tick(self) -> None:
-        """Run the timer of the background jobs, as the host does."""
+        """Run the background jobs' timer, as the Functions host does."""
         if not self.is_alive:
             return
         seconds = self._world.tick_seconds + self._random.random()
@@ -127,16 +127,16 @@ class Instance:
         self.loop.create_task(runner.tick())
 
     def draw_job_delay(self) -> int:
-        """Return the microseconds until the next job starts."""
+        """Return a random delay in microseconds until the next job starts."""
         return draw_delay(self._random, self._world.faults, _LONGEST_JOB)
 
     def start_job(self, site: str) -> bool:
-        """Return False if the process dies before a job."""
+        """Return False if the simulation crashes the process before a job."""
         self._world.trace(f"{self.loop.name} job {site}")
         return self._survives(f"{site} before")
 
     def end_job(self, site: str) -> bool:
-        """Return False if the process dies after a job."""
+        """Return False if the simulation crashes the process directly after a job."""
         return self._survives(f"{site} after")
 
     def _survives(self, point: str) -> bool:
@@ -146,7 +146,7 @@ class Instance:
         return self.is_alive
 
     def crash(self, point: str) -> None:
-        """Die: nothing that is queued runs any more, open transactions are rolled back, and a new process starts."""
+        """Crash the process: drop all queued work, roll back open transactions, and start a new process later."""
         if self.is_alive:
             awaits = [place for task in self.loop.tasks if not task.done() for place in list_suspended(task.get_coro())]
             self._world.record_crash(self, [*awaits, *filter(None, [point])])
@@ -163,28 +163,28 @@ class Instance:
         _GRAVEYARD.append(self)
 
     def wait_in_job(self, is_done: Callable[[], bool]) -> None:
-        """Run steps of the world until a condition holds, because the thread of a job waits for it."""
+        """Run steps of the world until a condition is met, because a job's thread waits for it."""
         while not is_done():
             self._world.step_within_job()
             self.check_alive()
         self._world.scheduler.current = self.loop
 
     def begin(self, statement: str) -> None:
-        """Fail as a locked file does, or die, before a transaction."""
+        """At the start of a transaction, raise "database is locked" with the probability of the fault ``busy``."""
         if statement != "BEGIN" and self._draws(self._world.faults.busy):
             self._block(self._random.random() * BUSY_SECONDS)
             self._world.trace(f"{self.loop.name} busy")
             raise build_error(sqlite3.SQLITE_BUSY, "database is locked")
 
     def before_commit(self) -> None:
-        """Fail as a full disk does, or die, before a commit."""
+        """Before a commit, crash or raise "disk is full" if the simulation injects this fault."""
         self._die_in_job("commit before")
         if self._draws(self._world.faults.full):
             self._world.trace(f"{self.loop.name} full")
             raise build_error(sqlite3.SQLITE_FULL, "database or disk is full")
 
     def after_commit(self) -> None:
-        """Fail although the commit succeeded, or die after it."""
+        """After a commit, crash or raise an error if the simulation injects this fault."""
         self._die_in_job("commit after")
         if self._draws(self._world.faults.commit_lost):
             self._world.trace(f"{self.loop.name} commit lost")
@@ -195,7 +195,7 @@ class Instance:
             raise SimulatedCrashError
 
     def check_alive(self) -> None:
-        """Raise SimulatedCrashError if the process is dead."""
+        """Raise SimulatedCrashError if the process has crashed."""
         if not self.is_alive:
             raise SimulatedCrashError
 
@@ -205,7 +205,7 @@ class Instance:
 
 @cache
 def _build_router() -> RequestPipeline:
-    """Build a pipeline with the routes of the service and nothing else; all processes share the routes."""
+    """Return a pipeline that contains only the routes of the service; all processes share it."""
     unused: Any = None
     return RequestPipeline((endpoint for group in GROUPS for endpoint in group.endpoints), unused, unused)
 

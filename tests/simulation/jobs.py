@@ -1,4 +1,4 @@
-"""Work that an instance does without a request, such as a trigger of the host; its caller notices when it dies."""
+"""Runs work of an instance that no request causes, such as triggers; a crash is reported to the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,15 +15,15 @@ _POLL_SECONDS = 1.0
 
 
 class WorkFailedError(Exception):
-    """The work failed, or its process died; it may have had effects."""
+    """Error of work that failed, or whose process crashed; the work may have had effects."""
 
 
 class ProcessDiedError(WorkFailedError):
-    """The process died, or was dead; the work may have had effects."""
+    """Error of work whose process crashed or was not running; the work may have had effects."""
 
 
 async def run_on_instance[T](world: "World", work: Callable[[Services], Awaitable[T]]) -> T:
-    """Run a function with the services of some instance, in the process of this instance.
+    """Run a function in the process of a random instance, with the services of this instance.
 
     Args:
         world: world of the instance.

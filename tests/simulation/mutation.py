@@ -1,4 +1,4 @@
-"""Mutants: known kinds of defects, put back into a copy of the code to prove that the worlds find them."""
+"""Mutants: known defects that are put back into a copy of the code, to prove that the worlds find them."""
 
 import os
 import re
@@ -16,12 +16,12 @@ _WORLDS: Final = re.compile(r"^worlds (\d+), violations [1-9]", re.MULTILINE)
 
 
 def list_mutants() -> list[Path]:
-    """Return the patches. The first line of a patch names the components of its worlds and what it breaks."""
+    """Return all patches. The first line of a patch names the components that find it and the defect."""
     return sorted(MUTANTS.glob("*.patch"))
 
 
 def read_components(patch: Path) -> str:
-    """Return the names of the components that a mutant concerns, separated by commas."""
+    """Return the names of the components that a mutant affects, separated by commas."""
     return patch.read_text(encoding="utf-8").split(maxsplit=1)[0].rstrip(":")
 
 
@@ -40,7 +40,7 @@ def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool
 
 
 def copy_code(folder: Path) -> None:
-    """Copy the code that worlds need into a folder."""
+    """Copy the code that the worlds need into a folder."""
     for name in _COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -51,7 +51,7 @@ def copy_code(folder: Path) -> None:
 
 
 def find_mutants(most_worlds: int, only: str = "") -> int:
-    """Run worlds on each mutant until one has a violation; print a summary as the last line; return the exit code.
+    """Simulate worlds with each mutant until an invariant is violated; print a summary; return the exit code.
 
     Args:
         most_worlds: number of worlds after which a mutant counts as not found.
@@ -68,7 +68,7 @@ def find_mutants(most_worlds: int, only: str = "") -> int:
 
 
 def _run_mutant(patch: Path, most_worlds: int) -> int:
-    """Return the number of worlds after which a violation was found; 0 if there was none."""
+    """Return the number of worlds until a violation was found; 0 if none was found."""
     with tempfile.TemporaryDirectory(prefix="simulation-mutant-") as name:
         folder = Path(name)
         copy_code(folder)

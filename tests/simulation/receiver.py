@@ -1,4 +1,4 @@
-"""Receiver of webhooks: the other end of the port for outbound HTTP."""
+"""Simulated receiver of webhooks, which replaces outbound HTTP."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Receiver:
-    """Receives what the processes of a world send, over an unreliable network.
+    """Receiver of the messages that the processes of a world send over an unreliable network.
 
     Attributes:
         received: bodies of the messages by their ids, in the order of their arrival.
@@ -24,7 +24,7 @@ class Receiver:
 
 
 class ReceiverConnection:
-    """Implementation of OutboundHttp that reaches the receiver.
+    """Implementation of OutboundHttp that sends every request to the receiver.
 
     Args:
         world: world of the receiver; None for a connection that sends nothing.
@@ -37,7 +37,7 @@ class ReceiverConnection:
         """Accept every address."""
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Deliver a request, perhaps twice, or fail; a failure may also mean that only the reply was lost."""
+        """Deliver a request once, twice or not at all; an injected error can also mean a lost reply."""
         world = self._world
         if world is None:
             raise OutboundFailedError("nothing is sent")

@@ -1,4 +1,4 @@
-"""Scheduler and virtual clock of a simulated world: one seed decides the order of all steps."""
+"""Scheduler and virtual clock of a simulated world; one seed determines the order of all steps."""
 
 import heapq
 import itertools
@@ -14,7 +14,7 @@ _LONGEST_STEP_BITS: Final = 4
 
 
 class Scheduler:
-    """Runs one step at a time: a callback of one of the event loops, or an event whose time has come.
+    """Runs one step at a time: a callback of one event loop, or an event whose time has come.
 
     Each loop runs its callbacks in the order in which they were scheduled, as asyncio documents. The seed decides which
     loop runs next, and how long everything else takes.
@@ -45,12 +45,12 @@ class Scheduler:
         heapq.heappush(self._events, (self.now + max(delay, 0), next(self._numbers), callback))
 
     def wake(self, loop: "SimulatedLoop") -> None:
-        """Add a loop that has a callback to the loops of which one runs next."""
+        """Add a loop with a queued callback to the loops from which the scheduler chooses the next."""
         if loop not in self._awake:
             self._awake.append(loop)
 
     def remove(self, loop: "SimulatedLoop") -> None:
-        """Forget the callbacks of a loop that died."""
+        """Remove the loop of a crashed process, whose callbacks then never run."""
         if loop in self._awake:
             self._awake.remove(loop)
 

@@ -1,4 +1,4 @@
-"""Exploration of many worlds on all cores, in processes that are replaced before they have collected too much."""
+"""Simulates many worlds on all cores, in processes that are replaced regularly to limit their memory."""
 
 import gc
 import multiprocessing
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Batch:
-    """Range of worlds that one process runs.
+    """Range of seeds whose worlds one process simulates.
 
     Attributes:
         first: first seed.
@@ -62,7 +62,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """Result of a batch of worlds.
+    """Result of the worlds of one batch.
 
     Attributes:
         worlds: number of worlds.
@@ -78,7 +78,7 @@ class BatchSummary:
 
 
 def explore_batch(batch: Batch) -> BatchSummary:
-    """Run the worlds of a range of seeds; every second one aims at crash points that no world has used yet."""
+    """Simulate the worlds of a range of seeds; every second world aims at crash points that were not used yet."""
     chosen = tuple(each for each in list_components() if each.name in batch.names) or None
     violations: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -98,7 +98,7 @@ def explore_batch(batch: Batch) -> BatchSummary:
 
 
 def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: bool) -> str:
-    """Return the arguments of ``make simulate`` that run a world again; only the aims that it used decide its steps."""
+    """Return the arguments of ``make simulate`` that replay a world; only the aims that it used are needed."""
     components = f" COMPONENTS={','.join(names)}" if names else ""
     aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
     return f"SEED={result.seed}{components}{aims}"
@@ -106,7 +106,7 @@ def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: b
 
 @dataclass
 class _Totals:
-    """What the batches of a run have reached so far."""
+    """Sums over all completed batches of a run."""
 
     worlds: int = 0
     violations: int = 0
@@ -114,7 +114,7 @@ class _Totals:
     crashed: set[str] = field(default_factory=set)
 
     def add(self, summary: BatchSummary) -> None:
-        """Add a batch, and print its violations."""
+        """Add the summary of a batch, and print its violations."""
         self.worlds += summary.worlds
         self.seen |= summary.seen
         self.crashed |= summary.crashed
@@ -125,7 +125,7 @@ class _Totals:
 
 
 def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
-    """Explore worlds until a limit is reached, and print a summary as the last line; return the exit code.
+    """Simulate worlds until a limit is reached; print a summary as the last line; return the exit code.
 
     Args:
         limits: limits of the exploration.
@@ -154,7 +154,7 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
 
 
 def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> None:
-    """Run batches, each in a new process; the first violation ends the run if the limits say so."""
+    """Run each batch in a new process; the first violation ends the run if the limits require it."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
     # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
@@ -181,7 +181,7 @@ def _list_batches(limits: Limits, deadline: float, names: tuple[str, ...]) -> It
 
 
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
-    """Return the awaits of the components and the sides of their jobs, without the excluded ones."""
+    """Return the crash points of the components (awaits and sides of jobs) except the excluded ones."""
     components = [each for each in list_components() if not names or each.name in names]
     modules = {
         module for component in components for module in (*component.modules, *replace_modules(component.modules))
@@ -194,6 +194,6 @@ def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
 
 
 def read_excluded() -> set[str]:
-    """Return the crash points that the file of exclusions names."""
+    """Return the crash points in ``excluded_crash_points.txt``."""
     lines = EXCLUDED.read_text(encoding="utf-8").splitlines()
     return {line.partition("  #")[0].strip() for line in lines if line and not line.startswith("#")}

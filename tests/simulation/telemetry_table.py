@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedTable:
-    """Implementation of TelemetryTable that all processes of a world share; it is slow or fails as the faults demand.
+    """Implementation of TelemetryTable that all processes share; faults make it slow or unavailable.
 
     Args:
         world: world of the table.
@@ -27,7 +27,7 @@ class SimulatedTable:
         self.names: set[str] = set()
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add the rows of a file, unless its tag is known; an error can also mean that only the reply was lost."""
+        """Add the rows of a file unless its tag is known; an injected error can also mean a lost reply."""
         faults, draw = self._world.faults, self._world.random.random
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
         if draw() < faults.busy:

@@ -1,4 +1,4 @@
-"""The example of a component in CONTRIBUTING.md."""
+"""Tests of the example of a component in CONTRIBUTING.md."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 def load_example() -> type[Component]:
-    """Run the code of the section on simulation and return its component."""
+    """Run the example code of CONTRIBUTING.md's section on simulation, and return its component."""
     section = CONTRIBUTING.read_text(encoding="utf-8").partition("## Simulation")[2]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert code is not None
@@ -22,7 +22,7 @@ def load_example() -> type[Component]:
 
 
 def test_the_example_runs() -> None:
-    """The component of the example joins worlds, and its invariant holds."""
+    """The example component of CONTRIBUTING.md can be part of a world, and its invariant holds."""
     component = load_example()
     results = [explore(seed, (component,)) for seed in range(5)]
     assert [result.violation for result in results] == [""] * 5

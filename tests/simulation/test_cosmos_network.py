@@ -1,4 +1,4 @@
-"""The real Cosmos adapter over an account in the same process, with faults from a seed."""
+"""Tests of the real Cosmos adapter over an account in the same process, with faults from a seed."""
 
 import asyncio
 import hashlib
@@ -42,7 +42,7 @@ CHAIN: Final = ChainKey(Target.DOMAIN_EVENTS, "line-1")
 
 
 class _InstantSelector(selectors.DefaultSelector):
-    """Selector that moves a clock instead of waiting."""
+    """Selector that advances a clock instead of waiting."""
 
     now = 0.0
 
@@ -54,7 +54,7 @@ class _InstantSelector(selectors.DefaultSelector):
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop, whose time passes only when nothing else is left to do."""
+    """asyncio's own event loop with virtual time, which advances only when no callback is ready."""
 
     def __init__(self) -> None:
         self._clock = _InstantSelector()
@@ -65,13 +65,13 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run[T](main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time."""
+    """Run a coroutine in virtual time and return its result."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(main)
 
 
 class _Site:
-    """Simulated Cosmos DB account, and the processes that use it, for one seed.
+    """Simulated Cosmos DB account of one seed, and the processes that use it.
 
     Attributes:
         service: the account.
@@ -97,13 +97,13 @@ class _Site:
         asyncio.get_running_loop().call_later(delay / MICROSECONDS, callback)
 
     async def start(self) -> "_Site":
-        """Create the containers, then begin with the faults."""
+        """Create the containers without faults, then enable the faults."""
         await fill_service(self.network)
         self.network.faults = self._faults
         return self
 
     def open_process(self, name: str) -> CosmosAccount:
-        """Open the account as another process does."""
+        """Return the account's client of another process."""
         loop = asyncio.get_running_loop()
         source = random.Random(self.random.getrandbits(64))
         runtime = Runtime(
@@ -116,7 +116,7 @@ class _Site:
 
 
 def reject_unexpected(error: WorkspaceError) -> None:
-    """Raise an error again, unless the store is unavailable."""
+    """Ignore the error of an unavailable store; raise any other error again."""
     if error.kind is not Kind.UNAVAILABLE:
         raise error
 
@@ -136,7 +136,7 @@ async def _append(log: ChainLog, keys: IdempotencyKeys, text: str, acknowledged:
 
 
 def check_chain(service: CosmosService, workspace: str = "plant-t") -> dict[str, list[int]]:
-    """Check sequence numbers and hashes of the chain; return the sequence numbers of each event."""
+    """Check the sequence numbers and hashes of the chain; return the sequence numbers of each event."""
     items = [item for item in list_items(service, CHAIN.target.value) if item["id"].isdecimal()]
     previous = hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{CHAIN.target}\n{CHAIN.scope_key}".encode()).hexdigest()
     found: dict[str, list[int]] = {}
@@ -150,7 +150,7 @@ def check_chain(service: CosmosService, workspace: str = "plant-t") -> dict[str,
 
 
 async def append_concurrently(seed: int) -> list[str]:
-    """Let two processes append the same events under their keys; return the trace."""
+    """Append the same events with the same append ids from two processes; return the trace."""
     site = await _Site(seed, request_units=random.Random(seed).choice((None, 300.0))).start()
     acknowledged: dict[str, int] = {}
     tasks = []
@@ -175,7 +175,7 @@ async def append_concurrently(seed: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_appends_are_stored_once(seed: int) -> None:
-    """Whatever the network loses, repeats or delays, an acknowledged event is in the chain exactly once."""
+    """If the network loses, repeats or delays requests, an acknowledged event is stored exactly once."""
     run(append_concurrently(seed))
 
 
@@ -212,7 +212,7 @@ async def _answer_once(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_requests_with_a_key_get_the_same_reply(seed: int) -> None:
-    """Of several requests with one idempotency key, one stores its reply, and all others get this reply."""
+    """Concurrent requests with one Idempotency-Key all get the reply of the first one that stores it."""
     run(_answer_once(seed))
 
 
@@ -227,7 +227,7 @@ async def _exceed_budget() -> tuple[float, int]:
 
 
 def test_a_request_unit_budget_slows_writes_down() -> None:
-    """Writes beyond the request units of a container are sent again later, and all succeed."""
+    """Writes that exceed a container's request units are retried later, and all succeed."""
     seconds, throttled = run(_exceed_budget())
     assert throttled > 0
     assert 3 < seconds < 60
@@ -244,17 +244,17 @@ async def _copy() -> None:
 
 
 def test_worlds_do_not_share_items() -> None:
-    """A copy of an account has the containers of the original, its own clock, and changes of its own only."""
+    """A copy of an account has the same containers and its own clock, and later changes are separate."""
     run(_copy())
 
 
 def print_trace(seed: int) -> None:
-    """Write the trace of a seed to standard output."""
+    """Print the trace of a seed to standard output."""
     sys.stdout.write("\n".join(run(append_concurrently(seed))))
 
 
 def test_a_seed_has_one_trace() -> None:
-    """The same seed gives the same trace in two processes with different hash seeds."""
+    """A seed gives the same trace in two processes that use different hash seeds."""
     code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
     traces = {
         subprocess.run(

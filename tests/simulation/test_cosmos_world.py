@@ -1,4 +1,4 @@
-"""Worlds whose services use Cosmos DB."""
+"""Tests of worlds whose services use Cosmos DB."""
 
 import re
 from pathlib import Path
@@ -11,12 +11,12 @@ NOT_SIMULATED = {"CosmosAccount", "CosmosContainerStore", "CosmosDocumentStore"}
 
 
 def test_at_least_a_fifth_of_the_worlds_uses_cosmos() -> None:
-    """At least 20 % of the seeds give worlds with Cosmos DB."""
+    """At least 20 % of the seeds select Cosmos DB as the store of their world."""
     assert sum(map(uses_cosmos, range(10_000))) >= 2_000
 
 
 def test_every_wired_cosmos_store_is_simulated() -> None:
-    """Each Cosmos store that the wiring creates is used in the worlds."""
+    """Each Cosmos store that ``shared.wiring`` creates is also used in simulated worlds."""
     wired = {
         name
         for path in WIRING.glob("*.py")
@@ -29,7 +29,7 @@ def test_every_wired_cosmos_store_is_simulated() -> None:
 
 
 def test_adapters_replace_embedded_modules() -> None:
-    """The crash points of a world with Cosmos DB are those of its adapters, not of the embedded ones."""
+    """In a world with Cosmos DB, the crash points are in the Cosmos adapters instead of the embedded ones."""
     assert replace_modules(("shared/a.py", "shared/backends/embedded/grants.py")) == (
         "shared/a.py",
         "shared/backends/azure/cosmos_grants.py",

@@ -1,4 +1,4 @@
-"""Event loop and thread pools of a simulated process."""
+"""Tests of the event loop and the thread pools of a simulated process."""
 
 import asyncio
 import random
@@ -14,28 +14,28 @@ ABANDONED: list[object] = []
 
 
 class QuietObserver:
-    """Lets every job run, one millisecond after its submission."""
+    """Job observer that starts every job one millisecond after its submission and never crashes."""
 
     def start_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
-        """Let the job run."""
+        """Return True, so that the process never crashes before a job."""
         return True
 
     def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
-        """Let the process live."""
+        """Return True, so that the process never crashes after a job."""
         return True
 
     def draw_job_delay(self) -> int:
-        """Return one millisecond."""
+        """Return one millisecond as the delay of a job."""
         return 1_000
 
 
 def make_loop(seed: int = 0) -> SimulatedLoop:
-    """Make a loop with a scheduler of its own."""
+    """Return an event loop with its own scheduler."""
     return SimulatedLoop(Scheduler(random.Random(seed)), "process")
 
 
 def run_all(loop: SimulatedLoop) -> None:
-    """Run steps until none is left."""
+    """Run steps of the scheduler until none is left."""
     while loop.scheduler.step():
         pass
 
@@ -48,7 +48,7 @@ def run[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def test_a_sleep_takes_virtual_time() -> None:
-    """A sleep of one hour ends at once, and the clock shows the hour."""
+    """A sleep of one hour ends immediately, and the virtual clock has advanced by one hour."""
     loop = make_loop()
 
     async def sleep() -> float:
@@ -59,7 +59,7 @@ def test_a_sleep_takes_virtual_time() -> None:
 
 
 def test_callbacks_run_in_the_order_of_their_registration() -> None:
-    """One loop runs its callbacks first in, first out, as asyncio documents."""
+    """An event loop runs its callbacks in the order in which they were queued, as asyncio documents."""
     loop, seen = make_loop(), list[int]()
     for number in range(5):
         loop.call_soon(seen.append, number)
@@ -68,7 +68,7 @@ def test_callbacks_run_in_the_order_of_their_registration() -> None:
 
 
 def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
-    """A job runs inline after a delay, and its result reaches the coroutine."""
+    """A thread-pool job runs at a later step, and the coroutine that waits for it gets the result."""
     loop = make_loop()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
@@ -81,7 +81,7 @@ def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
 
 
 def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
-    """A pool with one thread starts a job after the end of the job before it."""
+    """A pool with one thread starts a job only after the previous job has ended."""
     loop, seen = make_loop(), list[int]()
     pool = SimulatedPool(loop, 1, QuietObserver())
     for number in range(4):
@@ -91,7 +91,7 @@ def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
 
 
 def test_nothing_runs_after_a_crash() -> None:
-    """A crash drops callbacks, timers and jobs, and runs no finally block."""
+    """A crash drops queued callbacks, timers and jobs, and no ``finally`` block runs."""
     loop, seen = make_loop(), list[str]()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
@@ -113,7 +113,7 @@ def test_nothing_runs_after_a_crash() -> None:
 
 
 def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:
-    """Awaits outside of the service are no crash points."""
+    """The listed awaits of a suspended coroutine exclude those in code outside of the service."""
     loop = make_loop()
 
     async def wait() -> None:

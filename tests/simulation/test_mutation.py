@@ -1,4 +1,4 @@
-"""Mutants: known kinds of defects that the worlds must find."""
+"""Tests of the mutants: patches with known defects that the worlds must find."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ LEAST_MUTANTS = 15
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the code."""
+    """Return the folder with a copy of the code."""
     folder = tmp_path_factory.mktemp("code")
     copy_code(folder)
     return folder
@@ -20,18 +20,18 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
 def test_each_mutant_applies(patch: Path, code: Path) -> None:
-    """A patch applies to the code as it is, and can be taken back; a change of the code must change the patch, too."""
+    """Each patch applies to the current code and can be reverted; otherwise the patch must be updated."""
     assert apply_mutant(patch, code)
     assert apply_mutant(patch, code, is_reverse=True)
 
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
 def test_each_mutant_names_components(patch: Path) -> None:
-    """The first line of a patch names the components whose worlds must find it."""
+    """The first line of each patch names existing components, whose worlds must find the defect."""
     known = {component.name for component in list_components()}
     assert set(read_components(patch).split(",")) <= known
 
 
 def test_there_are_enough_mutants() -> None:
-    """At least 15 kinds of defects are put back."""
+    """There are patches for at least 15 kinds of defects."""
     assert len(list_mutants()) >= LEAST_MUTANTS

@@ -1,4 +1,4 @@
-"""Worlds: some seeds, seeds that once failed, and equal traces for equal seeds."""
+"""Tests of simulated worlds: a few seeds, seeds that once failed, and the reproducibility of traces."""
 
 import os
 import subprocess
@@ -32,13 +32,13 @@ def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
 
 @pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)
 def test_each_component_holds_its_invariants(component: type[Component]) -> None:
-    """A world of one component violates no invariant."""
+    """A world with a single component violates none of its invariants."""
     for seed in range(SEEDS_OF_EACH_COMPONENT):
         assert explore(seed, (component,)).violation == "", f"seed {seed}"
 
 
 def test_seeds_that_once_failed_hold() -> None:
-    """A world that once violated an invariant does so no more."""
+    """A world that once violated an invariant violates none today."""
     failed = {
         seed: result.violation for seed, chosen in read_once_failed() if (result := explore(seed, chosen)).violation
     }
@@ -46,7 +46,7 @@ def test_seeds_that_once_failed_hold() -> None:
 
 
 def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
-    """The trace of a seed is the same, byte for byte, in processes with different hash seeds."""
+    """A seed gives the same trace, byte for byte, in processes with different hash seeds."""
 
     def print_trace(hash_seed: str) -> bytes:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
@@ -59,7 +59,7 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
 
 
 def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
-    """A world dies at up to three of its aims, and the aims that it used replay it."""
+    """A world crashes processes at up to three of its aims; a run with the used aims has the same trace."""
     component = list_components()[0]
     aimed = explore(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3
@@ -69,6 +69,6 @@ def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
 
 
 def test_different_seeds_give_different_worlds() -> None:
-    """The seed decides the components and the steps of a world."""
+    """Different seeds select different components and steps of a world."""
     assert len({explore(seed, list_components()[:1]).digest for seed in range(4)}) == 4
     assert len({choose_components(seed) for seed in range(50)}) >= min(len(list_components()), 3)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SimulatedStream:
-    """Stream of a listener.
+    """Open stream of a listener.
 
     Attributes:
         user: user id of the listener.
@@ -52,7 +52,7 @@ class SimulatedWebPubSub:
         self.published: dict[tuple[str, str], int] = {}
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Send a message to the streams of a group."""
+        """Send a message to all streams of a group; an error may be injected."""
         await self._receive()
         message = parse(text)
         self.published[group, message["ID"]] = self._world.scheduler.now
@@ -93,7 +93,7 @@ class SimulatedWebPubSub:
         self._reply()
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return an address; no stream is opened through it."""
+        """Return a constant address; the simulation opens streams without it."""
         return f"wss://pubsub.example/{user}?{expires_at:%H%M}"
 
     async def close(self) -> None:

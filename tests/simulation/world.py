@@ -1,4 +1,4 @@
-"""A simulated world: some instances of the service, their clients, and one seed that decides everything."""
+"""Simulated world: instances of the service and their clients, whose steps one seed determines."""
 
 import asyncio
 import random
@@ -36,16 +36,16 @@ _MOST_AIMED_CRASHES: Final = 3
 
 
 class ConnectionLostError(Exception):
-    """A request got no reply; the service may have processed it."""
+    """Error of a request without a reply; the service may have processed the request."""
 
 
 class ViolationError(Exception):
-    """An invariant does not hold."""
+    """Error that states which invariant does not hold."""
 
 
 @dataclass
 class CrashPoints:
-    """Points of a run at which a process may crash.
+    """Points of a run at which a process can crash.
 
     Attributes:
         seen: sides of thread-pool jobs that were reached.
@@ -59,7 +59,7 @@ class CrashPoints:
 
 
 class World:
-    """Simulated world: runs some components of the service, with all randomness from one seed.
+    """Simulated world that runs some components of the service; one seed determines all random decisions.
 
     Args:
         seed: decides every step.
@@ -123,11 +123,11 @@ class World:
         self.background_jobs = frozenset(job for each in self.components for job in each.background_jobs)
 
     def trace(self, line: str) -> None:
-        """Add a line to the trace."""
+        """Append a line to the trace."""
         self.lines.append(f"{self.scheduler.now} {line}")
 
     def require(self, holds: bool, invariant: str) -> None:  # noqa: FBT001  the condition is the subject
-        """Raise ViolationError if an invariant does not hold.
+        """Raise ViolationError with a text if an invariant does not hold.
 
         Raises:
             ViolationError: the invariant does not hold.
@@ -136,7 +136,7 @@ class World:
             raise ViolationError(invariant)
 
     def run(self) -> None:
-        """Run the clients with faults, then without, and check the invariants.
+        """Run the clients with faults, then complete the work without faults, and check the invariants.
 
         Raises:
             ViolationError: an invariant does not hold.
@@ -168,7 +168,7 @@ class World:
                 self.account.close()
 
     def _run_all(self, coroutines: Sequence[Coroutine[Any, Any, None]], deadline: int | None) -> None:
-        """Run steps until some coroutines have ended."""
+        """Run steps until the given coroutines have ended."""
         tasks = [self._clients.create_task(each) for each in coroutines]
         waiting = len(tasks)
 
@@ -191,12 +191,12 @@ class World:
             self._disturb()
 
     def step_within_job(self) -> None:
-        """Run a step while a job waits for other work, as a thread does."""
+        """Run one step while a job waits for other work, because a real thread would not block the others."""
         self.scheduler.step()
         self._disturb()
 
     def _disturb(self) -> None:
-        """Let a process die or set the clocks, if their step has come."""
+        """Crash a process or change the clocks, if the step of the next disturbance is reached."""
         if self._aims:
             self._crash_aimed()
         if self.scheduler.steps < self._next_disturbance:
@@ -210,7 +210,7 @@ class World:
             instance.crash("")
 
     def _draw_gap(self) -> int:
-        """Draw the number of steps until the next disturbance."""
+        """Return a random number of steps until the next disturbance."""
         return int(self.random.expovariate(1 / _USUAL_GAP)) + 1
 
     def _crash_aimed(self) -> None:
@@ -228,7 +228,7 @@ class World:
             self._aims -= self.points.crashed
 
     def is_aimed_at(self, point: str) -> bool:
-        """Return whether a process must die at a side of a job."""
+        """Return whether the world must crash a process at the given side of a job."""
         if point not in self._aims:
             return False
         self._use_aim(point)
@@ -241,7 +241,7 @@ class World:
             self._aims.clear()
 
     def record_crash(self, instance: Instance, points: Sequence[str]) -> None:
-        """Record a crash, and start a new process after a while."""
+        """Record a crash, and start a new process after a random delay."""
         self.points.crashed.update(points)
         self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
         self.scheduler.after(int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart(instance))
@@ -256,15 +256,15 @@ class World:
             component.attach(instance.services)
 
     def slow_ticks(self) -> None:
-        """Let the timer of the background jobs tick less often, for components that wait for hours."""
+        """Reduce the frequency of the background jobs' timer, for components that wait for hours."""
         self.tick_seconds = _SLOW_TICK_SECONDS
 
     def choose_instance(self) -> Instance:
-        """Choose the instance that gets the next request; it may be dead."""
+        """Return a random instance for the next request; its process may have crashed."""
         return self.random.choice(self._instances)
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start work of a service outside of all processes; nobody waits for it, but its failure ends the world."""
+        """Start work outside of all simulated processes; an error in it ends the simulation."""
 
         def note_end(task: asyncio.Task[None]) -> None:
             if (error := task.exception()) is not None:
@@ -273,7 +273,7 @@ class World:
         self._clients.create_task(work).add_done_callback(note_end)
 
     async def sleep(self, seconds: float) -> None:
-        """Let a client wait in virtual time."""
+        """Wait for a number of virtual seconds."""
         await asyncio.sleep(seconds)
 
     async def send(
@@ -309,7 +309,7 @@ class World:
         return probability > 0 and self.random.random() < probability
 
     def _deliver(self, request: Request, future: "asyncio.Future[Reply]") -> None:
-        """Deliver a request after a delay, or lose it."""
+        """Deliver a request after a delay; it may be lost."""
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
         if self._draws(self.faults.request_lost):
             self._lose(future)
@@ -352,7 +352,7 @@ class World:
 
 @dataclass(frozen=True)
 class ApiReply:
-    """Reply as a client sees it."""
+    """Reply of the service as a client receives it."""
 
     reply: Reply
 

@@ -1,4 +1,4 @@
-"""Administration: concurrent changes of one item under conditions, with the audit event of each change."""
+"""Administration: concurrent conditional changes of one item, and the audit event of each change."""
 
 import json
 from collections.abc import Coroutine, Iterator
@@ -14,7 +14,7 @@ _PATH = "oi-api/surfaces/hall"
 
 
 class AdministrationComponent(Component):
-    """Members count in the description of one surface: each reads the number and replaces it by the next one.
+    """Members increment a number in the description of one surface by reading it and replacing it.
 
     Invariants: no acknowledged change is lost, and no number is acknowledged twice; a change under a condition that
     does not hold is not made; each stored change has exactly one audit event, in the order of the changes, and each
@@ -39,7 +39,7 @@ class AdministrationComponent(Component):
         self._attempted: set[int] = {0}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start some members."""
+        """Start several members that increment the number concurrently."""
         for number in range(self.world.random.randint(2, 4)):
             yield self._count_up(("ann@t", "bob@t", "eve@t", "ann@t")[number], self.world.random.randint(1, 6))
 
@@ -68,7 +68,7 @@ class AdministrationComponent(Component):
             self.world.require(reply.status == 412, f"{wanted} was answered by {reply.status} {reply.reply.body!r}")
 
     async def settle(self) -> None:
-        """Make one more change; it also completes the audit event of the change before it."""
+        """Make one more change, which also appends the audit event of the previous change."""
         before = 0
         while not before:
             read = await send_until_done(self.world, "ann@t", "GET", _PATH)
@@ -82,7 +82,7 @@ class AdministrationComponent(Component):
                 before = wanted
 
     def judge(self, folder: Path) -> None:
-        """Check that the audit events count from 1 to the stored number, and contain each acknowledged one."""
+        """Check that the audit events have each number from 1 to the stored one, and so each acknowledged one."""
         events = [
             record
             for record in read_chains(self.world, folder)

@@ -1,4 +1,4 @@
-"""Alerts: their evaluation by instances that lease it, their history, announcements and acknowledgements."""
+"""Alerts: several instances evaluate rules; their history, announcements and acknowledgements are checked."""
 
 import json
 from collections import Counter, defaultdict
@@ -56,7 +56,7 @@ class AlertsComponent(Component):
         self._arrived: dict[str, int] = {}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the value's changes, and some members."""
+        """Start the changes of the measured value, and several members."""
         choices = self.world.random
         yield self._change_value(choices.randint(2, 6))
         for number in range(choices.randint(1, 2)):
@@ -99,7 +99,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status == 200 or is_deleted, f"a trial got {reply.status} {reply.reply.body!r}")
 
     def _check_list(self, known: dict[str, Any], listed: Iterable[Any]) -> None:
-        """Check a list of alerts against the list that the same client got before, and remember it."""
+        """Check a list of alerts against the previous list of the same client, and store it for the next check."""
         alerts = {alert["id"]: alert for alert in listed}
         for alert_id, before in known.items():
             after = alerts.get(alert_id)
@@ -170,7 +170,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status in {200, 201, 412}, f"a rule got {reply.status} {reply.reply.body!r}")
 
     async def settle(self) -> None:
-        """Let the value rise and fall once more, and wait for the alerts and for all announcements."""
+        """Raise and lower the value once more, and wait for the alerts and for all announcements."""
         await send_until_done(self.world, "ann@t", "PUT", f"{_RULES}/edited", _build_rule(is_enabled=True))
         for value, state in ((_HOT, "firing"), (_COLD, "resolved")):
             self._set_value(value)
@@ -187,7 +187,7 @@ class AlertsComponent(Component):
         return list(self._final.values())
 
     async def _have_reached(self, state: str) -> bool:
-        """Return whether the newest alert of each threshold rule has a state, and no other one is active."""
+        """Return whether all threshold rules have reached the given state: ``firing`` or ``resolved``."""
         listed = [alert for alert in await self._list() if alert["rule"] in _THRESHOLD_RULES]
         active = Counter(alert["rule"] for alert in listed if alert["state"] != "resolved")
         if state == "resolved":
@@ -196,7 +196,7 @@ class AlertsComponent(Component):
         return fires == set(_THRESHOLD_RULES) and max(active.values()) == 1
 
     async def _are_announced(self) -> bool:
-        """Return whether each alert has its deliveries; check that it has no other ones."""
+        """Return whether each expected delivery of each alert exists; fail if there are other deliveries."""
         deliveries = await self._list_deliveries()
         # The list is read later, because an alert is stored before it is announced.
         expected = {
@@ -218,7 +218,7 @@ class AlertsComponent(Component):
         return expected | ended <= found.keys()
 
     def _check_messages(self, known: set[str]) -> None:
-        """Check that each message that has arrived belongs to a delivery, and has one content."""
+        """Check that each received message belongs to a delivery and always has the same content."""
         for message, bodies in self.world.receiver.received.items():
             if bodies[0]["type"].startswith("alert."):
                 # A delivery that was stored after the log was read can already have arrived.
@@ -242,7 +242,7 @@ class AlertsComponent(Component):
         return acknowledged <= {record["EntityID"] for record in records}
 
     async def _check_pages(self) -> None:
-        """Check that pages of two resolved alerts contain each of them once."""
+        """Check that the pages of a list with two resolved alerts contain each of them once."""
         path = f"{_ALERTS}?state=resolved&limit=2"
         found: list[str] = []
         cursor = ""

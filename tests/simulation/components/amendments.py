@@ -16,7 +16,7 @@ _PATH = "oi-api/provenance/amendments"
 
 
 class AmendmentsComponent(Component):
-    """Members amend entities and decide about the amendments of others, and sometimes of their own.
+    """Members create amendments, and approve or reject those of other members and sometimes their own.
 
     Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, which is the
     acknowledged one; nobody decides about an own amendment; a decision that the service rejects is not stored; equal
@@ -38,7 +38,7 @@ class AmendmentsComponent(Component):
         self._decisions = 0
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start authors and deciders."""
+        """Start members that create amendments, and members that decide about them."""
         choices = self.world.random
         for number in range(choices.randint(1, 3)):
             yield self._create_amendments(number, choices.randint(1, 5))
@@ -97,7 +97,7 @@ class AmendmentsComponent(Component):
         self.world.require(known == decision, f"{amendment} was decided twice: {known}, {decision}")
 
     async def settle(self) -> None:
-        """Decide about everything; afterwards nothing is pending."""
+        """Decide about each pending amendment; afterwards none is pending."""
         for amendment, (scope, record_id, author) in list(self._created.items()):
             member = next(each for each in _MEMBERS if each != author)
             path = f"{_PATH}/{record_id}/approve?scopeKey={scope}"
@@ -110,7 +110,7 @@ class AmendmentsComponent(Component):
         self.world.require(not listed & known, f"decided amendments are listed as pending: {listed & known}")
 
     def judge(self, folder: Path) -> None:
-        """Check the stored amendments and decisions."""
+        """Check the stored amendments and decisions against the acknowledged ones."""
         authors: dict[tuple[str, str], str] = {}
         texts: dict[str, list[str]] = defaultdict(list)
         decisions: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)

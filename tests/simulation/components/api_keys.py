@@ -17,7 +17,7 @@ _IN_FORCE_SECONDS: Final = 15
 
 
 class ApiKeysComponent(Component):
-    """Members create keys with idempotency keys, use them, and revoke them.
+    """Members create API keys with Idempotency-Keys, use the API keys, and revoke them.
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
     revoked key is rejected after the documented delay; each key has one event of its creation, and one of its
@@ -43,7 +43,7 @@ class ApiKeysComponent(Component):
         self._attempted: set[str] = set()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start clients that create, use and revoke keys."""
+        """Start clients that create, use and revoke API keys."""
         choices = self.world.random
         for number in range(choices.randint(1, 3)):
             yield self._create_keys(number, choices.randint(1, 4))
@@ -104,7 +104,7 @@ class ApiKeysComponent(Component):
             self._revoked.setdefault(key_id, self.world.scheduler.now)
 
     async def settle(self) -> None:
-        """Use every key once more, after all delays."""
+        """Use every API key once more, after the documented delay of revocations."""
         await self.world.sleep(_IN_FORCE_SECONDS + 1)
         listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
         known = {each["keyId"]: each for each in listed}
@@ -117,7 +117,7 @@ class ApiKeysComponent(Component):
             await self._use(name)
 
     def judge(self, folder: Path) -> None:
-        """Check the events and the number of keys."""
+        """Check the audit events of API keys, and the number of API keys."""
         events = Counter(
             (record["ActionType"], record["EntityID"])
             for record in read_chains(self.world, folder)

@@ -57,12 +57,12 @@ class _Order:
 
 
 class AuditBundlesComponent(Component):
-    """Clients append events; members order bundles of the chains, and sometimes cancel them.
+    """Clients append events; members request bundles of the chains, and sometimes cancel them.
 
     Invariants: a bundle ends with one status, and a completed one keeps its file; the records of a bundle are the first
-    ones of its chain, with each event that was acknowledged before its request; its checkpoint is true, and its proofs
-    lead to it; equal idempotency keys give one bundle; after the last fault, every bundle ends, and a new one
-    completes; after their lifetime, no job, no file and no reservation of a quota is left.
+    ones of its chain, with each event that was acknowledged before its request; its checkpoint matches these records,
+    and its proofs give the checkpoint's root; equal Idempotency-Keys give one bundle; after the last fault, every
+    bundle ends, and a new one completes; after their lifetime, no job, no file and no reservation of a quota is left.
     """
 
     name: ClassVar[str] = "audit-bundles"
@@ -84,11 +84,11 @@ class AuditBundlesComponent(Component):
         self._bundles: list[tuple[_Order, bytes]] = []
 
     def attach(self, services: Services) -> None:
-        """Let the files of bundles have virtual times."""
+        """Give the files of bundles virtual modification times."""
         attach_files(self.world, services)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start writers, and members who order bundles."""
+        """Start clients that append events, and members that request bundles."""
         choices = self.world.random
         for number in range(choices.randint(1, 2)):
             yield self._append_often(number, choices.randint(1, 8))
@@ -138,7 +138,7 @@ class AuditBundlesComponent(Component):
         return job
 
     async def _follow(self, job: str) -> None:
-        """Read the status of a bundle until it ends, and once more later; sometimes, cancel it."""
+        """Read the status of a bundle until it has ended, and once more later; sometimes cancel the bundle."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
             if await self._read_bundle(job) in _ENDED:
@@ -159,7 +159,7 @@ class AuditBundlesComponent(Component):
             self.world.require(reply.code == "BUNDLE_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_bundle(self, job: str) -> str:
-        """Read and check a bundle; return its status, or an empty text if it cannot be read."""
+        """Read and check a bundle; return its status, or an empty text if the request failed."""
         order = self._orders[job]
         reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -183,7 +183,7 @@ class AuditBundlesComponent(Component):
         order.status = status
 
     async def settle(self) -> None:
-        """Wait until all bundles have ended, order a last one, and let all expire."""
+        """Wait until all bundles have ended, request a last one, and wait until all have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["bundles"]:
@@ -258,7 +258,7 @@ def _build_request(order: _Order) -> dict[str, Any]:
 
 
 def _follow_proof(leaf: bytes, proof: Any) -> bytes:
-    """Return the root to which an inclusion proof of RFC 9162 section 2.1.3.2 leads."""
+    """Return the Merkle root that results from an inclusion proof (RFC 9162 section 2.1.3.2)."""
     index, last = proof["leafIndex"], proof["size"] - 1
     node = hashlib.sha256(b"\0" + leaf).digest()
     for text in proof["hashes"]:

@@ -13,7 +13,7 @@ _CREATED, _TRANSIENT = 201, frozenset({429, 503, 504})
 
 
 class AuditChainComponent(Component):
-    """Clients append events; each event has its own text, which the model looks for in the stored chain.
+    """Clients append events; the model recognises each event in the stored chain by its unique text.
 
     Invariants: an acknowledged event is stored exactly once, with the acknowledged id and hash; a rejected event is not
     stored; an event without a final reply is stored at most once; equal requests get equal replies; every chain has
@@ -39,7 +39,7 @@ class AuditChainComponent(Component):
         self._rejected: set[str] = set()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start some clients."""
+        """Start several clients that append events."""
         for client in range(self.world.random.randint(1, 6)):
             yield self._append_events(client, self.world.random.randint(1, 12))
 
@@ -79,14 +79,14 @@ class AuditChainComponent(Component):
         self._unknown.discard(text)
 
     async def settle(self) -> None:
-        """Append one event to each chain: the chains must be usable again."""
+        """Append one event to each chain, which must be possible after all faults."""
         for target, scope in _TARGETS:
             while f"last {target} {scope}" not in self._acknowledged:
                 await self._append_event(f"last {target} {scope}", target, scope, has_key=True)
                 await self.world.sleep(1)
 
     def judge(self, folder: Path) -> None:
-        """Check every chain and the count of each event."""
+        """Check each chain, and that each event is stored as often as its replies permit."""
         stored: dict[str, list[tuple[str, str]]] = {}
         for record in read_chains(self.world, folder):
             stored.setdefault(record.get("Name", ""), []).append((record["RecordID"], record["Hash"]))

@@ -1,4 +1,4 @@
-"""Checkpoints: the background job signs them while clients append and read."""
+"""Checkpoints: the background job signs them while clients append events and read checkpoints."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ class CheckpointsComponent(Component):
         self._known: dict[str, dict[int, str]] = {scope: {} for scope in _SCOPES}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start writers and readers."""
+        """Start clients that append events, and clients that read checkpoints."""
         for number in range(self.world.random.randint(1, 3)):
             yield self._append_events(number, self.world.random.randint(1, 8))
         for _ in range(self.world.random.randint(1, 2)):
@@ -89,7 +89,7 @@ class CheckpointsComponent(Component):
                     break
 
     def judge(self, folder: Path) -> None:
-        """Compare all checkpoints with roots that are computed from the stored records."""
+        """Compare the root of each checkpoint with the root that is computed from the stored records."""
         for scope, found in self._known.items():
             leaves = read_hashes(folder, "DomainEvents", scope)
             hashed = hashlib.sha256(scope.encode()).hexdigest()[:40]

@@ -67,7 +67,7 @@ class _Order:
 
 
 class DownloadsComponent(TelemetryComponent):
-    """Members download what others send, and sometimes cancel; the runner repeats steps, also on two processes at once.
+    """Members download messages, and sometimes cancel; the runner repeats steps, also on two processes.
 
     Invariants: a download ends with one status; a completed one has each message of its range once, with its content,
     and no other one; it has those that were archived before its request, and all that were accepted if it states so;
@@ -97,12 +97,12 @@ class DownloadsComponent(TelemetryComponent):
         self._orders: dict[str, _Order] = {}
 
     def attach(self, services: Services) -> None:
-        """Let the files of downloads have virtual times, too."""
+        """Give the files of downloads virtual modification times."""
         super().attach(services)
         attach_files(self.world, services)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start clients, the hub's deliveries, and members who download."""
+        """Start clients that send messages, the deliveries of the hub, and members that download."""
         choices = self.world.random
         for client in range(choices.randint(1, 2)):
             self._sending += 1
@@ -160,7 +160,7 @@ class DownloadsComponent(TelemetryComponent):
         return job
 
     async def _follow(self, job: str) -> None:
-        """Read the status of a download until it ends; sometimes, cancel it."""
+        """Read the status of a download until it has ended; sometimes cancel the download."""
         choices = self.world.random
         for _ in range(choices.randint(1, 30)):
             if await self._read_download(job) in _ENDED:
@@ -179,7 +179,7 @@ class DownloadsComponent(TelemetryComponent):
             self.world.require(reply.code == "DOWNLOAD_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_download(self, job: str) -> str:
-        """Read and check a download; return its status, or an empty text if it cannot be read."""
+        """Read and check a download; return its status, or an empty text if the request failed."""
         order = self._orders[job]
         reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -223,7 +223,7 @@ class DownloadsComponent(TelemetryComponent):
         return self._sent[name] in order.connections and order.start <= self._times[name] < order.end
 
     async def settle(self) -> None:
-        """Deliver what is left, wait until all downloads have ended, download everything, and let all expire."""
+        """Deliver all messages, wait until all downloads have ended, download everything, and wait for the expiry."""
         await self._deliver_all()
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
@@ -262,12 +262,12 @@ class DownloadsComponent(TelemetryComponent):
             self.world.require(not listed.json["downloads"], f"expired downloads are left: {listed.json}")
 
     def judge(self, folder: Path) -> None:
-        """Check that nothing of the downloads is left."""
+        """Check that no job, file or reservation of a download remains."""
         require_nothing_left(self.world, folder)
 
 
 def _read_rows(file_format: str, content: bytes) -> Iterator[tuple[str, str, str]]:
-    """Yield connection, message id and name of each row of a file."""
+    """Yield connection, message id and name from each row of a downloaded file."""
     if file_format == "parquet":
         for row in pq.read_table(io.BytesIO(content)).to_pylist():
             yield row["connection"], row["messageId"], json.loads(row["payload"])["name"]

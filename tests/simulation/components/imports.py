@@ -64,7 +64,7 @@ class _File:
 
 
 class ImportsComponent(TelemetryComponent):
-    """Members import files that partly have the same messages, while the archive is merged and read.
+    """Members import files that have some messages in common, while the archive is compacted and read.
 
     Invariants: an import ends with one status; a completed one has counted each line of its file once, as accepted,
     duplicate or rejected, lists the rejected ones, and has added its messages to the archive, whose readers return each
@@ -91,13 +91,13 @@ class ImportsComponent(TelemetryComponent):
         self._is_calm = not (world.stores_fail or faults.request_lost or faults.reply_lost or faults.crash)
 
     def attach(self, services: Services) -> None:
-        """Let the files of imports have virtual times, and let all processes use one query table."""
+        """Give the files of imports virtual modification times, and let all processes use one query table."""
         super().attach(services)
         attach_files(self.world, services)
         vars(services.imports).update(_table=self._table)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start members who import, merges and reads."""
+        """Start members that import files, compaction runs, and reads of the archive."""
         choices = self.world.random
         for number in range(choices.randint(1, 3)):
             self._sending += 1
@@ -167,7 +167,7 @@ class ImportsComponent(TelemetryComponent):
         os.utime(path, (at, at))
 
     async def _follow(self, job: str) -> None:
-        """Read the status of an import until it ends; sometimes, cancel it."""
+        """Read the status of an import until it has ended; sometimes cancel the import."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
             if await self._read_import(job) in _ENDED:
@@ -186,7 +186,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(reply.code == "IMPORT_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_import(self, job: str) -> str:
-        """Read and check an import; return its status, or an empty text if it cannot be read."""
+        """Read and check an import; return its status, or an empty text if the request failed."""
         file = self._files[job]
         reply = await send_until_final(self.world, file.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -224,7 +224,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(not missing, f"messages of a completed import are not in the query table: {missing}")
 
     def _find_overlapping(self, file: _File) -> list[_File]:
-        """Return the other files that were started and contain some of the messages of a file."""
+        """Return the other started imports whose files contain a message of the given file."""
         return [
             other
             for other in self._files.values()
@@ -232,7 +232,7 @@ class ImportsComponent(TelemetryComponent):
         ]
 
     async def settle(self) -> None:
-        """Wait until all imports have ended, read everything, and let all expire."""
+        """Wait until all imports have ended, read all messages, and wait until all imports have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["imports"]:
@@ -251,7 +251,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(not listed.json["imports"], f"expired imports are left: {listed.json}")
 
     async def _end(self, member: str, job: str) -> None:
-        """Wait until an import has ended; cancel one that was not started."""
+        """Wait until an import has ended; cancel an import that was never started."""
         while True:
             shown = (await send_until_done(self.world, member, "GET", f"{_PATH}/{job}")).json
             if shown["status"] in _ENDED:
@@ -263,7 +263,7 @@ class ImportsComponent(TelemetryComponent):
             await self.world.sleep(2)
 
     def judge(self, folder: Path) -> None:
-        """Check that the archive has the messages of completed imports, and no file is left."""
+        """Check that the archive has the messages of all completed imports, and that no uploaded file remains."""
         require_nothing_left(self.world, folder)
         stored: Counter[str] = Counter()
         for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):

@@ -1,4 +1,4 @@
-"""Live streams: publishing of messages, and the replay of earlier ones to streams that are already live."""
+"""Live streams: the publication of messages, and the replay of earlier messages to open streams."""
 
 import hashlib
 import hmac
@@ -88,7 +88,7 @@ class LiveStreamComponent(TelemetryComponent):
         )
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start clients, the hub's deliveries, and listeners."""
+        """Start clients that send messages, the deliveries of the hub, and listeners."""
         choices = self.world.random
         for client in range(choices.randint(1, 2)):
             self._sending += 1
@@ -128,7 +128,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._archived.update(json.loads(event.body)["ID"] for event in batch)
 
     async def _add_to_table(self, impulse: Any) -> None:
-        """Add a message to the query table, which reads the hub itself."""
+        """Add a message to the query table, which on Azure reads the hub without the service."""
         name = impulse["ID"]
         await self.world.sleep(self.world.random.random() * _LONGEST_LAG_SECONDS)
         if name not in self._tabled:
@@ -143,7 +143,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._sending -= 1
 
     async def _listen(self, name: str) -> bool:
-        """Open a stream and let the service replay; return whether the replay has succeeded."""
+        """Open a stream and replay earlier messages to it; return whether the replay has succeeded."""
         choices = self.world.random
         connections = CONNECTIONS if choices.random() < 0.5 else (choices.choice(CONNECTIONS),)
         since = self._read_clock() - timedelta(minutes=3) * choices.random()
@@ -177,7 +177,7 @@ class LiveStreamComponent(TelemetryComponent):
         return await self.world.send("", "POST", _PATH, body, {**headers, "ce-type": f"azure.webpubsub.sys.{kind}"})
 
     def _check_replay(self, listener: _Listener) -> None:
-        """Check that a stream has received what was in the table or was published until some seconds ago."""
+        """Check that a stream has received the messages of the table and those published up to seconds ago."""
         stream, received = listener.stream, set[str]()
         for message in listener.stream.received:
             name, connection = message["ID"], message["Metadata"]["ConnectionLookup"]
@@ -198,7 +198,7 @@ class LiveStreamComponent(TelemetryComponent):
         self.world.require(wanted <= received, f"a stream lacks messages: {wanted - received}")
 
     async def settle(self) -> None:
-        """Deliver what is left, and open a last stream."""
+        """Deliver all messages, then open a last stream and replay all messages to it."""
         await self._deliver_all()
         await self.world.sleep(_LONGEST_LAG_SECONDS)
         number = 0
@@ -210,7 +210,7 @@ class LiveStreamComponent(TelemetryComponent):
                 self._check_replay(listener)
 
     def judge(self, folder: Path) -> None:
-        """Do nothing; the streams were checked."""
+        """Do nothing, because the streams were already checked during the run."""
 
 
 def _sign(name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""OAuth: families of refresh tokens, their honest holders, and thieves who use old tokens."""
+"""OAuth: families of refresh tokens, clients that use them correctly, and thieves that reuse old tokens."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ _CERTAIN_LIFE: Final = 1_800 * MICROSECONDS
 
 @dataclass
 class _Token:
-    """Access token, with the time and the setting of the clocks before its issue."""
+    """Access token, its time of issue, and the clock shift of the world at that time."""
 
     text: str
     made_at: int
@@ -46,7 +46,7 @@ class _Token:
 
 @dataclass
 class _Family:
-    """Tokens that follow from one consent.
+    """Tokens that were issued because of one consent.
 
     Attributes:
         newest: newest refresh token that was acknowledged.
@@ -99,7 +99,7 @@ class OAuthComponent(Component):
         self._families: list[_Family] = []
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the holders of some families, and thieves."""
+        """Start the clients of several token families, and thieves."""
         choices = self.world.random
         for member in choices.sample(("ann@t", "bob@t", "eve@t"), choices.randint(1, 3)):
             yield self._hold_family(member, choices.randint(1, 8))
@@ -107,7 +107,7 @@ class OAuthComponent(Component):
             yield self._disturb_families(choices.randint(1, 4))
 
     async def _hold_family(self, member: str, count: int) -> None:
-        """Start a family, then refresh and use its tokens."""
+        """Start a token family, then refresh and use its tokens."""
         family = await self._sign_in(member)
         for _ in range(count if family is not None else 0):
             assert family is not None
@@ -117,7 +117,7 @@ class OAuthComponent(Component):
             await self._use(family, self.world.random.choice(family.access))
 
     async def _disturb_families(self, count: int) -> None:
-        """Reuse an old token, send the newest one twice at once, or revoke it."""
+        """Reuse an old refresh token, send the newest one twice concurrently, or revoke it."""
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 30)
             if not self._families:
@@ -166,7 +166,7 @@ class OAuthComponent(Component):
         return family
 
     async def _post(self, path: str, form: Mapping[str, str]) -> ApiReply | None:
-        """Send a form once; return None if it got no final reply."""
+        """Send a form once; return None if no final reply was received."""
         try:
             reply = await self.world.send("", "POST", path, urlencode(form).encode(), _FORM)
         except ConnectionLostError:
@@ -220,7 +220,7 @@ class OAuthComponent(Component):
             family.ended_at = self.world.scheduler.now
 
     async def _use(self, family: _Family, token: _Token) -> bool | None:
-        """Use an access token; return whether it works, and None if that stays unknown."""
+        """Use an access token; return True if it is accepted, False if rejected, None without a final reply."""
         sent_at, ended_at = self.world.scheduler.now, family.ended_at
         headers = {"authorization": f"Bearer {token.text}"}
         try:
@@ -236,7 +236,7 @@ class OAuthComponent(Component):
         return None if reply.status in TRANSIENT else reply.status == 200
 
     async def settle(self) -> None:
-        """Refresh each family once more; then use all access tokens, after all delays."""
+        """Refresh each token family once more; after all documented delays, use all access tokens."""
         for family in self._families:
             while (reply := await self._send_refresh(family.newest)) is None:
                 await self.world.sleep(1)
@@ -257,7 +257,7 @@ class OAuthComponent(Component):
                 self.world.require(not is_wrong, "an access token of a refused family still works")
 
     def judge(self, folder: Path) -> None:
-        """Check the events of tokens and of ends."""
+        """Check the audit events of issued tokens and of ended grants."""
         events = Counter(
             (record["ActionType"], record["EntityID"])
             for record in read_chains(self.world, folder)

@@ -1,4 +1,4 @@
-"""Rate budgets: several limiters admit the requests of one principal, and share one budget."""
+"""Rate limits: several limiters count the requests of one principal towards a common budget."""
 
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _WAIT: Final = 150 * MICROSECONDS
 
 
 class _ObservedStore:
-    """LeaseStore that notes whether its last call failed, after which a limiter counts alone."""
+    """LeaseStore that records whether its last call failed, because a limiter then counts without the store."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class _ObservedStore:
 
 @dataclass
 class _Limiter:
-    """Limiter of a process, and the number of requests that it admitted alone."""
+    """Rate limiter of one process, and the number of requests that it admitted without its store."""
 
     limiter: RateLimiter
     store: _ObservedStore
@@ -58,7 +58,7 @@ class _Limiter:
 
 @dataclass(frozen=True)
 class _Admission:
-    """Time of an admitted request, and how far the clocks were set."""
+    """Time of an admitted request, and the clock shift of the world at that time."""
 
     at: int
     clock_shift: timedelta
@@ -85,7 +85,7 @@ class RateBudgetsComponent(Component):
         self._admitted: list[_Admission] = []
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start some clients; together they want more than the budget."""
+        """Start several clients that together send more requests than the budget allows."""
         choices = self.world.random
         for _ in range(choices.randint(1, 4)):
             yield self._send_requests(choices.randint(20, 80), choices.choice((0.5, 1.0, 3.0)))
@@ -96,7 +96,7 @@ class RateBudgetsComponent(Component):
             await self._send()
 
     async def _send(self) -> int | None:
-        """Send a request; return 0 if it was admitted, else the stated seconds; None if it got no reply."""
+        """Send a request; return 0 if admitted, the seconds to wait if rejected, None without a reply."""
 
         async def admit(services: Services) -> int:
             if services not in self._limiters:
@@ -123,7 +123,7 @@ class RateBudgetsComponent(Component):
             self._admitted.append(_Admission(self.world.scheduler.now, self.world.clock_shift))
 
     async def settle(self) -> None:
-        """Send requests to all processes until they are admitted."""
+        """Send requests to each process until one is admitted."""
         for _ in range(4):
             last = self.world.scheduler.now + _WAIT
             while (seconds := await self._send()) != 0:
@@ -131,7 +131,7 @@ class RateBudgetsComponent(Component):
                 await self.world.sleep(1 if seconds is None else seconds)
 
     def judge(self, folder: Path) -> None:  # noqa: ARG002  the invariants concern replies only
-        """Count the admitted requests of each minute."""
+        """Check the number of admitted requests in each minute."""
         slices = len(self._limiters) * _LIMITERS * max(1, self._budget.requests // _LARGEST_SHARE)
         most = self._budget.requests + slices
         for number, first in enumerate(self._admitted):

@@ -1,4 +1,4 @@
-"""Telemetry: acceptance, ingestion, the archive, its merges and its readers, with a hub that delivers repeatedly."""
+"""Telemetry: acceptance, ingestion, the archive, its compaction and reads; the hub repeats deliveries."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ _ACCEPTED: Final = 202
 class TelemetryComponent(Component):
     """Clients send messages; a hub delivers them to the ingestion, and its results to the archive, at least once.
 
-    After a failure or a death, the hub delivers again, in batches with other boundaries; sometimes a process that lost
+    After a failure or a crash, the hub delivers again, in batches with other boundaries; sometimes a process that lost
     its partition works on. Meanwhile the archive is merged and read.
 
     Invariants: each acknowledged message is in the archive, and readers return it exactly once, with its content; no
@@ -66,7 +66,7 @@ class TelemetryComponent(Component):
         self._offsets: Counter[tuple[str, str]] = Counter()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the clients, the hub's deliveries, merges and reads."""
+        """Start the clients that send messages, the deliveries of the hub, compaction runs and reads."""
         for client in range(self.world.random.randint(1, 3)):
             self._sending += 1
             yield self._send_messages(client, self.world.random.randint(1, 5))
@@ -94,7 +94,7 @@ class TelemetryComponent(Component):
         self._sending -= 1
 
     def attach(self, services: Services) -> None:
-        """Let the archive of a process use files with virtual times, and wait seconds instead of minutes."""
+        """Give the archive's files virtual times, and make its waits last seconds instead of minutes."""
         runtime = services.runtime
         blobs = DatedBlobs(self.world.folder / "blobs" / "cold", runtime, self.world.scheduler)
         compaction = Compaction(blobs, _QUIET, services.cold_data.scratch, runtime=runtime)
@@ -112,7 +112,7 @@ class TelemetryComponent(Component):
             await self.world.sleep(self.world.random.random() * 3)
 
     async def _deliver(self, hub: str, partition: str) -> bool:
-        """Deliver the next batch of a partition; return False if there is none."""
+        """Deliver the next batch of a partition; return False if no events are left."""
         batch = self._read_hub(hub, partition, self.world.random.randint(1, 12))
         if not batch:
             return False
@@ -130,7 +130,7 @@ class TelemetryComponent(Component):
         return True
 
     def _store_offset(self, hub: str, partition: str) -> None:
-        """Store how far the hub has delivered a partition, where the service reads the progress of the archive."""
+        """Store the archive's position in a partition, from which the service computes its progress."""
         with closing(HubReader(self.world.folder / "hub.sqlite")) as reader:
             group = dict(PATH_TO_ARCHIVE)[hub]
             reader.commit(hub, group, partition, self._offsets[hub, partition])
@@ -182,7 +182,7 @@ class TelemetryComponent(Component):
                 await self._read(connection)
 
     async def _read(self, connection: str) -> bool:
-        """Read a connection's archive, and check what it returns; return False if it cannot be read."""
+        """Read the archive of a connection and check the messages; return False if the read failed."""
         known = {name for name in self._archived if self._sent[name] == connection}
 
         async def read(services: Services) -> list[tuple[str, str]]:
@@ -206,7 +206,7 @@ class TelemetryComponent(Component):
         return True
 
     async def settle(self) -> None:
-        """Deliver what is left, merge all hours, and read everything."""
+        """Deliver all remaining events, compact all hours, and read all connections."""
         await self._deliver_all()
         while any(count > 1 for count in self._count_blobs().values()):
             await self.world.sleep(_QUIET.total_seconds())
@@ -239,7 +239,7 @@ class TelemetryComponent(Component):
         return Counter(path.parent for path in (self.world.folder / "blobs" / "cold").glob("impulses/**/*.parquet"))
 
     def judge(self, folder: Path) -> None:
-        """Check the rows of all blobs."""
+        """Check the rows of all blobs of the archive."""
         stored: Counter[tuple[str, str, int]] = Counter()
         names: set[str] = set()
         for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):
@@ -252,5 +252,5 @@ class TelemetryComponent(Component):
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time as messages and requests contain it."""
+    """Return a time in the format of messages and requests."""
     return moment.isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Warm queries: drafts, their decisions by other members, and executions of what is approved."""
+"""Warm queries: drafts, decisions by members who are not the author, and executions of approved queries."""
 
 import re
 from collections import Counter
@@ -50,7 +50,7 @@ class WarmQueriesComponent(Component):
         self._known: dict[str, tuple[str, int] | None] = dict.fromkeys(_LOOKUPS)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start authors, deciders and users."""
+        """Start members that edit, decide about, and execute queries."""
         choices = self.world.random
         for number in range(choices.randint(1, 2)):
             yield self._write_drafts(number, choices.randint(1, 4))
@@ -60,7 +60,7 @@ class WarmQueriesComponent(Component):
             yield self._execute_often(choices.randint(4, 12))
 
     async def _read(self, member: str, lookup: str) -> Any:
-        """Return the definition of a query as a member reads it; None if it is missing or unknown."""
+        """Return a query's definition as a member reads it; None if it is missing or the read failed."""
         reply = await send_until_final(self.world, member, "GET", _PATH)
         listed = [] if reply is None else reply.json["warmQueries"]
         return next((each for each in listed if each["lookup"] == lookup), None)
@@ -81,7 +81,7 @@ class WarmQueriesComponent(Component):
     async def _change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
     ) -> ApiReply | None:
-        """Send a change; note the text that runs after it if no other change is under way, empty for none."""
+        """Send a change; store the text that must run afterwards, unless other changes run concurrently."""
         self._changes[lookup] += 1
         self._open[lookup] += 1
         number, self._known[lookup] = self._changes[lookup], None
@@ -101,7 +101,7 @@ class WarmQueriesComponent(Component):
             await self._decide(f"decision {client}-{number}", self.world.random.choice(_LOOKUPS))
 
     async def _decide(self, name: str, lookup: str) -> None:
-        """Decide about a draft that the member has read."""
+        """Approve or reject the draft that the member has read."""
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "approve", "reject"))
         draft = await self._read(member, lookup)
         if draft is None or draft["approval"] is not None or draft["rejection"] is not None:
@@ -141,7 +141,7 @@ class WarmQueriesComponent(Component):
             await self._execute(self.world.random.choice(_LOOKUPS))
 
     async def _execute(self, lookup: str) -> bool:
-        """Execute a query and check what runs; return whether there was a final reply."""
+        """Execute a query and check which text runs; return whether there was a final reply."""
         known, sent_at = self._known[lookup], self.world.scheduler.now
         try:
             reply = await self.world.send("viewer@t", "GET", f"{_PATH}/{lookup}")
@@ -160,7 +160,7 @@ class WarmQueriesComponent(Component):
         return True
 
     async def settle(self) -> None:
-        """Execute what is stored at last; one more change completes the audit event of the change before it."""
+        """Execute the stored queries, and make one more change, which appends the event of the previous one."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:
@@ -175,7 +175,7 @@ class WarmQueriesComponent(Component):
         await send_until_done(self.world, "ann@t", "PUT", f"{_PATH}/last", body)
 
     def judge(self, folder: Path) -> None:
-        """Check the authors and deciders in the stored events."""
+        """Check the stored events: a version has at most one decision, by a member who is not its author."""
         authors: dict[str, str] = {}
         decided: Counter[str] = Counter()
         decisions: Counter[tuple[str, str]] = Counter()

@@ -1,4 +1,4 @@
-"""Webhooks: the event of each amendment reaches the receiver."""
+"""Webhooks: the receiver gets an event for each amendment."""
 
 import json
 from collections import defaultdict
@@ -15,7 +15,7 @@ _SCOPES = ("webhook-1", "webhook-2")
 
 
 class WebhooksComponent(Component):
-    """Members create amendments, of which a webhook announces each.
+    """Members create amendments, and a webhook sends an event for each.
 
     Invariants: after the last fault, the event of each stored amendment has arrived; an amendment has one event, and
     all its deliveries have the same id and content; no event of an amendment that is not stored arrives; every stored
@@ -39,7 +39,7 @@ class WebhooksComponent(Component):
         self._texts: set[str] = set()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start some authors."""
+        """Start several members that create amendments."""
         for number in range(self.world.random.randint(1, 3)):
             yield self._create_amendments(number, self.world.random.randint(1, 6))
 
@@ -63,7 +63,7 @@ class WebhooksComponent(Component):
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
     async def settle(self) -> None:
-        """Wait until every event has arrived; a delivery that failed often waits for hours."""
+        """Wait until every event was received; a delivery that failed often waits for hours."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])
@@ -77,7 +77,7 @@ class WebhooksComponent(Component):
             await self.world.sleep(60)
 
     def _collect_ids(self) -> dict[tuple[str, str], set[str]]:
-        """Return the ids of the messages that have arrived, by the amendment of their event."""
+        """Return the ids of the received messages, grouped by the amendment in their event."""
         ids: dict[tuple[str, str], set[str]] = defaultdict(set)
         for message, bodies in self.world.receiver.received.items():
             if bodies[0]["type"] != "amendment.pending":
@@ -87,7 +87,7 @@ class WebhooksComponent(Component):
         return ids
 
     def judge(self, folder: Path) -> None:
-        """Check ids and contents of what has arrived."""
+        """Check the ids and contents of the received messages."""
         for message, bodies in self.world.receiver.received.items():
             texts = {json.dumps(body, sort_keys=True) for body in bodies}
             self.world.require(len(texts) == 1, f"message {message} arrived with different contents")

@@ -27,7 +27,7 @@ EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments
 
 
 class Instance:
-    """One instance of the app with its own services."""
+    """Instance of the app with separate services, as a separate process has."""
 
     def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         self.services = services
@@ -77,11 +77,11 @@ class Plant:
         self.start_engine()
 
     def hub(self) -> HubWriter:
-        """Open the hub's log once more and return it."""
+        """Open the hub's log another time and return it."""
         return HubWriter(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:
-        """Start the query engine, after a restart on the same port."""
+        """Start the query engine; after a restart it has the same port."""
         tables, hub = str(self._folder / "tables"), str(self._folder / "hub.sqlite")
         self.kusto = start(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
         self._port = self.kusto.url.rpartition(":")[2]

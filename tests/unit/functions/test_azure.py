@@ -33,7 +33,7 @@ type Apply = Callable[[str], str]
 
 
 async def test_the_service_works_on_azure_stores(instances: Callable[[], Instance], apply: Apply) -> None:
-    """Documents, tokens, audit log, amendments, checkpoints and queries work, also after a change of instance."""
+    """Documents, tokens, audit log, amendments, checkpoints and queries work, also on a second instance."""
     keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
     first = instances()
     assert (await first.request("GET", "/readyz")).status == 200
@@ -158,7 +158,7 @@ async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
 async def test_replays_of_the_live_stream(
     instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
-    """A client receives replayed messages, messages that reach the table late, and live messages."""
+    """A client receives replayed messages, messages that are stored late, and live messages."""
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
@@ -215,7 +215,7 @@ async def _receive_id(stream: ClientConnection) -> str:
 
 
 async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
-    """Handle an event of Web PubSub (ASGI 3)."""
+    """Send an event of Web PubSub to the app over ASGI 3."""
     body = (await receive())["body"]
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     reply = await get_pipeline().serve(Request(scope["method"], scope["path"], "", headers, body))
@@ -227,7 +227,7 @@ async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
 async def test_an_outage_of_cosmos_is_reported(
     instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
-    """While the account is down, writes and the readiness probe return 503."""
+    """While the Cosmos DB account is down, writes and the readiness probe return 503."""
     key = await asyncio.to_thread(apply, EDITOR)
     app = instances()
     token = await app.token(key)

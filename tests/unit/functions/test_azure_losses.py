@@ -68,13 +68,13 @@ class LoadGenerator:
             await asyncio.sleep(0.02)
 
     async def mint(self) -> None:
-        """Issue tokens continuously; each is an event of another chain."""
+        """Issue tokens continuously; each token is an event in the access-control chain."""
         while not self.stopped:
             await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.key))
             await asyncio.sleep(0.1)
 
     async def sign(self) -> None:
-        """Create checkpoints continuously."""
+        """Create signed checkpoints continuously."""
         while not self.stopped:
             try:
                 await self.app.services.provenance.checkpoints.create_all()
@@ -138,7 +138,7 @@ FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
 
 @asynccontextmanager
 async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
-    """Run writers, readers and the checkpoint signer until the context ends."""
+    """Run writers, readers and the checkpoint signer while the context is open."""
     load = LoadGenerator(app, key, await app.token(key))
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
@@ -150,7 +150,7 @@ async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
 
 
 async def check_failures_under_load(plant: Plant, app: Instance, key: str, seconds: float) -> None:
-    """Let the dependencies fail one after the other under load, each at least once, and check the chains."""
+    """Under load, let each dependency fail at least once, one after the other, then check the chains."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds

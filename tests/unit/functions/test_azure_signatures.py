@@ -35,7 +35,7 @@ def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
 
 @pytest.fixture
 async def keys(apply: Apply) -> dict[str, str]:
-    """Return an API key for each member, after the sample document was applied."""
+    """Apply the sample document and return an API key for each member."""
     return {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
 
 
@@ -66,14 +66,14 @@ async def approve(
 
 
 def summarise(reply: Any) -> tuple[int, str]:
-    """Return status and error code of a reply."""
+    """Return the status and the error code of a reply."""
     return reply.status, reply.body.get("code", "")
 
 
 async def test_amendments_are_signed(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """One sign-in signs one amendment, a repeat gets the first reply, and the fifth refused attempt locks."""
+    """A sign-in can sign one amendment, a retry gets the first reply, and the fifth refused attempt locks."""
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -103,7 +103,7 @@ async def test_amendments_are_signed(
 async def test_simultaneous_signatures(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """Of simultaneous signatures with one sign-in, one succeeds."""
+    """If one sign-in is used for several signatures at the same time, only one of them succeeds."""
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -115,7 +115,7 @@ async def test_simultaneous_signatures(
 async def test_changes_by_another_process_apply_at_once(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """A signature follows the policy, the name and the rights of this moment, which the cached catalog may lack."""
+    """A signature follows the current policy, name and rights of the member, not those of a cached catalog."""
     app = instances()
     admin, editor, quality = [await app.token(keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
     of_editor, of_admin = await propose(app, editor), await propose(app, admin)
@@ -131,7 +131,7 @@ async def test_changes_by_another_process_apply_at_once(
 async def test_queries_are_signed_and_listed(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """A signed approval of a query is in its audit event, and the list has all signatures on each instance."""
+    """The audit event of a signed approval has the signature, and each instance lists all signatures."""
     await apply_text(SIGNED)
     app = instances()
     editor, quality = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])

@@ -22,7 +22,7 @@ BY_COLUMN = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, WIRE))
 
 
 def test_values_by_column_equal_rows() -> None:
-    """A result by column gives the same files as a result with rows, and has the same number of rows."""
+    """A result with values by column gives the same files and number of rows as the same result with rows."""
     assert to_arrow(BY_COLUMN) == to_arrow(BY_ROW)
     assert to_parquet(BY_COLUMN) == to_parquet(BY_ROW)
     assert BY_COLUMN.row_count == BY_ROW.row_count == 2

@@ -25,18 +25,18 @@ NO_DECISIONS = {
 
 
 def is_decision(operation: Operation) -> bool:
-    """Return whether an operation's right or route marks a decision about the work of other people."""
+    """Return whether an operation, by its right or route, decides about the work of other people."""
     needs_approval = any(right.endswith(".Approve") for right in operation.rights)
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
 
 
 def name_all(operations: Iterable[Operation]) -> dict[str, Operation]:
-    """Return operations by method and route."""
+    """Return operations with method and route, such as ``POST a/b``, as their names."""
     return {f"{one.method} {one.route}": one for one in operations}
 
 
 async def test_every_decision_can_be_signed() -> None:
-    """Each operation that decides accepts `signature`, documents its refusals and is in the list of this test."""
+    """Each deciding operation accepts `signature`, documents its refusals and is in the list of this test."""
     operations = name_all(await load_operations(GROUPS))
     found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
     assert found == SIGNED
@@ -49,7 +49,7 @@ async def test_every_decision_can_be_signed() -> None:
 
 
 def test_rights_to_approve() -> None:
-    """Each right by which ``is_decision`` recognises a decision exists."""
+    """Each right by which ``is_decision`` recognises a deciding operation exists."""
     assert {right for right in AccessRight if right.endswith(".Approve")} == {
         AccessRight.AMENDMENT_APPROVE,
         AccessRight.WARM_QUERY_APPROVE,

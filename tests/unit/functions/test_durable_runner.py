@@ -10,19 +10,19 @@ from shared.errors import WorkspaceError
 
 
 class Client:
-    """Durable Functions client that records calls, or fails."""
+    """Fake Durable Functions client that records calls; it raises an error if the test has set one."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
         self.is_failing = False
 
     async def start_new(self, name: str, *, instance_id: str, client_input: str) -> None:
-        """Record the start of an orchestration."""
+        """Record the start of an orchestration, or raise the error that the test has set."""
         self._fail()
         self.calls.append((name, instance_id, client_input))
 
     async def terminate(self, instance_id: str, reason: str) -> None:
-        """Record the termination of an orchestration."""
+        """Record the termination of an orchestration, or raise the error that the test has set."""
         self._fail()
         self.calls.append((instance_id, reason))
 
@@ -41,7 +41,7 @@ def client() -> Iterator[Client]:
 
 
 async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
-    """A second start of the same job starts no second orchestration."""
+    """The orchestration has the job's id, so a second start of the same job starts no second orchestration."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
     await runner.stop("j1")
@@ -49,7 +49,7 @@ async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
 
 
 async def test_only_a_failed_start_is_an_error(client: Client) -> None:
-    """If the client fails, a start is an error; a stop is not, because a cancelled job ends at its next step."""
+    """A failed start raises an error; a failed stop does not, because a cancelled job ends at its next step."""
     client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")

@@ -35,7 +35,7 @@ def find_http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
 
 
 def test_function_names_are_valid(functions: dict[str, Bindings]) -> None:
-    """A function name begins with a letter, contains letters, digits, underscores and hyphens, and is not ``host``."""
+    """A function name starts with a letter, has only letters, digits, ``_`` and ``-``, and is not ``host``."""
     assert [name for name in functions if not FUNCTION_NAME.fullmatch(name)] == []
 
 

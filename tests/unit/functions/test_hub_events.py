@@ -28,7 +28,7 @@ _ZONES = st.sampled_from(["", "Z", "+00:00", "-00:00", "+01:00"])
 
 
 def parse_with_sdk(text: str | None) -> datetime | None:
-    """Parse a time with the SDK's own parser."""
+    """Parse an enqueued time with the parser of the Azure SDK."""
     parsed: datetime | None = InConverter._parse_datetime(text)
     return parsed
 
@@ -58,7 +58,7 @@ def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
 
 
 def test_other_time_formats_use_the_sdks_parser() -> None:
-    """Formats other than ISO 8601 are parsed by the SDK; a missing time is None."""
+    """Time formats other than ISO 8601 are parsed by the SDK; a missing time becomes None."""
     assert parse_enqueued_time("01/05/2026 08:00:00Z") == parse_with_sdk("01/05/2026 08:00:00Z")
     assert parse_enqueued_time(None) is None
     assert parse_enqueued_time("") is None
@@ -74,7 +74,7 @@ def test_events_of_a_batch() -> None:
 
 
 def test_partition_keys_are_read_without_the_events() -> None:
-    """Partition keys are returned only if the metadata has one for each event; the host omits empty keys."""
+    """Partition keys are returned only if there is one for each event, because the host omits empty keys."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None
@@ -97,7 +97,7 @@ def test_the_batch_has_the_events_of_the_sdk() -> None:
 
 
 def test_properties_that_are_not_finite() -> None:
-    """Properties with the values NaN and Infinity, which strict JSON lacks, are read; integers keep all digits."""
+    """Properties with NaN and Infinity are parsed, although strict JSON lacks them; integers keep all digits."""
     changed = [{"a": math.nan}, {"b": -math.inf}, {"c": 2**70}]
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
         {"a": "NaN"},
@@ -107,7 +107,7 @@ def test_properties_that_are_not_finite() -> None:
 
 
 def test_a_batch_of_texts_is_rejected() -> None:
-    """A batch of texts is rejected, because only a trigger with the data type binary has the bytes of the events."""
+    """A batch of texts is rejected, because only triggers with data type ``binary`` pass the events' bytes."""
     data = Datum(SimpleNamespace(string=["{}"]), "collection_string")
     places = Datum(json.dumps(SYSTEM_PROPERTIES[:1]), "json")
     events = EventHubTriggerConverter.decode(data, trigger_metadata={"SystemPropertiesArray": places})

@@ -25,7 +25,7 @@ MODULE = "group_of_a_test"
 
 @pytest.fixture
 def declared_group() -> Iterator[Group]:
-    """Yield the empty group of a module that can be imported by name."""
+    """Yield the empty endpoint group of a temporary module, which can be imported by name."""
     module, group = ModuleType(MODULE), Group("sample")
     module.GROUP = group  # type: ignore[attr-defined]  # as a group's module declares it
     sys.modules[MODULE] = module
@@ -35,7 +35,7 @@ def declared_group() -> Iterator[Group]:
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
 def test_every_group_declares_its_listed_operations(group: LazyGroup) -> None:
-    """The module of each group can be imported and declares the listed operations in the same order."""
+    """The module of each group declares exactly the operations of the list, in the same order."""
     operations = group.operations
     assert operations
     assert [one.load_operation() for one in group.endpoints] == list(operations)
@@ -59,14 +59,14 @@ def test_every_module_with_a_group_is_listed() -> None:
     ],
 )
 def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: str, addresses: list[str]) -> None:
-    """A group is not loaded if its module declares other operations than the list."""
+    """Loading a group fails if its module declares other operations than the list."""
     declared_group.endpoint("GET", "things")(_reply)
     with pytest.raises(LookupError, match="GROUPS lists"):
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
-    """Requests to a group whose import fails get 500 with the reason in the log; other groups are not affected."""
+    """If a group's import fails, only its requests get 500; the log has the reason."""
     declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(

@@ -39,7 +39,7 @@ def build_catalog(queries: int) -> Catalog:
 
 
 def test_paths_are_serialised_one_by_one() -> None:
-    """Each path is serialised as soon as it is built, so that no serializer call is long; the document is the same."""
+    """Each path is serialised when it is built, so that no serialiser call is long; the document is the same."""
     operations = [operation for group in GROUPS for operation in group.operations]
     catalog = build_catalog(5)
     columns = {"q1": (Column("n", "long"),)}
@@ -53,7 +53,7 @@ def test_paths_are_serialised_one_by_one() -> None:
 
 
 def test_documents_of_one_version_are_cached() -> None:
-    """A document is found for the same version, operations and columns only."""
+    """A cached document is returned only for the same version, operations and columns."""
     cache, columns = OpenApiCache(), [(Column("n", "long"),), None]
     cache.store_document(2, KEY, columns, DOCUMENT)
     assert cache.find_document(2, KEY, list(columns)) is DOCUMENT
@@ -67,7 +67,7 @@ def test_documents_of_one_version_are_cached() -> None:
 
 
 def test_number_of_documents_is_limited() -> None:
-    """The least recently used document is removed first."""
+    """The cache of documents has a maximum number; the least recently used document is removed first."""
     cache = OpenApiCache()
     keys = [OpenApiKey(frozenset({str(number)}), "") for number in range(MAX_DOCUMENTS + 1)]
     for key in keys[:-1]:

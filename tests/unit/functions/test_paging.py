@@ -30,21 +30,21 @@ def test_pages_contain_each_key_once(keys: set[str], limit: int) -> None:
 
 
 def test_pages_are_stable_under_changes() -> None:
-    """A key that is added or removed between two pages neither repeats nor skips another key."""
+    """If keys are added or removed between two pages, no other key is repeated or skipped."""
     first, cursor = select_page("items", {"b", "d", "f"}, CatalogPageQuery.model_validate({"limit": "2"}))
     second, _ = select_page("items", {"a", "c", "e", "f"}, CatalogPageQuery.model_validate(cursor))
     assert (first, second) == (["b", "d"], ["e", "f"])
 
 
 def test_the_default_is_all_up_to_the_maximum() -> None:
-    """Without parameters, a page contains all keys, up to 1,000."""
+    """Without a limit parameter, a page contains all keys up to the maximum of 1,000."""
     page, cursor = select_page("items", {f"{number:05}" for number in range(MAX_LIMIT + 1)}, CatalogPageQuery())
     assert (len(page), list(cursor)) == (MAX_LIMIT, ["cursor"])
 
 
 @pytest.mark.parametrize("cursor", ["YWZ0ZXI6eA", "YWZ0ZXI6b3RoZXI6eA"], ids=["without a list", "of another list"])
 def test_a_cursor_of_another_list_is_rejected(cursor: str) -> None:
-    """A cursor belongs to one list; another list rejects it."""
+    """A cursor is accepted only by the list that returned it."""
     with pytest.raises(WorkspaceError) as caught:
         select_page("items", {"x"}, CatalogPageQuery.model_validate({"cursor": cursor}))
     assert caught.value.members["errors"] == [
@@ -69,6 +69,6 @@ def test_a_cursor_of_another_list_is_rejected(cursor: str) -> None:
     ],
 )
 def test_invalid_parameters_are_rejected(sent: dict[str, str]) -> None:
-    """A limit out of range and a text that is not a cursor are errors."""
+    """A limit out of range and a text that is not a cursor are rejected."""
     with pytest.raises(ValidationError):
         CatalogPageQuery.model_validate(sent)

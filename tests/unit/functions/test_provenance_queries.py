@@ -28,7 +28,7 @@ from shared.provenance.ports import Filters
     ],
 )
 def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignored: bool) -> None:
-    """An invalid number is replaced by the default, as the contract requires, and a header names the parameter."""
+    """An invalid number is replaced by the default, as the contract requires; a header names the parameter."""
     parser = LenientParser()
     assert parser.parse_number("limit", text, least=1, default=100) == number
     assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})

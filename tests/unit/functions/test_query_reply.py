@@ -42,7 +42,7 @@ def make_result(*rows: list[Any]) -> QueryResult:
 
 
 def test_csv_round_trip() -> None:
-    """A CSV reader reads back every cell; null is an empty cell, and lines end as in RFC 4180."""
+    """A CSV reader reads back every cell; null is an empty cell, and line ends follow RFC 4180."""
     written = to_csv(make_result(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
@@ -114,21 +114,21 @@ def test_empty_result_has_columns() -> None:
 
 
 class Threads:
-    """Services whose work for threads runs in the calling thread."""
+    """Fake services whose runtime calls functions in the current thread instead of a worker thread."""
 
     @property
     def runtime(self) -> "Threads":
-        """Return this object, which also replaces the threads of the runtime."""
+        """Return this object as the runtime of the services."""
         return self
 
     async def run_in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Call a function."""
+        """Call a function in the current thread and return its result."""
         return work(*args)
 
 
 @pytest.mark.parametrize("row_format", list(RowFormat))
 async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch, row_format: RowFormat) -> None:
-    """Replies to equal requests are equally long, and the time of execution is in a header of every format."""
+    """Replies with equal results have the same length; a header of every format has the execution time."""
     monkeypatch.setattr(query_reply, "services", Threads)
     request = Request("GET", "/q", "", {}, b"")
     fast = make_result(ROW)
@@ -155,5 +155,5 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
-    """Only Parquet and Arrow need values by column; the selected format has priority over the header Accept."""
+    """Values by column are needed only for Parquet and Arrow; the parameter for the format precedes Accept."""
     assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

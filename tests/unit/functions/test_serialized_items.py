@@ -12,7 +12,7 @@ type Version = tuple[str, int | None]
 
 
 class Json:
-    """Function that builds the JSON value of an item, and counts the calls."""
+    """Function that returns the JSON value of an item and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPat
 
 
 async def test_removed_items_are_forgotten() -> None:
-    """Texts of removed items leave the cache, so that it does not outgrow the catalog."""
+    """The texts of removed items are deleted from the cache, so that it does not outgrow the catalog."""
     cache = SerializedItems[Version](Json())
     for number in range(10):
         await cache.serialize([(f"q{number}", ("N", None))], 1, SYSTEM_RUNTIME)
@@ -47,7 +47,7 @@ async def test_removed_items_are_forgotten() -> None:
 
 
 def test_a_list_contains_the_texts_and_the_cursor() -> None:
-    """The reply has the items in their order, and the cursor if another page follows."""
+    """The reply to a list has the items in their order, and a cursor if another page follows."""
     assert build_serialized_list("items", [b'{"a":1}', b"2"], {"cursor": "c"}).body == (
         b'{"items":[{"a":1},2],"cursor":"c"}'
     )

@@ -40,7 +40,7 @@ print(json.dumps([
 
 
 def test_ingest_triggers() -> None:
-    """The hub ``telemetry`` and each further source have one trigger; all pass bytes and retry without limit."""
+    """The hub ``telemetry`` and each further source have one trigger, which passes bytes and retries forever."""
     declared = _read_ingest_triggers("press/oi,broken,oven-2/$Default")
     assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
     hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]
@@ -58,7 +58,7 @@ def test_ingest_triggers() -> None:
 
 
 class IngestRecorder:
-    """Test double that records the runs of the ingest."""
+    """Fake ingestion that records its runs."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, int]] = []
@@ -89,7 +89,7 @@ def test_entries_of_the_setting_are_parsed() -> None:
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
 def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An entry that is malformed, or whose function name is taken, is logged and skipped."""
+    """A malformed entry, or one whose function name is taken, is logged and skipped."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]

@@ -1,4 +1,4 @@
-"""Tests of the policy for unknown names, for each operation."""
+"""Tests of the policy of each operation for unknown parameters and body members."""
 
 import json
 import re
@@ -57,7 +57,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
 
 
 def build_unknown_names(operation: Operation) -> list[str]:
-    """Return the names that :func:`send_unknown_names` sends and the request pipeline checks.
+    """Return the names that :func:`send_unknown_names` sends, without those that the pipeline does not check.
 
     The handler of a raw body checks its members; the tests of workspace documents cover them.
     """
@@ -84,7 +84,7 @@ async def test_reporting_operations_list_ignored_names(operation: Operation) -> 
 
 @parametrize_operations(UnknownNames.IGNORE)
 async def test_ignoring_operations_do_not_mention_unknown_names(operation: Operation) -> None:
-    """An operation that ignores unknown names neither rejects nor lists them."""
+    """An operation that ignores unknown names neither rejects them nor lists them in the reply."""
     reply = await send_unknown_names(operation)
     assert IGNORED not in reply.headers
     if reply.status != 204:

@@ -9,7 +9,7 @@ from shared.backends.embedded.key_files import FileNoteSigner
 
 
 async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After the command has replaced the key, the old key stays trusted, and the output names the new key's file."""
+    """After the key was replaced, the old key stays trusted, and the output names the file of the new key."""
     path = tmp_path / "checkpoint-key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     old = await signer.load_public_key()
@@ -28,7 +28,7 @@ def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid key file is not replaced, because its signatures could no longer be verified then."""
+    """An invalid key file is not replaced, because earlier signatures could then never be verified."""
     path = tmp_path / "checkpoint-key.pem"
     path.write_text("not a key", encoding="utf-8")
     assert main(["rotate", "--data-dir", str(tmp_path)]) == 1

@@ -1,4 +1,4 @@
-"""Differences between the engine and the language service that the tests permit."""
+"""Tests of the known differences between the local engine and the KQL language service."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from scripts.kql_known_differences import KNOWN, permits_columns, permits_reject
 
 
 def test_each_difference_states_what_it_permits() -> None:
-    """A difference permits a rejection by the engine or other columns; none permits a wrong acceptance."""
+    """A known difference permits that the engine rejects a query or returns other columns, and nothing else."""
     assert [construct for construct, each in KNOWN.items() if each.rejected is None and each.columns is None] == []
     assert [construct for construct, each in KNOWN.items() if each.rejected and each.rejected.search("")] == []
 
@@ -21,7 +21,7 @@ def test_each_difference_states_what_it_permits() -> None:
     ],
 )
 def test_a_rejection_is_permitted_by_query_and_message(query: str, message: str) -> None:
-    """The engine may reject a query with the construct, but neither another query nor with another message."""
+    """A rejection by the engine is permitted only for the listed construct and with the listed message."""
     assert permits_rejection(query, message)
     assert not permits_rejection(query, "SEM0100 Failed to resolve scalar expression named 'Nope'")
     assert permits_rejection("T | take 1", message) is ("SEM0064" in message)

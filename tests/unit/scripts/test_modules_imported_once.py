@@ -1,4 +1,4 @@
-"""Tests of the list of modules that one module imports."""
+"""Tests of the list of modules that only one other module imports."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from scripts.modules_imported_once import find_modules_imported_once, has_reason
 
 
 def test_pairs_name_the_only_importer() -> None:
-    """A module with a single importer is reported; a package is not, because its own modules import it, too."""
+    """A module with one importer is listed; a package is not, because its own modules import it, too."""
     found = dict(find_modules_imported_once())
     assert found["local.host.life_cycle"] == "local.__main__"
     assert "shared.errors" not in found
@@ -30,7 +30,7 @@ def test_pairs_name_the_only_importer() -> None:
     ],
 )
 def test_the_layout_explains_some_modules(module: str, importer: str, *, expected: bool) -> None:
-    """Adapters, documented replies and registered modules need no reason in their docstring."""
+    """Adapters, documented replies and registered modules may have one importer without a stated reason."""
     assert is_required_by_layout(module, importer) is expected
 
 
@@ -44,7 +44,7 @@ def test_the_layout_explains_some_modules(module: str, importer: str, *, expecte
     ],
 )
 def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: bool) -> None:
-    """The reason why a module is separate stands in the module's docstring."""
+    """A module with one importer must state in its docstring why it is separate."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text(text, encoding="utf-8")
     assert has_reason("a.b", tmp_path) is expected

@@ -15,7 +15,7 @@ def write(folder: Path, path: str, text: str = "") -> None:
 
 
 def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
-    """A module counts as tested if the test module is at the mirrored path; another name does not count."""
+    """A module counts as tested only if a test module with its name is at the mirrored path."""
     write(tmp_path, "shared/auth/tokens.py", FUNCTION)
     write(tmp_path, "shared/auth/jose.py", FUNCTION)
     write(tmp_path, "tests/unit/shared/auth/test_tokens.py")
@@ -24,7 +24,7 @@ def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
 
 
 def test_declarations_need_no_tests(tmp_path: Path) -> None:
-    """A module of ports, models or constants only is not counted."""
+    """A module that contains only ports, models or constants needs no test module."""
     write(tmp_path, "shared/auth/__init__.py")
     write(tmp_path, "shared/auth/ports.py", PORT)
     write(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
@@ -32,7 +32,7 @@ def test_declarations_need_no_tests(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
-    """The tests of an endpoint group may be those over HTTP; those of other packages may not."""
+    """Tests over HTTP count as the tests of an endpoint group, but not of other modules."""
     write(tmp_path, "functions/alerts.py", FUNCTION)
     write(tmp_path, "shared/alerts.py", FUNCTION)
     write(tmp_path, "tests/service/test_alerts.py")
@@ -40,7 +40,7 @@ def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
 
 
 def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
-    """A contract suite has the adapter's name without prefix; tests of emulators have a folder of their own."""
+    """A contract suite is named after its adapters without their prefix; tests of emulators are in their own folder."""
     write(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
     write(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
     write(tmp_path, "emulators/kusto/store.py", FUNCTION)

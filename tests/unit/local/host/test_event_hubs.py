@@ -1,4 +1,4 @@
-"""Tests of event Hub triggers on a host with the embedded hub."""
+"""Tests of Event Hub triggers on a local host with the embedded hub."""
 
 import asyncio
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
 
 
 def test_cardinality_one_passes_single_events(start_host: Any) -> None:
-    """A function with cardinality one is called for each event with its metadata, in group $Default."""
+    """A function with cardinality one is called once per event, with the event's metadata."""
     host = start_host(SINGLE)
     send(host.data_dir, [b"a", b"b"])
     host.wait_until(lambda: read_committed_offset(host.data_dir, group="$Default") == 2)
@@ -148,7 +148,7 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
 
 
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
-    """After kill -9 the running batch is delivered again, and committed ones are not."""
+    """After kill -9, the running batch is delivered again, but no committed batch is."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
@@ -162,7 +162,7 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
-    """On SIGTERM the HTTP server stops after the triggers that call it."""
+    """On SIGTERM, the HTTP server stops only after the triggers, because a running batch may still call it."""
     host = start_host(CALLING)
     send(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0
@@ -171,7 +171,7 @@ def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
 
 
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
-    """On SIGTERM the running batch is finished and committed, and the host exits with 0."""
+    """On SIGTERM, the running batch is finished and committed before the host exits with 0."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])

@@ -20,21 +20,21 @@ FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubT
 
 
 class ShutdownAtFirstPause(ShutdownSignal):
-    """Shutdown at the first pause, with a record of the pauses."""
+    """Fake shutdown signal that is set at the first pause and records the pauses."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pauses: list[float] = []
 
     async def wait_for(self, seconds: float) -> bool:
-        """Record the pause and stop."""
+        """Record the pause and report that the host stops."""
         self.pauses.append(seconds)
         self.set()
         return True
 
 
 async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a partial batch is followed by a wait for more events."""
+    """The host waits for more events only after a partial batch, not after a full one."""
     delivered: list[int] = []
 
     async def invoke(_function: LoadedFunction, data: Any, **_: Any) -> None:

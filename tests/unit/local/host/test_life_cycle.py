@@ -1,4 +1,4 @@
-"""Tests of start, failed start and shutdown of the host."""
+"""Tests of the start, a failed start and the shutdown of the host."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_running_requests_complete_before_the_end(start_host: Any, number: int) 
 
 @pytest.mark.parametrize("path", ["slow/100", "stuck"])
 def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> None:
-    """A request that exceeds the drain time, or blocks a thread, does not prevent exit code 0."""
+    """A request that exceeds the drain time or blocks a thread does not prevent an exit with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
     host.wait_until(lambda: bool(host.records()))
@@ -80,7 +80,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
 
 
 def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
-    """The app reads settings from the environment; local.settings.json sets missing ones."""
+    """The app reads its settings from the environment; local.settings.json supplies missing ones."""
     (tmp_path / "app").mkdir()
     values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
     (tmp_path / "app" / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": values}))
@@ -111,7 +111,7 @@ def console(req: func.HttpRequest) -> func.HttpResponse:
 
 
 def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path) -> None:
-    """Without a terminal, no sign-in link is created; the command still creates one."""
+    """If standard output is no terminal, no sign-in link is printed; the sign-in command still creates one."""
     host = start_host(CONSOLE)
     assert not (tmp_path / "data" / "sign-in").exists()
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(host.data_dir)]
@@ -148,7 +148,7 @@ def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
-    """A second host on a port exits with 1 and one line with the port."""
+    """A second host on a port exits with 1 and prints one line that names the port."""
     first = start_host(APP)
     port = int(first.url.rpartition(":")[2])
     second = start_host(APP, port=port, ready=False)
@@ -176,7 +176,7 @@ def test_invalid_app_is_reported(start_host: Any, source: str, reason: str) -> N
 
 
 def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
-    """An unreadable workspace file stops the start with 1, without an error of the query engine."""
+    """If the workspace file is unreadable, the host exits with 1, and the query engine ends without an error."""
     missing = tmp_path / "missing.yaml"
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
     environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
@@ -197,7 +197,7 @@ def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
 def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
-    """An unsupported telemetry exporter stops the start with 1, with variable and value."""
+    """An unsupported telemetry exporter stops the start with exit code 1; the error names variable and value."""
     name, value = variable.split("=")
     environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
@@ -209,7 +209,7 @@ def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
-    """The query engine exits with 0 with its parent or on SIGTERM, and logs JSON lines."""
+    """The query engine exits with 0 on SIGTERM and when its parent process ends, and logs JSON lines."""
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],

@@ -1,4 +1,4 @@
-"""Tests of the background check of queries."""
+"""Tests of the background check of warm queries by the local host."""
 
 import logging
 from types import SimpleNamespace
@@ -28,14 +28,14 @@ warmQueries:
 
 
 class Engine:
-    """Engine that rejects one query and fails a number of times."""
+    """Fake query engine that rejects one query and fails a given number of times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.running: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the columns of a query."""
+        """Return the columns of a query, raise a timeout while failures remain, or reject the one query."""
         self.running = list_background_work()
         if self.failures:
             self.failures -= 1
@@ -49,7 +49,7 @@ class Engine:
 
 
 class Catalog:
-    """Catalog that holds the queries of the document."""
+    """Fake catalog with the queries of a document."""
 
     async def current(self) -> Any:
         """Return the catalog."""
@@ -73,7 +73,7 @@ def list_problems(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """After a first start the log contains the place of a rejected query in the document."""
+    """At the first start, the log names the position of a rejected query in the document."""
     await run_checks(Engine(), first_start=True)
     [problem] = list_problems(caplog)
     assert problem.startswith("w.yaml:8:")
@@ -81,20 +81,20 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
 
 
 async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """After a restart, the queries of the catalog are checked, and the log contains the lookup."""
+    """At a later start, the stored queries are checked, and the log names the lookup of a rejected query."""
     await run_checks(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]
 
 
 async def test_readiness_reports_running_checks() -> None:
-    """The checks are reported while they run, and not afterwards."""
+    """The readiness probe reports the check of queries while it runs, and not afterwards."""
     engine = Engine()
     await run_checks(engine, first_start=True)
     assert (engine.running, list_background_work()) == ([module.NAME], [])
 
 
 async def test_checks_fill_the_cache() -> None:
-    """After the checks, columns are known without the engine."""
+    """After the check, the columns of all queries are cached, so the engine is not called for them."""
     engine = Engine()
     columns = await run_checks(engine, first_start=True)
     engine.failures = 1

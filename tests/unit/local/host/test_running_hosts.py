@@ -1,4 +1,4 @@
-"""Tests of records of running hosts, valid only while the host runs."""
+"""Tests of the records of running hosts, each of which is valid only while its host runs."""
 
 import json
 import stat
@@ -30,7 +30,7 @@ def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
-    """Other users can neither read nor lock a record."""
+    """Other users can neither read nor lock a host's record."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         assert stat.S_IMODE(record.stat().st_mode) == 0o600
@@ -52,7 +52,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
-    """A locked file without an address is ignored."""
+    """A locked record file that contains no address is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
@@ -74,7 +74,7 @@ def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
 
 
 def test_hosts_of_one_folder_have_a_record_each(tmp_path: Path) -> None:
-    """A second host does not replace the record of the first."""
+    """A second host of a folder gets its own record and does not replace the first one."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
         assert find_host(tmp_path) is not None

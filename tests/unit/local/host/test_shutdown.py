@@ -17,7 +17,7 @@ async def test_all_waiting_tasks_end() -> None:
 
 
 async def test_a_limited_wait_tells_whether_the_host_stops() -> None:
-    """A limited wait returns whether the host stops; otherwise the task continues after the time limit."""
+    """A wait with a time limit returns True if the host stops and False after the time limit."""
     signal = ShutdownSignal()
     assert not await signal.wait_for(0)
     signal.set()

@@ -1,4 +1,4 @@
-"""Tests of lock of a data directory with a query engine."""
+"""Tests of the lock by which only one host with a query engine uses a data directory."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
-    """A second host over a data directory exits with 1 and names the setting for another folder."""
+    """A second host for a data directory exits with 1 and names the setting that selects another directory."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert second.process.wait(timeout=30) == 1
@@ -21,7 +21,7 @@ def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
 
 
 def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
-    """A host takes over from one that is stopping or was killed."""
+    """A host waits until the previous host of the directory, which is stopping or was killed, has ended."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert first.terminate() == 0

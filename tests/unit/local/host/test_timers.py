@@ -52,7 +52,7 @@ def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> None:
-    """Unknown functions return 404, other functions 400, and web pages are rejected."""
+    """An unknown function returns 404, a function that is no timer 400, and web pages are rejected."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"
     assert http.post(f"{admin}/unknown").status_code == 404
@@ -65,7 +65,7 @@ def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> N
 
 
 def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
-    """A timer runs at each occurrence without overlap; a failure does not stop the schedule."""
+    """Runs of a timer follow its schedule and never overlap; a failed run does not stop the schedule."""
     host = start_host(TIMERS, **RARE)
     ran = host.data_dir / "often"
     host.wait_until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
@@ -76,7 +76,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
 
 
 def test_missed_occurrence_is_past_due(start_host: Any) -> None:
-    """A timer with a missed occurrence runs at the start, past due."""
+    """A timer that missed its last due time runs when the host starts, marked as past due."""
     host = start_host("", **RARE)
     assert host.terminate() == 0
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -88,14 +88,14 @@ def test_missed_occurrence_is_past_due(start_host: Any) -> None:
 
 
 def test_unset_setting_is_named(start_host: Any) -> None:
-    """A schedule with a missing app setting stops the start with its name."""
+    """If the app setting of a schedule is missing, the start fails and names the setting."""
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert "RARE, which is not set" in host.log()
 
 
 class CountedPauses(ShutdownSignal):
-    """Shutdown after a number of pauses, with a record of the pauses."""
+    """Fake shutdown signal that is set after a number of pauses and records the pauses."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tests of app settings, host.json, and selection of functions by trigger."""
+"""Tests of app settings, of host.json, and of the selection of functions by their trigger."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
 def test_a_disabled_function_does_not_run(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
 ) -> None:
-    """An app setting disables a function, and the hub no longer waits for it."""
+    """An app setting can disable a function; the hub then retains no events for it."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
     triggers = sort_functions(functions, HostJson("", 100))
@@ -30,14 +30,14 @@ def test_a_disabled_function_does_not_run(
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
 def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
-    """Only the archive waits after a partial batch, because it writes a file per connection."""
+    """Only the archive function waits after a partial batch, because it writes one file per connection."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
     (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
     assert bool(setting.collect_seconds) == gathers
 
 
 def test_defaults_without_files(tmp_path: Path) -> None:
-    """An app without host.json and local.settings.json has the defaults of the Functions host."""
+    """Without host.json and local.settings.json, an app has the defaults of the Functions host."""
     load_local_settings(tmp_path)
     assert read_host_json(tmp_path) == HostJson("api", 100)
 
@@ -51,7 +51,7 @@ def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """%NAME% is replaced by the app setting; a missing setting is named."""
+    """In a binding, %NAME% is replaced by the app setting NAME; the error of a missing setting names it."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):

@@ -1,4 +1,4 @@
-"""Tests of access to the administration API."""
+"""Tests of the access to the administration API of the local host."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -57,7 +57,7 @@ def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
     ],
 )
 def test_other_calls_are_refused(method: str, path: str, body: bytes, kind: Kind) -> None:
-    """Only timers can be run, with an empty body or a JSON object."""
+    """The administration API runs only timers, and accepts only an empty body or a JSON object."""
     serve = LoadedFunction("serve", "2", {"type": "httpTrigger", "name": "req"}, None)
     admin = Admin({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": method, "headers": [], "client": ("127.0.0.1", 1)}

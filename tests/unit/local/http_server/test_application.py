@@ -1,4 +1,4 @@
-"""Tests of HTTP requests and responses on a host."""
+"""Tests of HTTP requests and responses of functions on a local host."""
 
 import json
 import socket
@@ -97,7 +97,7 @@ def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> Non
 
 
 def test_complete_response_reaches_the_caller(host: Any, http: httpx.Client) -> None:
-    """The caller receives status, headers, cookies and a binary body of the function."""
+    """The caller receives the status, headers, cookies and binary body that the function returns."""
     body = bytes(range(256)) * 5000
     answer = http.post(f"{host.url}/reflect", content=body)
     assert (answer.status_code, answer.content) == (201, body)
@@ -172,7 +172,7 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
 def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
-    """Another major HTTP version returns a 505 problem, and the connection closes."""
+    """A request with another major HTTP version returns a 505 problem, and the connection closes."""
     head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
     problem = json.loads(body)
@@ -183,7 +183,7 @@ def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
     "coding", [b"gzip", b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked", b"identity,chunked"]
 )
 def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) -> None:
-    """A transfer coding other than chunked returns a 501 problem."""
+    """A request with a transfer coding other than chunked returns a 501 problem."""
     body = b"1\r\na\r\n0\r\n\r\n"
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n" + body
     head, _, told = send_raw(host.url, sent).partition(b"\r\n\r\n")
@@ -207,7 +207,7 @@ def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None
     ],
 )
 def test_host_of_the_target_overrides_the_header(host: Any, target: bytes, url: str) -> None:
-    """The host of an absolute request target overrides the header."""
+    """If the request target is an absolute URL, its host overrides the Host header."""
     answer = send_raw(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["url"] == url
 
@@ -219,7 +219,7 @@ def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
 
 
 def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
-    """204 has neither body nor length."""
+    """A 204 response has no body and no Content-Length."""
     answer = http.delete(f"{host.url}/nothing")
     assert (answer.status_code, answer.content, "content-length" in answer.headers) == (204, b"", False)
 
@@ -263,7 +263,7 @@ def test_a_disconnect_does_not_cancel_the_function(host: Any) -> None:
 
 
 def test_trace_context_is_forwarded(host: Any, http: httpx.Client) -> None:
-    """An invocation receives the caller's valid trace context."""
+    """A valid trace context of the request is passed to the function's invocation."""
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert http.get(f"{host.url}/trace", headers={"traceparent": parent}).text == parent
     assert http.get(f"{host.url}/trace", headers={"traceparent": "junk"}).text == ""

@@ -1,4 +1,4 @@
-"""Tests of timeouts of incomplete requests and limits on connections."""
+"""Tests of timeouts of incomplete requests, and of the limits on connections."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
 
 
 async def exchange(address: Address, *parts: bytes, pause: float = 0) -> bytes:
-    """Send parts with pauses and return all data until the host closes."""
+    """Send parts of a request with pauses, and return all data until the host closes the connection."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         for part in parts:
@@ -106,7 +106,7 @@ def parse_problem(answer: bytes) -> dict[str, Any]:
     ],
 )
 async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> None:
-    """An incomplete request returns 408, and the connection closes."""
+    """An incomplete request returns 408 after its timeout, and the connection closes."""
     document = parse_problem(await exchange(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
     assert document["type"] == "urn:oi:problem:request-timeout"
@@ -128,12 +128,12 @@ async def test_function_is_notified_of_a_stalled_caller(app: App, address: Addre
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
-    """A connection without a request is closed without a reply."""
+    """A connection on which no request arrives is closed without a reply."""
     assert await exchange(address, sent) == b""
 
 
 async def test_headers_share_one_timeout(address: Address) -> None:
-    """Slow bytes do not extend the time for headers."""
+    """All headers of a request share one timeout, which further slow bytes do not extend."""
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
     async with asyncio.timeout(DEADLINE):
@@ -154,7 +154,7 @@ async def test_slow_body_is_accepted(address: Address) -> None:
 
 
 async def test_no_timeout_applies_to_the_application(app: App, address: Address) -> None:
-    """No timeout applies while the application works."""
+    """No timeout applies while the application processes a request."""
     app.free.clear()
     loop = asyncio.get_running_loop()
     loop.call_later(1.0, app.free.set)
@@ -174,7 +174,7 @@ async def test_invalid_data_after_a_request_closes_the_connection(app: App, addr
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 async def test_connections_over_the_limit_are_rejected(app: App, address: Address) -> None:
-    """At the limit of busy connections, a new one is rejected with 503 and Retry-After."""
+    """If all allowed connections are busy, a new connection gets 503 with Retry-After."""
     app.free.clear()
     busy = [await asyncio.open_connection(*address) for _ in range(3)]
     for _, writer in busy:
@@ -198,7 +198,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
 async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) -> None:
-    """At the limit, the longest idle connection is closed for a new one."""
+    """If the limit of connections is reached, the connection that was idle longest is closed for a new one."""
     silent = []
     for _ in range(3):
         reader, writer = await asyncio.open_connection(*address)
@@ -214,7 +214,7 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
 
 
 async def test_streams_leave_connections_to_requests() -> None:
-    """Four fifths of the connections can be WebSockets; requests are still served."""
+    """WebSockets can use at most four fifths of the connections, so that requests are still served."""
 
     async def serve(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -258,7 +258,7 @@ async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
 
 
 async def test_trailers_are_dropped(app: App, address: Address) -> None:
-    """Trailers do not become headers of this or the next request."""
+    """Trailers of a chunked body become headers of neither this request nor the next one."""
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
     )

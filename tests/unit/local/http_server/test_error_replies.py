@@ -10,20 +10,20 @@ from shared.errors import Kind, WorkspaceError
 
 @pytest.mark.parametrize("given", [b"a", b"~" * 128, b'!"{}'])
 def test_request_id_is_taken_over(given: bytes) -> None:
-    """A request id of 1 to 128 visible ASCII characters is used."""
+    """A request id of 1 to 128 visible ASCII characters is returned in the error reply."""
     assert choose_request_id([(b"host", b"a"), (b"x-request-id", given)]) == given.decode()
 
 
 @pytest.mark.parametrize("given", [[], [b""], [b"a" * 129], [b"a b"], [b"\xe9"], [b"a\n"], [b"a", b"b"]])
 def test_other_request_ids_are_replaced(given: list[bytes]) -> None:
-    """A missing, repeated or invalid request id is replaced."""
+    """A missing, repeated or invalid request id is replaced by a new one."""
     made = choose_request_id([(b"x-request-id", value) for value in given])
     assert len(made) == 32
     assert made.encode() not in given
 
 
 def test_incomplete_request_returns_408() -> None:
-    """An incomplete request returns 408, not 504."""
+    """An incomplete request returns 408 and not 504, because the caller caused the timeout."""
     reply = build_timeout_reply("late", "id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["title"]) == (408, 408, "Request Timeout")
@@ -31,7 +31,7 @@ def test_incomplete_request_returns_408() -> None:
 
 
 def test_refusal_keeps_the_errors_headers() -> None:
-    """Error replies of the host have the headers of the error."""
+    """An error reply of the host has the headers that the error defines."""
     reply = build_error_reply(WorkspaceError(Kind.UNAVAILABLE, "X_Y", "no", retryAfter=7), "id")
     assert (reply.headers["Retry-After"], reply.headers["x-request-id"]) == ("7", "id")
     assert "Connection" not in reply.headers

@@ -54,7 +54,7 @@ async def anyone() -> AsyncIterator[httpx.AsyncClient]:
     ],
 )
 async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int) -> None:
-    """One range is served, invalid ranges are ignored, and ranges after the end are rejected."""
+    """A single range is returned, an invalid range is ignored, and a range after the end is rejected."""
     reply = await anyone.get(url, headers={"Range": wanted})
     assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
     if status == 416:
@@ -62,7 +62,7 @@ async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: 
 
 
 async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
-    """Unchanged files return 304; a range of another version returns the whole file, and HEAD has no ranges."""
+    """An unchanged file returns 304; a range of another version returns the whole file; HEAD ignores ranges."""
     etag = (await anyone.get(url)).headers["etag"]
     assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
     assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
@@ -97,7 +97,7 @@ async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, link
 async def test_a_signed_link_reads_only_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
-    """A link, even with a valid signature, can read only files of the blob folder."""
+    """A link with a valid signature can read only files in the blob folder."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -1,4 +1,4 @@
-"""Tests of validation of Host headers and request targets, and limits of targets and headers."""
+"""Tests of the validation of Host headers and request targets, and of the limits of targets and headers."""
 
 from urllib.parse import urlsplit
 
@@ -22,7 +22,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, c
     "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
 )
 def test_valid_hosts_are_accepted(host: str) -> None:
-    """A name or address with an optional port is valid."""
+    """A Host header is valid if it is a name or address with an optional port."""
     check_host([(b"host", host.encode())], "1.1")
 
 
@@ -35,7 +35,7 @@ def test_valid_hosts_are_accepted(host: str) -> None:
     ],
 )
 def test_invalid_hosts_are_rejected(host: str) -> None:
-    """A host with a path, query or user is rejected."""
+    """A Host header that contains a path, query or user name is rejected."""
     with pytest.raises(WorkspaceError, match="host:port"):
         check_host([(b"host", host.encode("latin-1"))], "1.1")
 
@@ -92,20 +92,20 @@ def test_names_of_this_machine(host: str, *, here: bool) -> None:
     ],
 )
 def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
-    """The absolute form is split into host and target; other forms are unchanged."""
+    """An absolute request target is split into host and target; other forms are unchanged."""
     assert split_target(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
 def test_another_scheme_is_refused(target: bytes) -> None:
-    """Only http and https are supported."""
+    """An absolute request target must have the scheme http or https."""
     with pytest.raises(WorkspaceError, match="http or https"):
         split_target(target)
 
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
 def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
-    """The target is rejected at the part that exceeds the limit."""
+    """A request target that arrives in parts is rejected at the part that exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for part in parts:
@@ -122,7 +122,7 @@ def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
 def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) -> None:
-    """Headers are rejected at the one that exceeds the number or size."""
+    """The first header that exceeds the maximum number or total size causes the rejection."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for number, (name, value) in enumerate(headers, 1):
@@ -147,7 +147,7 @@ def test_each_request_has_its_own_limits() -> None:
 
 
 def test_buffered_input_is_limited() -> None:
-    """Buffered input without output is limited; output resets the counter."""
+    """Input that the parser buffers without output is limited; any output resets the counter."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
     sizes.note_output()
@@ -158,7 +158,7 @@ def test_buffered_input_is_limited() -> None:
 
 
 def test_an_idempotency_key_is_sent_once() -> None:
-    """Two headers with an idempotency key are an error, because joined they would be a key that nobody sent."""
+    """Two Idempotency-Key headers are rejected, because joined they would be a key that no client sent."""
     one = (b"idempotency-key", b"k")
     check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])
     with pytest.raises(WorkspaceError) as error:

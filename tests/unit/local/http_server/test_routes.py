@@ -42,18 +42,18 @@ def find_match(routes: RouteTable, path: str, method: str = "GET") -> tuple[str,
     ],
 )
 def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
-    """Templates match in the order literal, mixed, parameter, catch-all; matching ignores case."""
+    """Route templates match in the order literal, mixed, parameter, catch-all; matching ignores case."""
     assert find_match(build_table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
 def test_matching_backtracks_to_a_parameter() -> None:
-    """Matching backtracks from a literal to a parameter."""
+    """If a literal segment leads to no match, a parameter at its place is tried."""
     routes = build_table("x/literal/end", "x/{id}/other")
     assert find_match(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
 def test_other_method_finds_the_next_template() -> None:
-    """A template with other methods is skipped; one without methods accepts all."""
+    """A template with other methods is skipped; a template without methods accepts every method."""
     routes = build_table("a", "{any}", a=["POST"])
     assert find_match(routes, "/a", "POST") == ("a", {})
     assert find_match(routes, "/a", "GET") == ("{any}", {"any": "a"})
@@ -75,7 +75,7 @@ def test_prefix_and_root() -> None:
 
 @pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
 def test_unknown_forms_are_refused(template: str) -> None:
-    """An unsupported template stops the start."""
+    """An unsupported form of a route template stops the start."""
     with pytest.raises(StartError):
         build_table(template)
 

@@ -48,7 +48,7 @@ def block_url(url: str, name: bytes) -> str:
 
 
 async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
-    """A request whose body is incomplete stores neither a file nor a draft."""
+    """An upload with an incomplete body stores neither a file nor a draft."""
     target = httpx.URL(url)
     reader, writer = await asyncio.open_connection(target.host, target.port)
     head = (
@@ -65,7 +65,7 @@ async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp
 
 
 async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str) -> None:
-    """A file over the limit is rejected whole and in blocks, and a full disk has its own code."""
+    """A file over the limit is rejected, whole or in blocks; a full disk has a separate error code."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 10)
     assert (await anyone.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
     assert (await anyone.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201

@@ -9,7 +9,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
 async def test_a_code_works_once(tmp_path: Path) -> None:
-    """A code can be redeemed once, also by another process with the same folder; the result is the code's member."""
+    """A code can be redeemed once, also by another process with the same folder, for the code's member."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
     assert await other.redeem(code) == "ann@plant-a"

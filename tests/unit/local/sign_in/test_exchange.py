@@ -22,7 +22,7 @@ from shared.errors import WorkspaceError
 async def test_a_request_without_a_valid_code_gets_no_token(
     tmp_path: Path, method: str, body: bytes, code: str
 ) -> None:
-    """A request without a valid code gets an error of its own kind, and no token."""
+    """A GET request, a malformed body and an unknown code are rejected with their error codes and no token."""
     with pytest.raises(WorkspaceError) as raised:
         await SignInExchange(open_sign_in_codes(tmp_path)).handle(method, body)
     assert raised.value.code == code

@@ -20,7 +20,7 @@ def codes(tmp_path: Path) -> SignInCodes:
 
 
 async def test_code_works_once(codes: SignInCodes) -> None:
-    """A code is valid once."""
+    """A sign-in code can be used once."""
     code = await codes.create("viewer@t")
     assert await codes.redeem(code) == "viewer@t"
     assert await codes.redeem(code) is None
@@ -28,7 +28,7 @@ async def test_code_works_once(codes: SignInCodes) -> None:
 
 @pytest.mark.parametrize("code", ["", "x", "../address", "\ud800", "a" * 10_000])
 async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None:
-    """An unknown code is rejected and uses no other code."""
+    """An unknown sign-in code is rejected, and other codes remain valid."""
     assert await codes.redeem(code) is None
     made = await codes.create()
     assert await codes.redeem(code) is None
@@ -36,7 +36,7 @@ async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None
 
 
 async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code expires after 15 minutes."""
+    """A sign-in code expires after 15 minutes."""
     code = await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -44,7 +44,7 @@ async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new code removes expired ones only."""
+    """Creating a sign-in code removes only expired codes."""
     await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -54,7 +54,7 @@ async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, mon
 
 
 async def test_concurrent_requests_use_a_code_once(codes: SignInCodes) -> None:
-    """Only one of several concurrent requests can use a code."""
+    """Of several concurrent requests with one sign-in code, only one succeeds."""
     code = await codes.create("x")
     taken = await asyncio.gather(*(codes.redeem(code) for _ in range(8)))
     assert sorted(taken, key=str) == [None] * 7 + ["x"]

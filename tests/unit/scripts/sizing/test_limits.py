@@ -1,4 +1,4 @@
-"""Tests of limits of the sizing model, and their remedies."""
+"""Tests of the limits of the sizing model, and of their remedies."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
     ],
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
-    """Each limit of the design is reported by name with a remedy; docs/how-to/size-a-deployment.md has a row for it."""
+    """Each exceeded limit is reported by name with a remedy, and docs/how-to/size-a-deployment.md has its row."""
     found = {each.name: each for each in find_exceeded_limits(size_deployment(load))}
     assert limit in found
     assert found[limit].remedy

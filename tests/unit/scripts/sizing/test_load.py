@@ -1,4 +1,4 @@
-"""Tests of loads of the sizing model."""
+"""Tests of the load that the sizing model accepts."""
 
 from dataclasses import fields, replace
 from typing import Any

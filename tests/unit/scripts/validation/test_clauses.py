@@ -8,7 +8,7 @@ HEAD = "## Rule 7\n\n| Clause | Requirement | The service | Tests | The plant |\
 
 
 def test_rows_of_clauses_are_read() -> None:
-    """A row has the regulation of its heading, plain text without links, and its tests; other tables are ignored."""
+    """A clause has its heading's regulation, its text without links, and its tests; other tables are ignored."""
     text = (
         "## Other\n\n| Part | Rule |\n|---|---|\n| a | b |\n\n"
         f"{HEAD}| 7(a) | Be safe | See [it](it.md) | `tests/test_a.py::test_b`, `tests/c/test_d.py::test_e` | Care |\n"
@@ -23,7 +23,7 @@ def test_rows_of_clauses_are_read() -> None:
 
 @pytest.mark.parametrize("tests", ["", "later", "`tests/test_a.py`", "`tests/test_a.py::test_b`, soon"])
 def test_other_forms_of_tests_are_rejected(tests: str) -> None:
-    """A cell of tests that is neither a dash nor names of tests is an error, so that no test is left out silently."""
+    """A test cell must be a dash or test names; anything else is an error, so that no test is skipped silently."""
     with pytest.raises(ValueError, match=r"Tests of clause 7\(a\)"):
         parse_clauses(f"{HEAD}| 7(a) | Be safe | It is | {tests} | Care |\n")
 

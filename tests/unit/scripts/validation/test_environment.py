@@ -13,7 +13,7 @@ from scripts.validation.environment import describe_environment
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a project with the files that are described."""
+    """Return a project folder with the files that the description covers."""
     (tmp_path / PAGE).parent.mkdir(parents=True)
     (tmp_path / PAGE).write_text("page")
     (tmp_path / "requirements").mkdir()
@@ -33,7 +33,7 @@ def test_version_and_environment_are_described(project: Path) -> None:
 
 
 def test_changes_that_are_not_committed_are_named(project: Path) -> None:
-    """The report lists uncommitted changes, so that it is not mistaken for a report of the commit."""
+    """The report lists uncommitted changes, because the validation then does not concern the commit alone."""
     commands = (
         ["init", "-q"],
         ["add", "."],

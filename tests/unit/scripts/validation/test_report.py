@@ -42,7 +42,7 @@ def test_the_report_has_requirement_test_result_version_and_environment() -> Non
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.NOT_RUN])
 def test_a_test_that_did_not_run_is_never_passed(outcome: Outcome) -> None:
-    """A test that failed or was left out is named with its reason, and the verdict says so."""
+    """A failed or missing test is named with its reason, and the verdict of the report is negative."""
     results = {**VALIDATION.results, SECOND: Result(outcome, reason="no <browser>")}
     validation = replace(VALIDATION, results=results)
     assert not validation.is_passed()
@@ -60,5 +60,5 @@ def test_a_version_that_changed_during_the_run_is_not_passed() -> None:
 
 
 def test_a_validation_without_tests_is_not_passed() -> None:
-    """A report without any test is not passed."""
+    """The verdict of a report without any test is negative."""
     assert not replace(VALIDATION, results={}).is_passed()

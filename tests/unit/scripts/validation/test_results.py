@@ -1,4 +1,4 @@
-"""Tests of reading the results of pytest."""
+"""Tests of the parser of pytest's results."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ OTHERS = '<testcase classname="tests.a.test_b" name="test_d" time="1" /><testcas
     ids=["all passed", "one failed", "error", "one skipped", "missing"],
 )
 def test_a_test_passes_only_if_all_its_cases_pass(tmp_path: Path, cases: str, expected: Result) -> None:
-    """A test passed only if it has cases and all passed; equal names of other modules do not count."""
+    """A test passes only if it has cases and all pass; tests of other modules with its name do not count."""
     report = tmp_path / "report.xml"
     report.write_text(f"<testsuites><testsuite>{OTHERS}{cases}</testsuite></testsuites>")
     assert read_results(report, [NAME]) == {NAME: expected}
@@ -36,7 +36,7 @@ def test_a_test_passes_only_if_all_its_cases_pass(tmp_path: Path, cases: str, ex
 
 @pytest.mark.parametrize("content", [None, "", "<testsuites>"])
 def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) -> None:
-    """If pytest was killed, its report is missing or incomplete, and no test ran."""
+    """If pytest's report is missing or incomplete, for example after a kill, no test counts as run."""
     report = tmp_path / "report.xml"
     if content is not None:
         report.write_text(content)
@@ -44,7 +44,7 @@ def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) ->
 
 
 def test_named_tests_are_run(tmp_path: Path) -> None:
-    """The named tests run, and no other one; their docstrings state the rules."""
+    """Exactly the named tests run, and the docstring of each is returned as its rule."""
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "test_x.py").write_text(

@@ -25,7 +25,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Queries:
-    """Executes queries: returns a result or raises an error.
+    """Fake executor of queries that returns the result, or raises the error, that the test has set.
 
     Attributes:
         result: result, error, or function that returns a result.
@@ -54,18 +54,18 @@ class Queries:
 
 
 class ConnectionStates:
-    """Fake store with the statistics of connections."""
+    """Fake store of message statistics of connections."""
 
     def __init__(self) -> None:
         self.states: dict[str, ConnectionState] = {}
 
     async def load_states(self) -> dict[str, ConnectionState]:
-        """Return the statistics that the test has set."""
+        """Return the statistics of connections that the test has set."""
         return self.states
 
 
 class Plant:
-    """Workspace with rules, stores and a clock; instances of the service share it."""
+    """Workspace with alert rules, in-memory stores and a clock, which several service instances can share."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.time = VirtualTime(AT)
@@ -88,19 +88,19 @@ class Plant:
         return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
 
     def start(self) -> AlertScheduler:
-        """Return a new scheduler over the same store, as another or a restarted instance has."""
+        """Return a new scheduler over the same store, as a second or restarted instance has."""
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
         )
         return AlertScheduler(self._current, self.store, evaluator, runtime=self.time.runtime)
 
     def build_service(self) -> Alerts:
-        """Return the service for callers."""
+        """Return the alert service of API callers."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
         return Alerts(self._current, self.store, evaluation, notifications, runtime=self.time.runtime)
 
     async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
-        """Run the scheduler after some seconds; return the transitions that were published so far."""
+        """Run the scheduler after some seconds; return all transitions that were published so far."""
         self.time.advance(seconds)
         await self.scheduler.run()
         return self.outbox.list_transitions()

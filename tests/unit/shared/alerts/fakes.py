@@ -1,4 +1,4 @@
-"""In-memory store, outbox and builders for tests of alerts."""
+"""In-memory alert store, webhook outbox, audit log, and builders for tests of alerts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ SECOND = timedelta(seconds=1)
 
 
 def build_rule(**changes: Any) -> AlertRule:
-    """Return a threshold rule without groups, or an absence rule with changed fields."""
+    """Return a threshold rule without groups, or an absence rule, with the given fields changed."""
     fields: dict[str, Any] = {
         "lookup": "hot",
         "name": "Hot",
@@ -41,7 +41,7 @@ def build_absence_rule(**changes: Any) -> AlertRule:
 
 
 def build_entry(rule: AlertRule, created_at: datetime = AT, updated_at: datetime = AT) -> CatalogEntry[AlertRule]:
-    """Return a rule with its times."""
+    """Return the catalog entry of a rule, with its times of creation and change."""
     return CatalogEntry(rule, created_at, updated_at, "editor@t")
 
 
@@ -72,7 +72,7 @@ def build_unavailable_error() -> WorkspaceError:
 
 
 class MemoryAlertStore:
-    """The AlertStore port in memory. The next operations fail as a test demands.
+    """The AlertStore port in memory. A test can set a number of operations that fail.
 
     Attributes:
         failures: number of operations that raise an error before anything is stored.
@@ -103,7 +103,7 @@ class MemoryAlertStore:
     async def save(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
-        """Store a change unless the record has changed."""
+        """Store a change of a record, unless another change was stored meanwhile."""
         self._fail()
         if self._tokens.get(record.rule, "") != record.token:
             return None
@@ -124,12 +124,12 @@ class MemoryAlertStore:
         return self.alerts.get(alert_id)
 
     async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
-        """Return alerts in any order."""
+        """Return all stored alerts in any order."""
         del wanted, after
         return list(self.alerts.values())[:limit]
 
     async def delete_resolved(self, before: datetime) -> int:
-        """Delete nothing."""
+        """Delete nothing, because no test needs the expiry."""
         del before
         return 0
 
@@ -140,7 +140,7 @@ class MemoryAlertStore:
 
 
 class ListOutbox:
-    """Outbox that collects events, each key once.
+    """Fake webhook outbox that collects events, each key once. A test can set a number of calls that fail.
 
     Attributes:
         failures: number of calls that fail.
@@ -165,7 +165,7 @@ class ListOutbox:
 
 
 class ListAuditLog:
-    """Audit log that collects events, each append id once.
+    """Fake audit log that collects events, each append id once. A test can set a number of calls that fail.
 
     Attributes:
         failures: number of calls that fail.

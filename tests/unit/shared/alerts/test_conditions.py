@@ -13,7 +13,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build
 
 
 def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
-    """Return the value and the result of a comparison with one row."""
+    """Return the value of a single row, and whether it meets a condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
@@ -24,7 +24,7 @@ def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "re
     [("gt", [6]), ("ge", [5, 6]), ("lt", [4]), ("le", [4, 5]), ("eq", [5]), ("ne", [4, 6])],
 )
 def test_operators(operator: str, matching: list[int]) -> None:
-    """Each operator compares the value of the column with the limit."""
+    """Each operator compares the value of the rule's column with the limit of the rule."""
     assert [value for value in (4, 5, 6) if find_one(value, operator)[1]] == matching
 
 
@@ -33,7 +33,7 @@ def test_operators(operator: str, matching: list[int]) -> None:
 )
 @pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
 def test_only_finite_numbers_match(value: Any, operator: str) -> None:
-    """Null, text, booleans, objects, NaN and infinite values meet no condition."""
+    """Only finite numbers can meet a condition; null, text, booleans, objects, NaN and infinity cannot."""
     assert find_one(value, operator) == (None, False)
 
 
@@ -49,7 +49,7 @@ def test_large_integers_are_compared_exactly() -> None:
 
 
 def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:
-    """Without groups there is one alert, with the value of the first matching row, else of the first row."""
+    """A rule without groups has one alert, with the value of the first matching row or else the first row."""
     rows: list[dict[str, Any]] = [{"value": value} for value in (None, 1, 7, 9)]
     [group] = find_row_groups(build_rule(), build_result(*rows))
     assert (group.labels, group.value, group.matches) == ({}, 7, True)
@@ -59,7 +59,7 @@ def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None
 
 
 def test_each_combination_is_a_group() -> None:
-    """Groups differ by the values of all columns; numbers are JSON text, and null stays null."""
+    """Each combination of values is a group; its labels are text, numbers as JSON text, or null."""
     rule = build_rule(groupBy=["device", "line"])
     rows: list[dict[str, Any]] = [
         {"device": "a", "line": 1, "value": 4},
@@ -98,13 +98,13 @@ def test_rows_are_counted_for_each_group() -> None:
     [({"groupBy": ["line"]}, "no column 'line'"), ({"groupBy": ["device"], "query": "x"}, "no column 'device'")],
 )
 def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> None:
-    """A query that no longer returns a column of the rule makes the rule fail, not resolve."""
+    """If the result lacks a column of the rule, the evaluation fails, so that alerts do not resolve."""
     with pytest.raises(EvaluationError, match=reason):
         find_row_groups(build_rule(**changes), build_result({"value": 1}))
 
 
 def test_a_truncated_result_is_an_error() -> None:
-    """A truncated result is an error, because missing groups would seem resolved; a count of rows accepts it."""
+    """A truncated result fails, because missing groups would seem resolved; a count of rows accepts it."""
     result = build_result({"value": 9}, truncated=True)
     with pytest.raises(EvaluationError, match="more than 1 rows"):
         find_row_groups(build_rule(), result)
@@ -113,7 +113,7 @@ def test_a_truncated_result_is_an_error() -> None:
 
 
 def test_long_labels_are_an_error() -> None:
-    """A label over the length limit is an error, because labels identify alerts."""
+    """A label over the length limit fails the evaluation, because shortened labels could not identify alerts."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
         find_row_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))
@@ -144,14 +144,14 @@ def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]
 def test_silence_counts_from_the_last_message_or_the_creation(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
-    """The value is the time without a message in seconds; a message from the future counts as now."""
+    """Silence is the time since the last message, or since the creation; a message from the future counts as now."""
     [group] = find_connection_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
     assert group.connection == "press"
 
 
 def test_disabled_connections_have_no_group() -> None:
-    """A disabled or deleted connection does not fire."""
+    """An absence rule has no alert for a disabled or deleted connection."""
     rule = build_absence_rule(connections=["press", "lathe"])
     groups = find_connection_groups(rule, ["press"], {}, AT - timedelta(days=1), AT)
     assert [group.connection for group in groups] == ["press"]

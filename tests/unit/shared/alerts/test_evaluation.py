@@ -1,4 +1,4 @@
-"""Tests of the evaluation of conditions: queries that fail, and connections that are silent."""
+"""Tests of evaluations of alert rules: failing queries, and silent connections."""
 
 import pytest
 
@@ -43,7 +43,7 @@ async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: W
 
 
 async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
-    """A deleted query and a changed column put the rule into error."""
+    """If its query was deleted or lacks a column, a rule gets the state error."""
     plant.queries.result = build_result({"other": 9.0})
     await plant.run(0)
     assert plant.store.states["hot"].error == "The query has no column 'value'."
@@ -54,7 +54,7 @@ async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
 
 
 async def test_silence_fires_for_each_connection() -> None:
-    """An absence rule fires after its time and resolves when a message arrives, without a query."""
+    """An absence rule fires after the silent time of a connection and resolves at a message, without a query."""
     plant = Plant(build_catalog(build_entry(build_absence_rule())))
     plant.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
     assert await plant.run(60) == []

@@ -25,12 +25,12 @@ ALERT = Alert.model_validate(
 
 @pytest.mark.parametrize(("state", "is_active"), [("pending", True), ("firing", True), ("resolved", False)])
 def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool) -> None:
-    """A pending alert is active, too, because its condition holds."""
+    """A pending and a firing alert are active; a resolved one is not."""
     assert ALERT.change(state=AlertState(state)).is_active is is_active
 
 
 def test_marks_are_removed_one_by_one() -> None:
-    """The mark of a pending piece of work is removed when this work is done; other marks stay."""
+    """When a pending piece of work is done, only its mark is removed from the alert."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
     assert marked.without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 
@@ -47,6 +47,6 @@ def test_marks_are_removed_one_by_one() -> None:
     ],
 )
 def test_the_status_of_a_rule_is_its_worst_state(values: dict[str, Any], status: RuleStatus, *, is_idle: bool) -> None:
-    """An error hides firing alerts; a rule with unfinished work is not idle."""
+    """The status error precedes firing, and a rule with unfinished work is not idle."""
     state = RuleState(rule="hot", revision="r", due_at=AT, **values)
     assert (state.status, state.is_idle) == (status, is_idle)

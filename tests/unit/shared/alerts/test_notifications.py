@@ -1,4 +1,4 @@
-"""Tests of the work that stored changes of alerts require."""
+"""Tests of the notifications and audit events that stored changes of alerts require."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,25 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, ListAuditLog, ListOutbox,
 
 
 class CountingOutbox(ListOutbox):
-    """Outbox that records the number of events of each call."""
+    """Fake webhook outbox that records the number of events of each call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sizes: list[int] = []
 
     async def publish(self, events: Sequence[WebhookEvent]) -> None:
-        """Collect events."""
+        """Record the number of events."""
         self.sizes.append(len(events))
         await super().publish(events)
 
 
 async def is_audited() -> bool:
-    """Return that the workspace has provenance."""
+    """Return True: the workspace has provenance."""
     return True
 
 
 def build_alert(number: int) -> Alert:
-    """Return an alert that has just fired; every second one was resolved since."""
+    """Return an alert that has just fired; every second one has also resolved."""
     ended = number % 2 == 1
     return Alert(
         id=f"a{number}",
@@ -49,7 +49,7 @@ def build_alert(number: int) -> Alert:
 
 
 async def test_many_transitions_are_published_in_parts() -> None:
-    """Each transition of thousands of alerts is one event, in the order of each alert; the marks end in one write."""
+    """Thousands of transitions are published in parts, in order per alert; one write removes all marks."""
     store, outbox = MemoryAlertStore(), CountingOutbox()
     notifications = Notifications(store, outbox, ListAuditLog(), is_audited)
     number = 3 * MAX_PUBLISHED

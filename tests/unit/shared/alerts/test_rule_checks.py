@@ -26,7 +26,7 @@ DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
-    """Fake source of a query's columns, or of the error of the engine."""
+    """Fake source of a query's columns that returns columns, or an engine error, as the test has set."""
 
     def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
         self.result = result
@@ -52,12 +52,12 @@ async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
     ],
 )
 async def test_a_rule_fits_its_query(changes: dict[str, Any], fields: list[str]) -> None:
-    """Parameters and columns that the query does not have are reported at their fields."""
+    """Parameters and columns of a rule that its query lacks are reported at their fields."""
     assert await find_errors(**changes) == fields
 
 
 async def test_a_misspelt_column_gets_a_suggestion() -> None:
-    """The message names the nearest column, or all columns."""
+    """The error about an unknown column names the most similar column, or all columns if none is similar."""
     rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
     near, far = await find_query_errors(rule, QUERY, Columns((Column("value", "real"),)))  # type: ignore[arg-type]
     assert "did you mean `value`?" in near.message
@@ -65,7 +65,7 @@ async def test_a_misspelt_column_gets_a_suggestion() -> None:
 
 
 async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
-    """A failure of the engine itself is raised, because the rule may be right."""
+    """A rejected query is an error of the rule; an engine failure is raised, because the rule may be valid."""
     assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
     with pytest.raises(WorkspaceError):
         await find_errors(DOWN)

@@ -1,4 +1,4 @@
-"""Tests of the storage of evaluations: changed, disabled and deleted rules, and unpublished transitions."""
+"""Tests of storing evaluations: changed, disabled and deleted rules, and unpublished transitions."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ from tests.unit.shared.alerts.fakes import (
 
 @pytest.mark.parametrize("change", ["deleted", "disabled"])
 async def test_the_end_of_a_rule_resolves_its_alerts(plant: Plant, change: str) -> None:
-    """Alerts and the warning about an error of a rule that is deleted or disabled are resolved at once."""
+    """If a rule is deleted or disabled, its alerts and its error warning are resolved at once."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
@@ -34,7 +34,7 @@ async def test_the_end_of_a_rule_resolves_its_alerts(plant: Plant, change: str) 
 
 
 async def test_a_rule_that_was_created_again_has_new_alerts(plant: Plant) -> None:
-    """Between two runs a rule can be deleted and created again; the old alert is resolved."""
+    """If a rule is deleted and created again between two runs, its old alert is resolved."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.catalog = build_catalog(build_entry(build_rule(), plant.time.now + timedelta(seconds=1)), version=2)
@@ -43,7 +43,7 @@ async def test_a_rule_that_was_created_again_has_new_alerts(plant: Plant) -> Non
 
 
 async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Plant) -> None:
-    """The old alert is resolved although the query of the new rule fails, because its rule was deleted."""
+    """If a rule was deleted and created again, its old alert is resolved even if the new query fails."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
@@ -54,7 +54,7 @@ async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Pl
 
 
 async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) -> None:
-    """An acknowledgement whose audit event failed is audited by the evaluation that runs at the same time."""
+    """If an acknowledgement's audit event failed, an evaluation that runs at that time appends it."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts
@@ -71,7 +71,7 @@ async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) 
 
 
 async def test_a_changed_rule_is_evaluated_at_once(plant: Plant) -> None:
-    """A PUT takes effect without waiting for the due time."""
+    """A rule that a PUT has changed is evaluated at the next run, without waiting for its due time."""
     plant.queries.result = HOT
     await plant.run(0)
     raised = build_rule(condition={"column": "value", "operator": "gt", "value": 50})
@@ -80,7 +80,7 @@ async def test_a_changed_rule_is_evaluated_at_once(plant: Plant) -> None:
 
 
 async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:
-    """The alert does not wait for the next evaluation, which can be a day away."""
+    """Disabling a connection resolves its alert without waiting for the rule's next due time."""
     entry = build_entry(build_absence_rule(every="P1D"))
     plant = Plant(build_catalog(entry))
     assert await plant.run(600) == [("alert.firing", "silent")]
@@ -89,7 +89,7 @@ async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:
 
 
 async def test_unpublished_transitions_are_published_later(plant: Plant) -> None:
-    """If the outbox fails after the transition was stored, the event is published by a later run, once."""
+    """If the outbox fails after a transition was stored, a later run publishes the event once."""
     plant.queries.result = HOT
     plant.outbox.failures = 2
     assert await plant.run(0) == []

@@ -1,4 +1,4 @@
-"""Tests of status of an alert rule for callers."""
+"""Tests of the status of an alert rule in API replies."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
 def test_a_new_rule_is_due_at_once() -> None:
-    """Before the first evaluation a rule is ok and due since its change; a disabled rule is never due."""
+    """Before its first evaluation, a rule has the state ok and is due; a disabled rule is never due."""
     assert report_status(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
     disabled = report_status(build_entry(build_rule(enabled=False)), None)
     assert (disabled.status, disabled.due_at) == (RuleStatus.OK, None)

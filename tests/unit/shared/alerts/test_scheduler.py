@@ -21,7 +21,7 @@ from tests.unit.shared.alerts.fakes import (
 
 
 async def test_a_crossing_value_is_published_once(plant: Plant) -> None:
-    """Each transition is one event, whose data names rule, value and times."""
+    """Each transition of an alert is published as one event with the rule, the value and the times."""
     plant.queries.result = HOT
     assert await plant.run(0) == [FIRING]
     assert await plant.run() == [FIRING]
@@ -46,7 +46,7 @@ async def test_a_crossing_value_is_published_once(plant: Plant) -> None:
 
 
 async def test_a_rule_is_evaluated_once_for_each_due_time(plant: Plant) -> None:
-    """Runs between two due times, of any instance, execute no query."""
+    """Between two due times of a rule, no run of any instance executes its query."""
     await plant.run(0)
     for _ in range(5):
         await plant.run(0)
@@ -77,7 +77,7 @@ async def test_rules_with_the_same_data_share_a_query() -> None:
 
 
 async def test_the_time_of_a_rule_survives_a_restart() -> None:
-    """A pending alert fires after its time, although the instance was restarted."""
+    """After a restart, a pending alert still fires when its hold time since the first match is over."""
     plant = Plant(build_catalog(build_entry(build_rule(**{"for": "PT2M"}))))
     plant.queries.result = HOT
     assert await plant.run(0) == []
@@ -89,7 +89,7 @@ async def test_the_time_of_a_rule_survives_a_restart() -> None:
 
 
 async def test_a_failing_store_does_not_stop_other_rules() -> None:
-    """Rules whose storage fails are tried again after a pause."""
+    """If the result of a rule cannot be stored, the other rules are evaluated, and this one later again."""
     rules = build_rule(every="PT15S"), build_rule(lookup="x", timeRange="PT5M", every="PT15S")
     plant = Plant(build_catalog(*map(build_entry, rules)))
     plant.queries.result = HOT
@@ -103,7 +103,7 @@ async def test_a_failing_store_does_not_stop_other_rules() -> None:
 
 
 async def test_an_unexpected_error_does_not_stop_the_scheduler(plant: Plant) -> None:
-    """A defect in one evaluation is logged, and the run ends normally."""
+    """An unexpected error in one evaluation is logged, and the run ends normally."""
     plant.queries.result = None  # type: ignore[assignment]
     await plant.run(0)
     plant.queries.result = HOT

@@ -1,4 +1,4 @@
-"""Tests of alerts for callers: acknowledgements and trial evaluations."""
+"""Tests of the alert service for API callers: acknowledgements and trial evaluations."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.unit.shared.alerts.fakes import (
 
 
 async def test_acknowledgement_is_audited_once(plant: Plant) -> None:
-    """An acknowledgement is one audit event in the scope `alerts`; a repetition returns the alert."""
+    """An acknowledgement appends one audit event in the scope `alerts`; repeating it only returns the alert."""
     plant.queries.result = HOT
     await plant.run(0)
     service = plant.build_service()
@@ -31,7 +31,7 @@ async def test_acknowledgement_is_audited_once(plant: Plant) -> None:
 
 
 async def test_an_acknowledgement_survives_a_crash_before_its_event(plant: Plant) -> None:
-    """If the audit log fails, the acknowledgement stays, and the background job appends the event later."""
+    """If the audit log fails, the acknowledgement stays stored, and the background job appends its event."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts
@@ -87,7 +87,7 @@ async def test_a_trial_changes_nothing(plant: Plant) -> None:
 
 
 async def test_a_trial_considers_the_time_of_a_rule() -> None:
-    """With `for`, an alert would fire only if it has been pending for this time."""
+    """In a trial evaluation of a rule with `for`, only an alert that was pending for this time would fire."""
     entry = build_entry(build_rule(**{"for": "PT1M"}))
     plant = Plant(build_catalog(entry))
     plant.queries.result = HOT

@@ -19,7 +19,7 @@ STEPS = st.lists(
 
 
 class Plant:
-    """Stored alerts of one rule over time.
+    """Fake history of one rule's alerts over several evaluations.
 
     Attributes:
         alerts: active alerts by the value of their label.
@@ -36,7 +36,7 @@ class Plant:
         self._ids = count(1)
 
     def evaluate(self, groups: Mapping[str, bool], seconds: float = 60, value: float = 9) -> list[AlertState]:
-        """Evaluate after some seconds, remove the marks, and return the states of the active alerts."""
+        """Evaluate the rule after some seconds, remove all marks, and return the states of active alerts."""
         self.at += seconds * SECOND
         found = [AlertGroup({"device": device}, value, matches) for device, matches in groups.items()]
         stored = list(self.alerts.values())
@@ -68,7 +68,7 @@ def test_a_missing_group_resolves() -> None:
 
 
 def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
-    """The hold time of a pending alert begins again if the clock was set back by more than five minutes."""
+    """If the clock is set back by over five minutes, the hold time of a pending alert starts again."""
     plant = Plant("PT2M")
     assert plant.evaluate({"a": True}) == [PENDING]
     assert plant.evaluate({"a": True}, -3_000) == [PENDING]
@@ -80,7 +80,7 @@ def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
 
 
 def test_the_condition_must_hold_for_the_time() -> None:
-    """With `for` an alert is pending first, and fires when the condition has held for this time."""
+    """With `for`, an alert is pending until its condition has held for this time, and then fires."""
     plant = Plant("PT2M")
     assert [plant.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
     assert [alert.marks for alert in plant.history["1"]] == [(), (Mark.FIRING,)]
@@ -89,7 +89,7 @@ def test_the_condition_must_hold_for_the_time() -> None:
 
 
 def test_a_pending_alert_that_ends_leaves_nothing() -> None:
-    """A condition that holds too briefly is deleted without a notification."""
+    """If its condition stops before the hold time is over, a pending alert is deleted and not announced."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
     assert plant.evaluate({"a": False}) == []
@@ -98,7 +98,7 @@ def test_a_pending_alert_that_ends_leaves_nothing() -> None:
 
 
 def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
-    """A person acted on it, so it is resolved instead of deleted, without a notification."""
+    """A pending alert that a person acknowledged is resolved instead of deleted, and not announced."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
     plant.alerts["a"] = plant.alerts["a"].change(acknowledged_by="editor@t")
@@ -108,7 +108,7 @@ def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
 
 
 def test_a_flapping_value_has_one_alert_for_each_period() -> None:
-    """Each period in which the condition holds is an alert of its own; `for` suppresses short periods."""
+    """Each period in which the condition holds is a separate alert; `for` suppresses short periods."""
     plant, patient = Plant(), Plant("PT2M")
     for index in range(6):
         plant.evaluate({"a": index % 2 == 0})
@@ -118,7 +118,7 @@ def test_a_flapping_value_has_one_alert_for_each_period() -> None:
 
 
 def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
-    """The value of an alert is the newest; rules with many alerts store a value only at a transition."""
+    """Alerts store the newest value; with many alerts, a rule stores values only at transitions."""
     plant, large = Plant(), Plant()
     plant.evaluate({"a": True}, value=6)
     plant.evaluate({"a": True}, value=8)
@@ -130,7 +130,7 @@ def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
 
 
 def test_ten_thousand_groups() -> None:
-    """A rule may have ten thousand alerts."""
+    """An alert rule can have ten thousand alerts."""
     plant = Plant()
     assert len(plant.evaluate({str(number): True for number in range(10_000)})) == 10_000
     assert plant.evaluate({}) == []
@@ -138,7 +138,7 @@ def test_ten_thousand_groups() -> None:
 
 
 def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
-    """An alert that fires after a change of its rule has the new name and severity."""
+    """If a rule changes while an alert is pending, the alert fires with the new name and severity."""
     plant = Plant("PT1M")
     plant.evaluate({"a": True})
     plant.rule = plant.rule.model_copy(update={"name": "Hotter", "severity": "info"})

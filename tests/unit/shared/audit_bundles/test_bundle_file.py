@@ -16,7 +16,7 @@ async def yield_parts() -> AsyncIterator[bytes]:
 
 
 async def write(path: Path) -> dict[str, str]:
-    """Write two entries, and return their digests."""
+    """Write a bundle with two entries, and return their digests."""
     with BundleFile(path, SYSTEM_RUNTIME) as file:
         await file.write("a.txt", b"content")
         await file.write_parts("chains/b.json", yield_parts())
@@ -24,7 +24,7 @@ async def write(path: Path) -> dict[str, str]:
 
 
 async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
-    """Each entry's digest is computed from its content, also if the content is written in parts."""
+    """The digest of each entry is that of its content, even if the content is written in parts."""
     digests = await write(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("chains/b.json") == b"first second"

@@ -1,4 +1,4 @@
-"""Tests of the work of audit bundles."""
+"""Tests of the jobs that build audit bundles."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, processes: tuple[Services, Services]
 ) -> None:
-    """If another process completes a bundle meanwhile, its file stays as it is, and no other file is left."""
+    """If two processes build one bundle, the file of the first to complete stays, and no other file remains."""
     slow, fast = processes
     upload = slow.downloads.blobs.upload
 
@@ -73,7 +73,7 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
 
 
 async def test_a_step_of_a_cancelled_bundle_deletes_its_files(processes: tuple[Services, Services]) -> None:
-    """If the process that cancelled a bundle failed before it deleted the files, the next step deletes them."""
+    """If a cancellation stopped before it deleted the files of a bundle, the next step deletes them."""
     services, _ = processes
     await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)

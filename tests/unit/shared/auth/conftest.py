@@ -1,4 +1,4 @@
-"""Workspace for authentication tests, with the embedded stores."""
+"""Fixtures of authentication tests: a workspace with embedded stores, and attacked tokens."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role":
 def build_caller(
     member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
 ) -> Principal:
-    """Return a caller with the rights of a role."""
+    """Return a caller with the rights of the given role."""
     expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
     return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
 
@@ -69,13 +69,13 @@ class Workspace:
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
     async def get_team(self) -> Team:
-        """Return the team that the test has set."""
+        """Return the workspace's team, which tests can change."""
         return self.team_now
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Record an audit event once per append id."""
+        """Record an audit event; an append id that was recorded before is ignored."""
         if append_id not in [event["append_id"] for event in self.trail]:
             self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
         return event
@@ -94,6 +94,6 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 @pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
-    """Return the attacked kind of token."""
+    """Return each kind of token that the tests attack."""
     attack_target: AttackTarget = request.param()
     return attack_target

@@ -32,7 +32,7 @@ OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def encode_part(value: Any) -> str:
-    """Return a token segment of JSON, text or bytes."""
+    """Return a token segment that encodes JSON, text or bytes."""
     if isinstance(value, bytes):
         return jose.encode_base64url(value)
     return jose.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
@@ -89,7 +89,7 @@ class AttackTarget:
 
 
 class OneKey:
-    """Signing key and OpenID provider with one key."""
+    """Fake key store and OpenID provider with a single key."""
 
     async def get_key_id(self) -> str:
         """Return the id of the key."""
@@ -130,7 +130,7 @@ def build_entra_target() -> AttackTarget:
 
 
 async def assert_rejected(target: AttackTarget, token: str) -> None:
-    """Check that a token is rejected with the same error as a missing one."""
+    """Check that a token is rejected with the same error as a missing token."""
     with pytest.raises(WorkspaceError) as caught:
         await target.verify(token)
     assert caught.value.kind is Kind.UNAUTHENTICATED, caught.value

@@ -18,7 +18,7 @@ def test_a_new_key_is_parsed_and_verified() -> None:
 
 
 def test_a_seed_determines_the_key() -> None:
-    """Attempts of one request create the same key; other seeds, and no seed, create other keys."""
+    """Creating a key twice with one seed gives the same key; other seeds, and no seed, give other keys."""
     first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
     assert first == second
     others = [generate_key(SYSTEM_RUNTIME, b"Seed" * 8), generate_key(SYSTEM_RUNTIME), generate_key(SYSTEM_RUNTIME)]
@@ -40,5 +40,5 @@ def test_a_seed_determines_the_key() -> None:
     ],
 )
 def test_other_texts_are_not_keys(text: str) -> None:
-    """A text of another length or alphabet is not a key."""
+    """A text with another length or alphabet is not an API key."""
     assert parse_key(text) is None

@@ -6,7 +6,7 @@ from tests.unit.shared.auth.conftest import Workspace
 
 
 async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace) -> None:
-    """The event of a creation has no earlier state; the event of a revocation without details has no later state."""
+    """A creation event has no state before; a revocation event without details has no state after."""
     await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
     await workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
     made, ended = workspace.trail
@@ -15,7 +15,7 @@ async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace)
 
 
 async def test_a_workspace_without_provenance_records_nothing(workspace: Workspace) -> None:
-    """Credentials also work in a workspace without an audit log."""
+    """In a workspace without an audit log, credentials work and no audit event is recorded."""
     workspace.team_now = replace(workspace.team_now, audited=False)
     await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x")
     assert workspace.trail == []

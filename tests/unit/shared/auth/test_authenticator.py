@@ -1,4 +1,4 @@
-"""Tests of authentication from header to principal."""
+"""Tests of the authenticator: it turns an Authorization header into a principal."""
 
 import base64
 import dataclasses
@@ -28,7 +28,7 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def authenticate_by_key(workspace: Workspace, member: str) -> Principal:
-    """Return the principal of a member, authenticated by a new key."""
+    """Return the principal of a member, authenticated by a new API key."""
     key = await workspace.api_keys.issue("test", member, "a key")
     return await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
 
@@ -41,7 +41,7 @@ async def issue_token(workspace: Workspace, member: str) -> str:
 async def get_error(
     workspace: Workspace, authorization: str, accepted: frozenset[CredentialKind] = KEYS
 ) -> WorkspaceError:
-    """Return the error that a header causes."""
+    """Return the error with which the authenticator rejects a header."""
     with pytest.raises(WorkspaceError) as refused:
         await workspace.authenticator(authorization, accepted)
     assert refused.value.kind is Kind.UNAUTHENTICATED
@@ -49,7 +49,7 @@ async def get_error(
 
 
 def forge(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
-    """Return a token with changed header and payload members and the original signature."""
+    """Return a token with changed header or payload members and the original signature."""
     head, body, signature = token.split(".")
     parts = [
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
@@ -66,7 +66,7 @@ async def test_token_identifies_principal(workspace: Workspace) -> None:
 
 
 async def test_service_token_has_no_identity(workspace: Workspace) -> None:
-    """The token of a service has no ``sub``, and its principal has no identity."""
+    """The token of a service has no ``sub``, and the authenticated principal has no user identity."""
     token = await issue_token(workspace, "historian")
     assert "sub" not in jwt.decode(token, options={"verify_signature": False})
     assert (await workspace.authenticator(f"Bearer {token}", JWT_ONLY)).identity is None
@@ -88,7 +88,7 @@ async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytes
     "authorization", ["", "Bearer", "Bearer ", "Basic abc", "Bearer garbage", "Bearer a.b.c", "Bearer ..", "x" * 99]
 )
 async def test_malformed_credential_is_rejected(workspace: Workspace, authorization: str) -> None:
-    """A missing or malformed credential is UNAUTHENTICATED, never an internal error."""
+    """A missing or malformed credential is rejected with UNAUTHENTICATED, never with an internal error."""
     await get_error(workspace, authorization)
 
 
@@ -148,7 +148,7 @@ async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
     ],
 )
 async def test_validly_signed_token_with_wrong_claims_is_rejected(workspace: Workspace, claims: dict[str, Any]) -> None:
-    """Expiry, issuer, audience, workspace and principal are checked for validly signed tokens, too."""
+    """A validly signed token is rejected if its expiry, issuer, audience, workspace or principal is wrong."""
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     changed = {name: value for name, value in {**payload, **claims}.items() if value is not None}
     token = await sign_payload(workspace, changed)
@@ -174,7 +174,7 @@ async def test_tampered_token_is_rejected(workspace: Workspace) -> None:
 
 
 async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> None:
-    """A token has one spelling: with padding or other unused bits, it is rejected."""
+    """A token has exactly one valid spelling: padding and other values of unused bits are rejected."""
     token = await issue_token(workspace, EDITOR.id)
     last = jose._ALPHABET.index(token[-1])
     for spelling in (f"{token}=", f"{token}==", token[:-1] + jose._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
@@ -197,7 +197,7 @@ async def test_oversized_token_is_rejected_unparsed(workspace: Workspace) -> Non
 
 
 async def test_disabled_member_is_rejected_immediately(workspace: Workspace) -> None:
-    """Disabling or removing a member invalidates its keys and its cached tokens."""
+    """If a member is disabled or removed, the member's API keys and cached tokens are rejected at once."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     token = await issue_token(workspace, EDITOR.id)
     await workspace.authenticator(f"Bearer {token}", KEYS)
@@ -225,7 +225,7 @@ async def test_api_key_is_rejected_for_token_operations(workspace: Workspace) ->
 
 
 async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace) -> None:
-    """A wrong secret and an unknown key id give the same error, which does not reveal existing key ids."""
+    """An API key with a wrong secret or unknown id gets the same error, so existing ids are not revealed."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     wrong = await get_error(workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
     unknown = await get_error(workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
@@ -235,7 +235,7 @@ async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace
 async def test_wrong_secret_and_unknown_key_reload_equally(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown key and a wrong secret both reload the keys, so that timing does not reveal which key ids exist."""
+    """A wrong secret and an unknown key id both reload the stored keys, so timing reveals no existing ids."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0
@@ -256,7 +256,7 @@ async def test_wrong_secret_and_unknown_key_reload_equally(
 
 
 async def test_locked_store_does_not_delay_requests_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
-    """A caller with a key is authenticated while the last use cannot be written; it is written afterwards."""
+    """While the store is locked, an API key is accepted at once; its last use is written later."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "a key")
     await workspace.store.load()  # opens the file
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
@@ -269,6 +269,6 @@ async def test_locked_store_does_not_delay_requests_with_a_key(workspace: Worksp
 
 
 async def test_expired_key_is_rejected(workspace: Workspace) -> None:
-    """An expired key is rejected."""
+    """An API key is rejected after its expiry."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key", expires_in_days=0)).api_key
     await get_error(workspace, f"Bearer {key}")

@@ -1,4 +1,4 @@
-"""Tests that credentials end with the disabling or removal of their member."""
+"""Tests that tokens and API keys end when their member is disabled or removed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +33,7 @@ async def is_accepted(workspace: Workspace, credential: str) -> bool:
 
 
 async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> None:
-    """An earlier token and its streams end; a later token and the API key are accepted."""
+    """After a cutoff, earlier tokens and their streams are rejected; later tokens and API keys are accepted."""
     key = await workspace.api_keys.create(build_caller(EDITOR.id), "mine")
     principal = await workspace.authenticator(f"Bearer {key.api_key}", ANY)
     earlier = await workspace.issuer.mint(principal, Decimal(5), None)
@@ -50,7 +50,7 @@ async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> N
 
 
 async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: Workspace) -> None:
-    """A token of an earlier version of this service is older than each cutoff."""
+    """A token whose id has no time, from an earlier version, counts as older than any cutoff."""
     expires_at = now() + timedelta(hours=1)
     claims = Claims("0af7651916cd43dd8448eb211c80319c", EDITOR.id, EDITOR.id, "plant-a", frozenset(), expires_at)
     token = await workspace.codec.sign(claims, now())
@@ -60,7 +60,7 @@ async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: 
 
 
 async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> None:
-    """After a member was removed and added again, an earlier key is listed as revoked; a later key is accepted."""
+    """If a member is removed and added again, earlier API keys stay revoked; later ones are accepted."""
     earlier = await workspace.api_keys.create(build_caller(EDITOR.id), "earlier")
     at = now()
     workspace.team_now = replace(workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(keys=at, tokens=at)})
@@ -71,7 +71,7 @@ async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> 
 
 
 async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None:
-    """Creators are found through any number of tokens, and through keys that were created with such tokens."""
+    """The creators of an API key are found for each descendant, through any number of tokens and keys."""
     lineage = CredentialLineage(workspace.store)
     own = await workspace.api_keys.create(build_caller(EDITOR.id), "own")
     given = await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
@@ -88,7 +88,7 @@ async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None
 
 
 async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace) -> None:
-    """In decisions, the creator of a service's API key also counts as the service; a key for a person has no effect."""
+    """In decisions, the creator of a service's API key also counts as the service; with a person's key it does not."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
         await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
@@ -100,7 +100,7 @@ async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(workspace: Workspace) -> None:
-    """A token cannot approve if so many tokens lie between the token and its key that the key is not found."""
+    """A token that descends from its API key through too many tokens cannot be used to approve."""
     expires_at = now() + timedelta(hours=1)
     for number in range(MAX_TOKENS + 1):
         await workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))

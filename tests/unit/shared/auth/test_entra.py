@@ -1,4 +1,4 @@
-"""Tests of tokens of managed identities, in both versions that Entra ID issues."""
+"""Tests of Entra ID tokens of managed identities, in both versions of the token format."""
 
 import pytest
 
@@ -18,7 +18,7 @@ CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
 
 
 class Version1Provider(OneKey):
-    """Provider of version 1.0, which has another issuer."""
+    """Fake OpenID provider with the issuer of version 1.0."""
 
     async def load_issuer(self) -> str:
         """Return the issuer of version 1.0."""
@@ -74,11 +74,11 @@ async def test_other_issuers_and_audiences_are_rejected(target: AttackTarget, cl
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "x" * 20_000])
 async def test_malformed_tokens_are_rejected(target: AttackTarget, token: str) -> None:
-    """Malformed text is rejected before its claims are read."""
+    """A malformed token is rejected before its claims are read."""
     await assert_rejected(target, token)
 
 
 async def test_forged_signature_is_rejected(target: AttackTarget) -> None:
-    """The token's version is read before the signature is verified, but is not trusted."""
+    """A token with a forged signature is rejected, although its version is read before the verification."""
     token = target.changed(ver="1.0", iss=V1_ISSUER, aud=CLIENT_ID)
     await assert_rejected(target, token[:-8] + "AAAAAAAA")

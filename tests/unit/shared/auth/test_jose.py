@@ -1,4 +1,4 @@
-"""Tests of token attacks with malformed tokens, after Project Wycheproof."""
+"""Tests that malformed tokens are rejected, with attacks from Project Wycheproof."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.unit.shared.auth.targets import AttackTarget, assert_rejected, encode
 
 
 async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> None:
-    """Padding, other alphabets, unused bits and white space are rejected."""
+    """Token segments with padding, another alphabet, unused bits or white space are rejected."""
     token = target.token()
     segments = token.split(".")
     for index, segment in enumerate(segments):
@@ -76,7 +76,7 @@ async def test_duplicate_members_are_rejected(target: AttackTarget) -> None:
     "text", ["", "null", "[]", "1", '"x"', "{", "{}x", "\ufeff{}", "{'alg':'none'}", "[" * 5_000, "NaN"]
 )
 async def test_segments_other_than_objects_are_rejected(target: AttackTarget, text: str) -> None:
-    """Header and payload must be JSON objects."""
+    """A token whose header or payload is not a JSON object is rejected."""
     await assert_rejected(target, target.token(text.encode()))
     await assert_rejected(target, target.token(payload=text.encode() or b" "))
     await assert_rejected(target, target.token(payload=b"\xff\xfe"))

@@ -1,4 +1,4 @@
-"""Tests of token attacks with algorithms and keys, after Project Wycheproof."""
+"""Tests that attacks with algorithms and keys are rejected, with attacks from Project Wycheproof."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ from tests.unit.shared.auth.targets import (
 
 
 async def test_valid_token_is_accepted(target: AttackTarget) -> None:
-    """The valid token that the attacks modify is accepted, also with unknown members."""
+    """The valid token on which the attacks are based is accepted, also with unknown members."""
     await target.verify(target.token())
     await target.verify(target.token(target.header(typ=...)))
     await target.verify(target.changed(exp=target.claims["exp"] + 0.5, unknown={"any": ["thing"]}))
@@ -35,7 +35,7 @@ async def test_valid_token_is_accepted(target: AttackTarget) -> None:
     "alg", ["none", "None", "NONE", "nOnE", "noNE", "", " none", "none ", None, 0, [], ["none"], {}]
 )
 async def test_unsigned_tokens_are_rejected(target: AttackTarget, alg: Any) -> None:
-    """Unsigned tokens are rejected for any spelling of the algorithm and any signature text."""
+    """Unsigned tokens are rejected for any spelling of the algorithm ``none`` and any signature text."""
     for signature in ("", "AA", encode_part(target.sign(b"x"))):
         message = f"{encode_part(target.header(alg=alg))}.{encode_part(target.claims)}"
         await assert_rejected(target, f"{message}.{signature}")
@@ -126,7 +126,7 @@ async def test_keys_in_token_headers_are_rejected(target: AttackTarget) -> None:
     ids=lambda kid: repr(kid)[:20],
 )
 async def test_unknown_key_ids_are_rejected(target: AttackTarget, kid: Any) -> None:
-    """A key id is only compared with the known ids; paths, queries and other types are rejected."""
+    """A key id that is not one of the known ids is rejected, also if it is a path, a query or no text."""
     await assert_rejected(target, target.token(target.header(kid=kid)))
     await assert_rejected(
         target, target.token(target.header(kid=kid), sign=lambda message: hmac.digest(b"", message, "sha256"))
@@ -136,7 +136,7 @@ async def test_unknown_key_ids_are_rejected(target: AttackTarget, kid: Any) -> N
 
 @pytest.mark.parametrize("crit", [["b64"], ["exp"], ["unknown"], [], None, "b64", ["b64", "b64"], {}])
 async def test_critical_extensions_are_rejected(target: AttackTarget, crit: Any) -> None:
-    """Critical extensions are rejected, including unencoded payloads (RFC 7797)."""
+    """A token with critical extensions, such as unencoded payloads (RFC 7797), is rejected."""
     await assert_rejected(target, target.token(target.header(crit=crit)))
     header = encode_part(target.header(crit=crit, b64=False))
     for payload in (json.dumps(target.claims), encode_part(target.claims), ""):
@@ -145,7 +145,7 @@ async def test_critical_extensions_are_rejected(target: AttackTarget, crit: Any)
 
 
 async def test_unencoded_payload_without_crit_is_rejected(target: AttackTarget) -> None:
-    """The member ``b64`` without ``crit`` is rejected, too."""
+    """A token with the header member ``b64`` is rejected also without ``crit``."""
     for value in (False, 0, None, "false"):
         header = encode_part(target.header(b64=value))
         payload = json.dumps(target.claims)

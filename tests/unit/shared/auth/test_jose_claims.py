@@ -1,4 +1,4 @@
-"""Tests of token attacks with claims of validly signed tokens, after Project Wycheproof."""
+"""Tests that validly signed tokens with wrong claims are rejected, with attacks from Project Wycheproof."""
 
 import time
 from typing import Any
@@ -50,7 +50,7 @@ async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value
 
 @pytest.mark.parametrize("name", ["iss", "aud", "exp", "nbf", "iat"])
 async def test_missing_claims_are_rejected(target: AttackTarget, name: str) -> None:
-    """Issuer, audience and times are required."""
+    """A token without an issuer, an audience or its times is rejected."""
     await assert_rejected(target, target.changed(**{name: ...}))
     await assert_rejected(target, target.changed(**{name: None}))
 
@@ -73,7 +73,7 @@ async def test_claims_of_another_issuer_or_audience_are_rejected(target: AttackT
 
 @pytest.mark.parametrize(("name", "offset"), [("exp", -1), ("nbf", 600), ("iat", 600)])
 async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name: str, offset: int) -> None:
-    """A token is valid only between its times, by the clock of the service."""
+    """A token is accepted only between its ``nbf`` and ``exp``, by the clock of the service."""
     await assert_rejected(target, target.changed(**{name: int(time.time()) + offset}))
 
 

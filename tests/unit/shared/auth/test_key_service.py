@@ -12,14 +12,14 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
-    """The event of a key from the deployment's own command has no credential."""
+    """The audit event of an API key that the deployment's command created names no credential."""
     await workspace.api_keys.issue("command", EDITOR.id, "k")
     [event] = workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
 
 async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
-    """A caller with the right to manage keys cannot create a key with a right that the caller lacks."""
+    """An API key cannot get a right that its creator lacks, although the creator may manage API keys."""
     manager = build_caller(VIEWER.id, Role.VIEWER)
     manager = Principal(
         **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
@@ -36,7 +36,7 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
 
 
 async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
-    """A key may have the rights that both the caller and its principal have; the error names who lacks one."""
+    """If the caller or the principal lacks a right of the new key, the error names which of them lacks it."""
     approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
     admin = build_caller(ADMIN.id, Role.ADMIN)
     manager = replace(admin, rights=admin.rights - {export, approve})
@@ -59,7 +59,7 @@ async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> No
 
 
 async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
-    """Creating, listing and revoking another member's key requires the right to manage keys."""
+    """Creating, listing and revoking another member's API key requires the right to manage keys."""
     editor, viewer, admin = (
         build_caller(EDITOR.id, Role.EDITOR),
         build_caller(VIEWER.id, Role.VIEWER),
@@ -76,7 +76,7 @@ async def test_keys_of_other_members_require_right(workspace: Workspace) -> None
 
 
 async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
-    """The stored file contains no part of a secret."""
+    """The stored file contains no part of the secret of an API key."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
     secret = issued.api_key.rsplit("_", 1)[1]
     stored = (await workspace.store.load()).keys[issued.key.key_id]
@@ -85,7 +85,7 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
 
 
 async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> None:
-    """Attempts with one seed return the same key and secret and leave one event, also after a use of the key."""
+    """Retries with one seed return the same API key and create one event, also after the key was used."""
     first = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
     assert list((await workspace.store.load()).keys.values()) == [first.key]
@@ -96,7 +96,7 @@ async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> Non
 
 
 async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
-    """A key for devices has one right; any other requested right is an error that names the right."""
+    """An API key for devices has only the right to write telemetry; the error names any other right."""
     binding = TelemetryBinding(("rig",))
     admin = build_caller(ADMIN.id, Role.ADMIN)
     error = await catch_error(workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding))
@@ -106,7 +106,7 @@ async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
 
 
 async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Workspace) -> None:
-    """The effective rights of a key are those that its principal has now."""
+    """If a principal loses a right, the principal's API keys lose it, too."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
     assert await workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
     workspace.team_now = replace(workspace.team_now, members={VIEWER.id: VIEWER})
@@ -114,7 +114,7 @@ async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Worksp
 
 
 async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(workspace: Workspace) -> None:
-    """A key signs without a sign-in, so a person with an old token cannot create one for themselves."""
+    """If signatures are required, an old sign-in cannot create an API key, because the key could sign later."""
     workspace.team_now = replace(workspace.team_now, max_sign_in_age=300)
     person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
     assert (await catch_error(workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"

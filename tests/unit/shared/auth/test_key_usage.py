@@ -1,4 +1,4 @@
-"""Tests of the recorder of key uses."""
+"""Tests of recording the last use of API keys."""
 
 import asyncio
 import sqlite3
@@ -18,7 +18,7 @@ WRITE_SECONDS = 0.1
 
 
 def make_key(number: int = 0) -> ApiKey:
-    """Return a key without uses."""
+    """Return an API key that was never used."""
     return ApiKey(f"AAAA{number:04}", bytes(16), bytes(32), "admin@x", "a key", None, AT, None)
 
 
@@ -44,7 +44,7 @@ async def read_last_use(store: SqliteCredentialStore) -> datetime | None:
 
 
 async def test_use_is_stored_once_a_minute(store: SqliteCredentialStore) -> None:
-    """The first use is written, and the next one after a minute."""
+    """The first use of an API key is stored at once, later uses at most once a minute."""
     uses = KeyUsageRecorder(store)
     for seconds, written in ((0, 0), (ACCURACY_SECONDS - 1, 0), (ACCURACY_SECONDS, ACCURACY_SECONDS)):
         uses.record(make_key(), AT + timedelta(seconds=seconds))
@@ -87,7 +87,7 @@ class UnresponsiveStore(SqliteCredentialStore):
 
 
 async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> None:
-    """Keys are written one at a time, and the number of waiting keys is limited."""
+    """Last uses are written one key at a time, and at most a fixed number of keys waits."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):
@@ -100,7 +100,7 @@ async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> 
 
 
 async def test_write_times_out(database: SqliteDatabase) -> None:
-    """A write to an unresponsive store is abandoned."""
+    """A write of a last use to an unresponsive store ends with a timeout."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive, write_seconds=WRITE_SECONDS)
     uses.record(make_key(), AT)

@@ -1,4 +1,4 @@
-"""Tests of the creators of API keys that earlier versions created."""
+"""Tests of finding the creators of API keys that earlier versions of the service created."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def build_event(user: str, made_with: Any) -> dict[str, Any]:
 
 
 class Events:
-    """Audit events by their append ids.
+    """Fake audit log that returns events by their append ids.
 
     Attributes:
         requests: append ids of the requested events.
@@ -85,7 +85,7 @@ class Events:
 async def test_creators_are_those_of_the_events(
     events: dict[str, dict[str, Any]], creators: tuple[str, ...] | None
 ) -> None:
-    """The creators of a key are those in its own event and in the events of the credentials that created it."""
+    """The creators of a key are read from its own event and from those of the credentials that created it."""
     found = Events(events)
     older_keys = OlderKeyCreators(found.find)
     assert await older_keys.find(KEY) == creators
@@ -96,7 +96,7 @@ async def test_creators_are_those_of_the_events(
 
 
 async def test_outage_is_not_remembered() -> None:
-    """While the audit log does not respond, the creators are unknown; a call some seconds later reads them again."""
+    """While the audit log does not respond, the creators are unknown; seconds later they are read again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
@@ -109,7 +109,7 @@ async def test_outage_is_not_remembered() -> None:
 
 
 async def test_keys_of_an_unknown_creator_stay_unknown(workspace: Workspace) -> None:
-    """A key that is created with a credential of unknown origin has unknown creators, so it cannot sign either."""
+    """If a key was created with a credential of unknown origin, its creators are unknown and it cannot sign."""
     caller = Principal(
         EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "t", None, personal=False
     )
@@ -120,7 +120,7 @@ async def test_keys_of_an_unknown_creator_stay_unknown(workspace: Workspace) -> 
 
 
 async def test_creators_of_older_keys_are_passed_on(workspace: Workspace) -> None:
-    """The creator of an older key is also a creator of the keys that are created with it, and counts as an approver."""
+    """The creator of an older key also counts as a creator of the keys that were created with it."""
     await workspace.store.add_key(KEY)
     older_keys = OlderKeyCreators(Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}).find)
     caller = Principal(

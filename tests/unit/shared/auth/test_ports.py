@@ -31,14 +31,14 @@ def build_key(revoked_at: datetime | None = None) -> ApiKey:
 def test_a_key_ends_with_the_first_of_revocation_and_removal(
     removed_at: datetime | None, revoked_at: datetime | None, end: datetime | None
 ) -> None:
-    """A removal ends the keys that exist at this time; a later key of a new member with the same id is valid."""
+    """An API key ends at its revocation or its member's removal; later keys for the same id are valid."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(keys=removed_at)})
     assert team.find_key_end(build_key(revoked_at)) == end
 
 
 @pytest.mark.parametrize(("issued_at", "has_ended"), [(AT - HOUR, True), (AT, True), (AT + HOUR, False)])
 def test_tokens_until_the_cutoff_have_ended(issued_at: datetime, *, has_ended: bool) -> None:
-    """A token that was issued up to the cutoff of its member has ended; other members have no cutoff."""
+    """Tokens that were issued up to the cutoff of their member have ended; other members are unaffected."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})
     token_id = build_token_id(SYSTEM_RUNTIME, issued_at)
     assert team.has_ended_token("ann", token_id) is has_ended

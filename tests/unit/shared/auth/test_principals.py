@@ -13,14 +13,14 @@ CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), C
 
 
 def test_an_unrestricted_caller_passes_each_check() -> None:
-    """A member with its own token may manage credentials and use its rights."""
+    """A member with an unrestricted token may manage credentials and use all own rights."""
     CALLER.require_unbound()
     CALLER.require_not_delegated()
     CALLER.require_right(AccessRight.CATALOG_READ)
 
 
 def test_a_bound_credential_manages_no_credentials() -> None:
-    """A device key that is stolen cannot create further credentials."""
+    """A credential that is bound to devices cannot create credentials, in case it is stolen."""
     with pytest.raises(WorkspaceError) as raised:
         replace(CALLER, binding=TelemetryBinding(("rig",))).require_unbound()
     assert (raised.value.kind, raised.value.code) == (Kind.FORBIDDEN, "CREDENTIAL_BOUND")
@@ -35,7 +35,7 @@ def test_a_bound_credential_manages_no_credentials() -> None:
     ],
 )
 def test_only_a_token_of_a_client_is_delegated(client: str, via: CredentialKind, *, is_delegated: bool) -> None:
-    """An OAuth client acts only with a token that it received by consent."""
+    """A token is delegated only if an OAuth client received it by consent."""
     caller = replace(CALLER, client_id=client, via=via)
     assert caller.is_delegated is is_delegated
     if is_delegated:
@@ -57,6 +57,6 @@ def test_a_missing_right_is_named() -> None:
 
 
 def test_audit_events_contain_no_empty_credential_id() -> None:
-    """A credential without an id has the id null."""
+    """In audit events, the id of a credential without an id is null."""
     assert CALLER.describe_credential() == {"via": "jwt", "credentialId": "t1"}
     assert ANONYMOUS.describe_credential() == {"via": "nothing", "credentialId": None}

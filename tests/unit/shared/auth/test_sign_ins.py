@@ -1,4 +1,4 @@
-"""Tests of the sign-in that tokens carry in their claims."""
+"""Tests of the sign-in that the claims of tokens contain: its time, methods and id."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ ENTRA = {"tid": "t", "oid": "o-1", "auth_time": SECONDS, "amr": ["pwd", "mfa"]}
 
 
 def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal:
-    """Return a caller with this kind of credential."""
+    """Return a caller with the given kind of credential."""
     return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
 
 
@@ -30,7 +30,7 @@ async def mint(workspace: Workspace, caller: Principal) -> Principal:
 
 
 async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
-    """A token that is requested with an API key has the time of the request, the method `key` and a new id."""
+    """A token request with an API key counts as a new sign-in, with its time, the method `key` and a new id."""
     before = now()
     first, second = [await mint(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
     assert first.sign_in.at is not None
@@ -44,7 +44,7 @@ async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
 
 
 async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
-    """A token that is requested with a token has the sign-in of that token, over any number of tokens."""
+    """A token that is requested with another token has the sign-in of that other token."""
     first = await mint(workspace, build_caller(CredentialKind.API_KEY))
     second = await mint(workspace, first)
     third = await mint(workspace, second)
@@ -54,20 +54,20 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
 async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
-    """Tokens of client credentials and of sign-in links have no sign-in, and neither have their descendants."""
+    """Tokens from client credentials and sign-in links have no sign-in, and neither have their descendants."""
     token = await mint(workspace, await mint(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
 
 async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspace) -> None:
-    """A token that is requested with an Entra ID token has that token's time and methods of the sign-in."""
+    """A token that is requested with an Entra ID token has the sign-in time and methods of the Entra ID token."""
     sign_in = sign_in_from_entra(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
     assert (await mint(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
-    """A token that descends from another person's key is marked as such, and so are its descendants."""
+    """A token from a key that another person created is marked as not personal, and so are its descendants."""
     first = await mint(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await mint(workspace, first)
     assert (first.personal, second.personal) == (False, False)
@@ -84,28 +84,28 @@ def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
 
 @pytest.mark.parametrize("value", [None, "1767600000", True, -1, float("nan"), float("inf"), 10**30, [SECONDS], {}])
 def test_malformed_time_of_entra_is_unknown(value: Any) -> None:
-    """An Entra ID token whose `auth_time` is missing or malformed has no time and no id of the sign-in."""
+    """If `auth_time` of an Entra ID token is missing or malformed, time and id of the sign-in are unknown."""
     assert sign_in_from_entra({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
 
 
 @pytest.mark.parametrize("value", [None, "pwd", {"pwd": 1}, ["pwd", 1], 5])
 def test_malformed_methods_of_entra_are_unknown(value: Any) -> None:
-    """An Entra ID token whose `amr` is missing or malformed has no methods."""
+    """If `amr` of an Entra ID token is missing or malformed, the methods of the sign-in are unknown."""
     assert sign_in_from_entra({**ENTRA, "amr": value}).methods == ()
 
 
 def test_fraction_of_a_second_is_dropped() -> None:
-    """A time with a fraction, which RFC 7519 allows, is read in whole seconds."""
+    """A fraction of a second in `auth_time`, which RFC 7519 allows, is ignored."""
     assert parse_seconds(SECONDS + 0.75) == AT
 
 
 def test_tokens_of_earlier_versions_have_no_sign_in() -> None:
-    """A token whose claims contain no sign-in, as in earlier versions of the service, has no sign-in."""
+    """A token from an earlier version of the service, without the claims of a sign-in, has no sign-in."""
     assert sign_in_from_claims({}) == NO_SIGN_IN
 
 
 @pytest.mark.parametrize("claims", [{"auth_time": "1"}, {"auth_time": True}, {"amr": "key"}, {"sid": 5}])
 def test_unexpected_claims_are_rejected(claims: dict[str, Any]) -> None:
-    """A claim about the sign-in that this service does not write makes the token invalid."""
+    """A token is rejected if a claim about its sign-in has a form that this service never writes."""
     with pytest.raises(ValueError, match="sign-in"):
         sign_in_from_claims(claims)

@@ -1,4 +1,4 @@
-"""Tests of the binding of credentials to connections and devices."""
+"""Tests of binding credentials to connections and devices."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ BINDINGS = st.builds(TelemetryBinding, TEXTS, st.none() | TEXTS)
 
 @given(BINDINGS)
 def test_a_binding_survives_claims_and_storage(binding: TelemetryBinding) -> None:
-    """The claims and the stored form contain the whole binding."""
+    """Converting a binding to claims or to its stored form, and back, returns an equal binding."""
     assert binding_from_claims(binding.to_claims()) == binding
     assert binding_from_json(binding.to_json()) == binding
 
 
 def test_other_credentials_have_no_binding() -> None:
-    """Claims and stored keys without a binding stay unbound."""
+    """Claims and stored keys that contain no binding are read as unbound."""
     assert binding_from_claims({"AccessRights": []}) is None
     assert binding_from_json(None) is None
 
@@ -31,13 +31,13 @@ def test_other_credentials_have_no_binding() -> None:
     [{"Connections": "pump"}, {"Connections": None}, {"Devices": ["a"]}, {"Connections": ["a"], "Devices": "a"}],
 )
 def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
-    """A token whose claims cannot be parsed is invalid, because as an unbound token it would have more rights."""
+    """A token with a malformed binding is rejected, because as an unbound token it would have more rights."""
     with pytest.raises(ValueError, match="list of strings"):
         binding_from_claims(claims)
 
 
 def test_only_bound_connections_are_allowed() -> None:
-    """A credential can use a connection only if the lookup exactly equals a lookup of its binding."""
+    """A bound credential can use only connections whose lookup exactly equals a lookup of the binding."""
     binding = TelemetryBinding(("pump", "press"))
     binding.check_connection("press")
     for lookup in ("Press", "pump-2", ""):
@@ -58,7 +58,7 @@ def test_only_bound_connections_are_allowed() -> None:
     ],
 )
 def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> None:  # noqa: FBT001  a table of cases
-    """Device ids match patterns as in shells, with exact case; the error names the place of the message."""
+    """Device ids match shell patterns, with exact case; the error names the index of the message."""
     binding = TelemetryBinding(("pump",), (pattern, "other"))
     if allowed:
         binding.check_devices([("[0]", device)], "pump")
@@ -69,12 +69,12 @@ def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> Non
 
 
 def test_a_binding_without_devices_allows_all() -> None:
-    """Without patterns every device of the connections is allowed."""
+    """A binding without device patterns allows every device of its connections."""
     TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
 
 
 def test_a_message_without_a_device_id_has_the_lookup() -> None:
-    """The error names the connection's lookup and says that the message has no device id."""
+    """For a message without a device id, the error names the connection's lookup and states the missing id."""
     binding = TelemetryBinding(("pump",), ("rig",))
     with pytest.raises(
         WorkspaceError, match=r"'pump' \(the connection's lookup, because the message has no device id\)"
@@ -88,7 +88,7 @@ def test_a_message_without_a_device_id_has_the_lookup() -> None:
     [("", "This credential"), ("[1]", "Message [1]: this credential"), ("line 2", "Line 2: this credential")],
 )
 def test_the_error_names_the_message(place: str, beginning: str) -> None:
-    """The error says in words which message of the request has a device that is not allowed."""
+    """The error states which message of the request has a device that is not allowed."""
     with pytest.raises(WorkspaceError) as error:
         TelemetryBinding(("pump",), ("p-*",)).check_devices([(place, "x")], "pump")
     assert error.value.detail == f"{beginning} is not bound to the device 'x'."

@@ -1,4 +1,4 @@
-"""Tests of fetching the public keys of tokens."""
+"""Tests of loading the public keys by which tokens are verified."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from shared.timestamps import now
 
 
 class SlowKey(FileSigningKey):
-    """Signing key whose public keys are returned, or fail, when the test decides."""
+    """Signing key whose public keys are loaded, or fail to load, when the test decides."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -25,7 +25,7 @@ class SlowKey(FileSigningKey):
         self.down = False
 
     async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
-        """Wait, then return the keys or fail."""
+        """Wait for the test, then return the public keys or raise the error that the test has set."""
         self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
@@ -47,7 +47,7 @@ async def _build_token(key: SlowKey) -> tuple[TokenCodec, str]:
 
 
 async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
-    """After a start, concurrent tokens wait for one fetch, and all are verified."""
+    """After a start, concurrent token checks share one load of the public keys, and all tokens are verified."""
     codec, token = await _build_token(key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
     await key.waited_for.wait()
@@ -57,7 +57,7 @@ async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
 
 
 async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the public keys are unavailable, every caller gets UNAVAILABLE, and fetches are rate-limited."""
+    """While the public keys cannot be loaded, each caller gets UNAVAILABLE, and loads are rate-limited."""
     codec, token = await _build_token(key)
     key.down = True
     key.let_go.set()
@@ -70,7 +70,7 @@ async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkey
 
 
 async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
-    """Many tokens with unknown key ids cause one fetch."""
+    """Many tokens with unknown key ids cause at most one load of the public keys per second."""
     codec, token = await _build_token(key)
     key.let_go.set()
     await codec.verify(token)
@@ -84,21 +84,21 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
 
 
 async def _sign(key: SlowKey, lead: timedelta, left: timedelta) -> str:
-    """Sign a token of an instance whose clock is ahead by ``lead``, with ``left`` until its expiry."""
+    """Return a token that an instance signs whose clock is ahead by ``lead``, valid for ``left``."""
     key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
     return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
 
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
-    """A new token is accepted at once by an instance whose clock is behind that of the issuing instance."""
+    """A new token is accepted at once by an instance whose clock is slower than that of the issuer."""
     token = await _sign(key, timedelta(seconds=60), timedelta(hours=1))
     assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
 
 
 @pytest.mark.parametrize(("lead", "left"), [(600, 3600), (0, -2), (0, -60)])
 async def test_tokens_of_the_future_and_expired_ones_are_rejected(key: SlowKey, lead: int, left: int) -> None:
-    """The tolerance for clocks covers neither a token of ten minutes ahead nor an expired one."""
+    """Despite the clock tolerance, expired tokens and tokens from ten minutes in the future are rejected."""
     token = await _sign(key, timedelta(seconds=lead), timedelta(seconds=left))
     with pytest.raises(WorkspaceError) as caught:
         await TokenCodec(key, "issuer", "audience").verify(token)

@@ -1,4 +1,4 @@
-"""Process for tests: appends to one chain until it is killed, and prints each acknowledged event.
+"""Test process that appends to one chain until it is killed, and prints each acknowledged event.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, then for each writer its name and the number of its next
 event. A line has writer, number, RecordID, Hash, and the times of request and reply. An earlier process may have
@@ -33,7 +33,7 @@ def _store(kind: str, address: str) -> ChainStore:
 
 
 async def _append(log: EventLog, name: str, number: int) -> AppendResult:
-    """Append an event like a client with an idempotency key: retry while the service is unavailable."""
+    """Append an event like a client with an Idempotency-Key: retry while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Storms: writers in processes that are killed and restarted at random, and the model of a valid history."""
+"""Crash tests of chain stores: writers in processes that are killed at random, and the check of the result."""
 
 import random
 import signal
@@ -54,7 +54,7 @@ async def get_workspace_id() -> str:
 
 @dataclass
 class Crew:
-    """Writers that run in one process after another, each of which is killed.
+    """Group of writers that run in one process; the process is killed and restarted.
 
     Attributes:
         place: kind and address of the store, as arguments of the process.
@@ -67,7 +67,7 @@ class Crew:
     acknowledgements: Acknowledgements = field(default_factory=dict)
 
     def start(self) -> None:
-        """Start a process whose writers continue after their last reply and retry the interrupted event."""
+        """Start a process whose writers retry the interrupted event and then continue."""
         following = Counter(dict.fromkeys(self.writers, 0))
         for name, number in self.acknowledgements:
             following[name] = max(following[name], number + 1)
@@ -78,7 +78,7 @@ class Crew:
         self.reader.start()
 
     def kill(self) -> None:
-        """Kill the process as a power cut would; its replies so far stay recorded."""
+        """Kill the process without warning; the replies that it has printed stay recorded."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.reader.join()
@@ -95,7 +95,7 @@ class Crew:
 
 
 def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
-    """Let the crews write for a while and kill some at random; return the replies.
+    """Let groups of writers append for a while and kill some at random; return the replies.
 
     Args:
         place: kind and address of the store.
@@ -124,7 +124,7 @@ def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> 
 
 
 def _wait_for_answers(crews: Sequence[Crew]) -> None:
-    """Wait for the first reply, because a storm without writes tests nothing."""
+    """Wait for the first reply, because a run without writes would test nothing."""
     before, deadline = sum(len(crew.acknowledgements) for crew in crews), time.monotonic() + GROWTH_SECONDS
     while sum(len(crew.acknowledgements) for crew in crews) == before:
         assert all(crew.process.poll() is None for crew in crews), "a writer's process ended by itself"
@@ -133,7 +133,7 @@ def _wait_for_answers(crews: Sequence[Crew]) -> None:
 
 
 async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
-    """Return the chain after the verification by the service."""
+    """Return the stored records after the service has verified the chain."""
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert verdict.chain_valid, verdict.reason
     records: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
 
 
 def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
-    """Fail unless the stored records agree with the acknowledgements.
+    """Fail unless the stored records match the acknowledged events.
 
     The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
     writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the

@@ -12,7 +12,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Tenant:
-    """Fake Entra ID tenant whose keys a test changes.
+    """Fake Entra ID tenant whose published keys a test can change.
 
     Attributes:
         keys: the published keys.
@@ -53,13 +53,13 @@ async def tenant() -> AsyncIterator[Tenant]:
 
 
 def build(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
-    """Return a provider with its clock."""
+    """Return an OpenID provider and its clock."""
     time = VirtualTime()
     return HttpOpenIdProvider(f"{tenant.url}/discovery", runtime=time.runtime), time
 
 
 async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
-    """Keys are cached for an hour; otherwise each caller's request would cost two requests to the tenant."""
+    """The provider's public keys are cached for an hour, so that token checks cause no requests."""
     provider, time = build(tenant)
     assert await provider.load_issuer() == "https://issuer/"
     assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}
@@ -70,7 +70,7 @@ async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
 
 
 async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Tenant) -> None:
-    """A new key is found soon, and forged key ids cause few requests."""
+    """An unknown key id reloads the keys at most every ten seconds, so forged ids cause few requests."""
     provider, time = build(tenant)
     await provider.load_issuer()
     tenant.keys.append({"kid": "k2"})
@@ -83,7 +83,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Te
 
 @pytest.mark.parametrize("discovery", [[1], {"issuer": "x"}, {"issuer": "x", "jwks_uri": "http://127.0.0.1:9/"}])
 async def test_a_failure_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
-    """Callers wait for one attempt, and get the same error for ten seconds."""
+    """Concurrent callers share one attempt to load the keys; after a failure all get its error for ten seconds."""
     provider, time = build(tenant)
     tenant.discovery = discovery
     for _ in range(3):

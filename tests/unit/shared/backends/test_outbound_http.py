@@ -1,4 +1,4 @@
-"""Tests of the HTTP client for addresses that users chose, against servers on this machine."""
+"""Tests of the HTTP client for user-chosen addresses, against servers on this machine."""
 
 import asyncio
 import ssl
@@ -66,7 +66,7 @@ async def send(
     rules: AddressRules = LOOPBACK,
     tls: ssl.SSLContext | None = None,
 ) -> OutboundReply:
-    """Send one request with a client of its own."""
+    """Send one request with a new client."""
     client = CheckedHttp(rules, look_up=lambda _host: addresses, tls=tls)
     request = OutboundRequest(
         parse_outbound_url(url), body=b"{}", method="POST", seconds=seconds, max_bytes=max_bytes, truncate=truncate
@@ -78,7 +78,7 @@ async def send(
 
 
 async def test_a_reply_is_returned() -> None:
-    """Status, headers and body are returned; of a repeated header, the first value."""
+    """Status, headers and body of a reply are returned; a repeated header has its first value."""
     async with serve(reply(OK)) as port:
         received = await send(f"http://hooks.example:{port}/x?y=%2F")
     assert (received.status, received.body, received.headers["x-tag"]) == (200, b"ok", "one")
@@ -94,14 +94,14 @@ async def test_a_redirect_is_not_followed() -> None:
 
 @pytest.mark.parametrize("host", ["hooks.example", "127.0.0.1"])
 async def test_a_refused_address_is_not_connected(host: str) -> None:
-    """Nothing connects to an address that the rules refuse, neither by name nor by literal address."""
+    """No connection is made to an address that the rules refuse, whether as a name or as an IP address."""
     async with serve(reply(OK)) as port:
         with pytest.raises(AddressRefusedError):
             await send(f"http://{host}:{port}/", rules=AddressRules())
 
 
 async def test_the_checked_address_is_connected() -> None:
-    """A name is resolved once for a connection: a second answer of the name server is never used."""
+    """A name is resolved once per connection, so the connected address is the checked one."""
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
     async with serve(reply(OK)) as port:
@@ -113,7 +113,7 @@ async def test_the_checked_address_is_connected() -> None:
 
 
 async def test_a_name_that_does_not_resolve_is_refused() -> None:
-    """A check refuses such a name, and a request fails."""
+    """For a name that cannot be resolved, ``check`` refuses the address and ``send`` fails."""
 
     def fail(host: str) -> Sequence[str]:
         raise OSError(host)
@@ -129,7 +129,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
 async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
-    """A body over the limit is cut if the caller wants it, else it is an error."""
+    """A body over the limit is truncated if the caller requests it; otherwise an error is raised."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
     async with serve(reply(content)) as port:
         cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
@@ -146,7 +146,7 @@ async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that does not end in time is cut if the caller wants it, else it is an error."""
+    """A body that exceeds the time limit is truncated if the caller requests it; otherwise an error is raised."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve(drip) as port:
         cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
@@ -156,7 +156,7 @@ async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_silent_server_is_an_error() -> None:
-    """A server that sends no status within the time limit is an error, also for a body that may be cut."""
+    """If a server sends no status within the time limit, an error is raised, even with truncation."""
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -170,7 +170,7 @@ async def test_a_silent_server_is_an_error() -> None:
     "content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"]
 )
 async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
-    """A closed connection, another protocol and huge headers are errors without details of the URL."""
+    """A closed connection, another protocol and huge headers raise an error without details of the URL."""
     async with serve(reply(content)) as port:
         with pytest.raises(OutboundFailedError) as failed:
             await send(f"http://127.0.0.1:{port}/secret")
@@ -178,7 +178,7 @@ async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
 
 
 async def test_a_refused_connection_is_an_error() -> None:
-    """A port on which no server listens is an error."""
+    """A request to a port on which no server listens raises an error."""
     async with serve(reply(OK)) as port:
         pass
     with pytest.raises(OutboundFailedError, match="connection failed"):
@@ -186,7 +186,7 @@ async def test_a_refused_connection_is_an_error() -> None:
 
 
 def create_certificate(folder: Path, name: str) -> ssl.SSLContext:
-    """Create a self-signed certificate for a name; return the server's context. ``cert.pem`` is the certificate."""
+    """Create a self-signed certificate for a name as ``cert.pem``; return the server's TLS context."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     alternative = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.9"))])
@@ -206,7 +206,7 @@ def create_certificate(folder: Path, name: str) -> ssl.SSLContext:
 
 
 async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> None:
-    """A trusted certificate of the host name is accepted; another name and an unknown issuer are errors."""
+    """Only a certificate of a trusted issuer for the host name is accepted."""
     context = create_certificate(tmp_path, "hooks.example")
     trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
     async with serve(reply(OK), context) as port:
@@ -217,7 +217,7 @@ async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> No
 
 
 async def test_simultaneous_look_ups_are_shared() -> None:
-    """Requests to one name at the same time look it up once."""
+    """Concurrent requests to one name share one DNS look-up."""
     hosts: list[str] = []
 
     def look_up(host: str) -> Sequence[str]:

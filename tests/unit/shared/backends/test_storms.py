@@ -1,4 +1,4 @@
-"""Tests that the model of the storms rejects each kind of invalid history."""
+"""Tests that the check of the crash tests rejects each kind of invalid history."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledg
 
 @dataclass
 class History:
-    """A chain of three events of two writers, and their replies."""
+    """Chain of three events of two writers, and the replies to the writers."""
 
     records: list[dict[str, Any]]
     acknowledgements: Acknowledgements
@@ -25,7 +25,7 @@ def history() -> History:
 
 
 def append_history(events: list[tuple[str, int]]) -> History:
-    """Return the history of events appended one after the other."""
+    """Return the history of the given events, appended one after the other."""
     records: list[dict[str, Any]] = []
     acknowledgements: Acknowledgements = {}
     previous = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
@@ -39,7 +39,7 @@ def append_history(events: list[tuple[str, int]]) -> History:
 
 
 def test_a_valid_history_fits(history: History) -> None:
-    """A valid history passes, even if its last event was not acknowledged."""
+    """The check accepts a valid history, even if its last event was not acknowledged."""
     check(history.records, history.acknowledgements)
     del history.acknowledgements["a", 1]
     check(history.records, history.acknowledgements)
@@ -79,7 +79,7 @@ def test_a_reply_of_another_record_is_found(history: History) -> None:
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
-    """An event requested after a reply must follow the event of that reply."""
+    """The check fails if an event precedes one that was acknowledged before the event was requested."""
     late = history.acknowledgements["a", 0]
     history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):

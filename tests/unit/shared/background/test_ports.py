@@ -1,4 +1,4 @@
-"""Tests of the limit of stored times."""
+"""Tests of limiting stored due times after a clock change."""
 
 from datetime import timedelta
 
@@ -18,5 +18,5 @@ from tests.virtual_time import START
     ],
 )
 def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
-    """A stored time that is too far ahead after a clock change is limited; otherwise no job would run until then."""
+    """A stored time counts as now if it is too far ahead; otherwise no job would run until then."""
     assert limit_stored_time(START + ahead, START) == expected

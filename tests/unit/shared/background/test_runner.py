@@ -1,4 +1,4 @@
-"""Tests of background jobs."""
+"""Tests of the runner of background jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ EVERY_15_S = Schedule("*/15 * * * * *")
 
 @pytest.fixture
 async def leases(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
-    """Return an empty store."""
+    """Return an empty store of job leases."""
     database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
     yield SqliteJobLeaseStore(database)
     await database.close()
@@ -48,7 +48,7 @@ async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, cloc
 
 
 async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """A job runs at the next time of its schedule after the clock was set back by half an hour."""
+    """If the clock is set back by half an hour, a job runs at the next due time of the new clock."""
     runs: list[datetime] = []
 
     async def work() -> None:
@@ -66,7 +66,7 @@ async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseS
 
 
 async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """Two instances with one store run a job once for each due time."""
+    """If two instances share a store, a job runs once for each due time."""
     runs: list[datetime] = []
 
     async def work() -> None:
@@ -84,7 +84,7 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
 async def test_a_failed_job_runs_again_and_stops_no_other_job(
     leases: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A job that raises is logged; it and all other jobs run at their next due times."""
+    """A job that raises an error is logged; it and all other jobs run at their next due times."""
     runs: list[str] = []
 
     async def fail() -> None:
@@ -135,7 +135,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
 
 
 async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """A job that a shutdown interrupts runs on the next instance without delay."""
+    """A job that a shutdown interrupted runs on another instance at its next tick."""
     started, runs = asyncio.Event(), list[str]()
 
     async def endless() -> None:
@@ -173,7 +173,7 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Vir
 
 
 async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
-    """No job runs while the store fails, because another instance may hold the lease."""
+    """While the store of leases fails, no job runs, because another instance may be running it."""
 
     class Down:
         async def claim(self, *_: object) -> None:

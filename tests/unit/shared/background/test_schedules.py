@@ -23,7 +23,7 @@ START = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
     ],
 )
 def test_next_occurrence(expression: str, expected: str) -> None:
-    """The first of six fields is the second; both the day of month and the day of week must match."""
+    """A schedule has six fields, the first for seconds; day of month and day of week must both match."""
     assert Schedule(expression).next(START) == datetime.fromisoformat(expected)
 
 
@@ -49,7 +49,7 @@ def test_invalid_expressions_are_rejected(expression: str) -> None:
 
 @given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)), st.sampled_from([1, 2, 5, 15, 30]))  # noqa: DTZ001  aware below
 def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: int) -> None:
-    """An occurrence is at most one step after the given time, on a multiple of the step."""
+    """With a step, the next occurrence is the next multiple of the step, at most one step away."""
     instant = naive.replace(tzinfo=UTC)
     due = Schedule(f"*/{step} * * * * *").next(instant)
     assert instant < due <= instant + timedelta(seconds=step)
@@ -58,7 +58,7 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
 
 
 def test_due_times_do_not_depend_on_earlier_calls() -> None:
-    """A schedule returns the same due time for an earlier time, also after a call for a later time."""
+    """The due time after a given time is the same, whichever times were requested before."""
     schedule = Schedule("0 */5 * * * *")
     schedule.next(START + timedelta(days=400))
     assert schedule.next(START) == Schedule("0 */5 * * * *").next(START)

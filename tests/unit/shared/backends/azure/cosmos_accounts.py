@@ -1,4 +1,4 @@
-"""Document-store accounts on a Cosmos test server, for tests."""
+"""Helpers that open document-store accounts on a Cosmos DB test server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

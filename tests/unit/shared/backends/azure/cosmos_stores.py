@@ -1,4 +1,4 @@
-"""Chain stores on a Cosmos test server, for tests."""
+"""Helpers that open chain stores on a Cosmos DB test server."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +21,7 @@ EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 
 
 async def get_workspace_id() -> str:
-    """Return the id of the workspace."""
+    """Return the id of the test workspace."""
     return "plant-a"
 
 
@@ -46,7 +46,7 @@ async def open_stores(
 
 
 def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return a number of records that follow a tip of :data:`CHAIN`."""
+    """Return new records that continue the chain :data:`CHAIN` after a tip."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -58,7 +58,7 @@ def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[
 
 
 async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
-    """Append a number of records in small batches; return the tip."""
+    """Append records to the chain in small batches; return the new tip."""
     tip = await store.read_tip(CHAIN)
     for _ in range(0, count, at_once):
         tip = await store.append(CHAIN, build_batch(tip, at_once), tip)

@@ -25,7 +25,7 @@ END: dict[str, Any] = {"FrameType": "DataSetCompletion", "HasErrors": False, "Ca
 
 
 class Endpoint:
-    """Endpoint that answers every query with one reply and records the requests."""
+    """Fake Kusto endpoint that answers every query with the same reply and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.reply = 200, b""
@@ -51,7 +51,7 @@ class Endpoint:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answers(self, value: Any, status: int = 200) -> None:
-        """Set the reply of the endpoint to all queries."""
+        """Set the reply that the endpoint returns for all queries."""
         self.status, self.reply = status, json.dumps(value).encode()
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def build_failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any]:
-    """Return an error document."""
+    """Return the error document of a failed query."""
     return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
 
 

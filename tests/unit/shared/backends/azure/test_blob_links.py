@@ -1,4 +1,4 @@
-"""Tests of Blob Storage links, which are signed with a user delegation key because there is no account key."""
+"""Tests of Blob Storage links; they are signed with a user delegation key, because there is no account key."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ link does not have are empty."""
 
 
 class Account(BlobAccount):
-    """Account whose client returns keys locally, in place of the one call that requires an identity."""
+    """Blob account whose client returns delegation keys locally, because real ones require an identity."""
 
     def __init__(self) -> None:
         super().__init__("https://plant.blob.core.windows.net")
@@ -76,7 +76,7 @@ async def account() -> AsyncIterator[Account]:
 
 
 async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
-    """A link reads one blob until a time, states its signer, and its signature matches its parameters."""
+    """A link permits reading one blob until a time, states its signer, and has a matching signature."""
     ends = (now() + timedelta(minutes=15)).replace(microsecond=0)
     link = urlsplit(await AzureBlobStore(account, "downloads").link("a/b c.csv", "rig.csv", ends))
     given = {name: values[0] for name, values in parse_qs(link.query).items()}
@@ -95,7 +95,7 @@ async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
 
 
 async def test_one_key_signs_many_links(account: Account) -> None:
-    """A key is requested once, and again for a link beyond its end; it starts early, because clocks differ."""
+    """A delegation key is requested once, and again only for a link that ends after it; clock skew is allowed."""
     store, ends = AzureBlobStore(account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
         await store.link(name, name, ends)

@@ -1,4 +1,4 @@
-"""Tests of changes of the catalog in Cosmos DB and their audit events, by several instances, with faults."""
+"""Tests of catalog changes in Cosmos DB and their audit events, with several instances and injected faults."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
 
 
 async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
-    """Make a change; return False if other writers keep changing the catalog."""
+    """Change the catalog; return False if concurrent changes prevented it."""
     try:
         await changes.change(decide, "editor")
     except WorkspaceError as error:
@@ -50,7 +50,7 @@ async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog],
 
 
 async def test_every_change_and_its_event_are_stored_once() -> None:
-    """Concurrent instances neither lose nor duplicate changes and events."""
+    """Concurrent instances with faults store each change and its audit event exactly once."""
     async with accounts(FAILING) as account:
         instances = [build_service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
@@ -77,7 +77,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
 
 
 async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaced items are deleted with the change; items abandoned by a crash are deleted by a later change."""
+    """Replaced items are deleted with the change; items that a crash left are deleted by a later change."""
     async with accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
@@ -97,7 +97,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change that takes so long that its stored items may already be deleted is rejected."""
+    """A change is rejected if it takes so long that other changes may have deleted its new items."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)

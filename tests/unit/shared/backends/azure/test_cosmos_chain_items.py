@@ -1,4 +1,4 @@
-"""Tests of items of chains in Cosmos DB and their limits."""
+"""Tests of the items that store audit chains in Cosmos DB, and of their limits."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def _measure_operation(record: ChainRecord) -> int:
 
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
 def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
-    """A record with any text is restored exactly and stays within its weight."""
+    """A record with any text is restored exactly from its item, whose size is within the estimated weight."""
     record = _record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
     assert _measure_operation(record) <= compute_batch_weight(record.canonical)
@@ -67,7 +67,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
 
 
 def test_a_forged_item_is_returned_unchanged() -> None:
-    """Items without content, with wrong types or with a false digest become records that verification rejects."""
+    """An item without content, with wrong types or with a false digest becomes a record that fails verification."""
     bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
     false = record_to_item("p", _record(EntityID="x" * 5_000))
@@ -92,7 +92,7 @@ def test_partition_keys_are_distinct() -> None:
 # aiohttp warns of bodies above 1 MiB.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_the_heaviest_batches_are_accepted() -> None:
-    """Batches at the limits are stored, and filters by long values are exact."""
+    """Batches at the limits are stored, and filters by long values return exact results."""
     long = "ü" * 2_000
     async with CosmosServer() as server:
         await create_database(server)
@@ -126,7 +126,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
 async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
-    """Nothing is read or written on an account without reliable compare-and-swap."""
+    """A store rejects all operations on an account without reliable compare-and-swap."""
     async with CosmosServer(options=options) as server, open_stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
@@ -146,7 +146,7 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
 
 
 async def test_unsuitable_containers_are_rejected() -> None:
-    """A missing container or one without the unique key is rejected; one created later is accepted."""
+    """A missing container, or one without the unique key, is rejected; one that is created later is accepted."""
     async with CosmosServer() as server, open_stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
@@ -161,19 +161,19 @@ async def test_unsuitable_containers_are_rejected() -> None:
 
 
 def test_faults_of_containers_are_reported() -> None:
-    """Another partition key, a missing unique key and a time to live are reported."""
+    """A container with another partition key, a time to live, or without the unique key is reported."""
     assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filter_fields_are_indexed() -> None:
-    """Neither canonical text nor hashes are indexed."""
+    """The index policy covers the filter fields only, neither the canonical text nor the hashes."""
     policy = CHAINS[0].build_indexing_policy()
     assert policy["excludedPaths"] == [{"path": "/*"}]
     assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
 
 
 async def test_a_wrong_key_is_unavailable() -> None:
-    """A rejected sign-in leaves no open connection and does not reveal the key."""
+    """If the account rejects the key, the error does not reveal it, and no connection stays open."""
     async with CosmosServer() as server:
         server.key = "d3Jvbmc="
         async with open_stores(server) as (store,):

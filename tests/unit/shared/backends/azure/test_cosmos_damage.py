@@ -77,7 +77,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
 async def test_a_damaged_item_is_reported_and_hides_no_other(
     store: CosmosChainStore, container: ContainerProxy, name: str
 ) -> None:
-    """Verification fails at the item; a query returns the other records, and a placeholder if none is left."""
+    """Verification fails at a damaged item; queries return all other records, or a placeholder if none is left."""
     changes, damaged = DAMAGE[name]
     sound = json.loads((await query_records(store, CHAIN, Filters())).to_json_array())
     item = await container.read_item(format_record_id(3), KEY)
@@ -117,7 +117,7 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 async def test_an_item_with_a_foreign_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
-    """An item whose id is not a RecordID is never returned, decides no amendment, and does not prevent appends."""
+    """An item whose id is no RecordID is never returned, is no decision, and does not prevent appends."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_to_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": format_record_id(1), "Status": "approved"}
@@ -137,7 +137,7 @@ async def test_an_item_with_a_foreign_id_is_ignored(
 async def test_a_forged_head_is_found_and_not_continued(
     store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
 ) -> None:
-    """A head with an invalid sequence or a wrong hash makes the chain invalid, and appends are rejected."""
+    """A head item with an invalid sequence or hash makes the chain invalid, and appends are rejected."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
@@ -148,7 +148,7 @@ async def test_a_forged_head_is_found_and_not_continued(
 
 
 async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """Records are read without the head item, and their ids prevent a second chain with the same positions."""
+    """Without their head item, records are still read, and no second chain can start at their positions."""
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -158,14 +158,14 @@ async def test_records_without_a_head_are_found(store: CosmosChainStore, contain
 
 
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """An item without partition key is not returned as the head of a chain."""
+    """An item without a partition key is ignored when the head of a chain is read."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
 async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
-    """A decision is read by its content, also in lists without filters and lists of pending amendments."""
+    """A decision without filter fields still decides, also in lists of pending amendments."""
     async with open_stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, get_workspace_id), store)
         for _ in range(2):

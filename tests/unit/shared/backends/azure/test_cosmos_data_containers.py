@@ -1,4 +1,4 @@
-"""Tests of containers through Resource Manager: the genuine client against a test server in memory."""
+"""Tests of managing containers through Azure Resource Manager: the real client against a test server."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +21,7 @@ WORKORDERS = AccountContainer("workorders", "/line")
 
 
 class ResourceManager:
-    """Resource Manager with containers: list in pages, get, and create as a long-running operation."""
+    """Fake Resource Manager that lists, returns and creates containers like the Azure service."""
 
     def __init__(self) -> None:
         self.containers: dict[str, dict[str, Any]] = {}
@@ -90,7 +90,7 @@ def manager() -> ResourceManager:
 
 @pytest.fixture
 async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
-    """Provide a store without sign-in, because tokens are not sent over plain HTTP."""
+    """Provide a store whose requests need no sign-in, because tokens are not sent over plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -109,7 +109,7 @@ async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]
 
 
 async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """All containers are listed by name; a hierarchical partition key shows all its paths."""
+    """All containers of all pages are listed by name; a hierarchical partition key shows all its paths."""
     for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
         manager.add(name, *paths)
     assert await store.list(PLACE) == [
@@ -120,7 +120,7 @@ async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosCo
 
 
 async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """A new container exists after the operation; an existing one is not changed."""
+    """After its creation a container exists; creating an existing one does not change it."""
     assert await store.find(PLACE, "workorders") is None
     await store.create(PLACE, WORKORDERS)
     assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
@@ -140,7 +140,7 @@ async def test_a_container_is_created_once(manager: ResourceManager, store: Cosm
 async def test_errors_are_converted(
     manager: ResourceManager, store: CosmosContainerStore, status: int, code: str
 ) -> None:
-    """Throttling is passed on with its delay; other rejections are logged and returned as unavailable."""
+    """Throttling is reported with its delay; other rejections are logged and reported as unavailable."""
     manager.refuse = {"list": status, "put": status}
     with pytest.raises(WorkspaceError) as caught:
         await store.list(PLACE)
@@ -160,6 +160,6 @@ async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerS
 
 
 async def test_a_missing_database_has_no_containers(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """A database that the account does not have lists no containers, as each of them is not found."""
+    """A database that does not exist in the account has an empty list of containers."""
     manager.refuse["list"] = 404
     assert list(await store.list(PLACE)) == []

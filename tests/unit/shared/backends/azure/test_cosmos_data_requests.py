@@ -18,14 +18,14 @@ from shared.runtime import Runtime
 
 
 async def sleep(_: float) -> None:
-    """Do not wait."""
+    """Return at once instead of waiting."""
 
 
 RUNTIME = Runtime(sleep=sleep)
 
 
 def reject(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
-    """Return the error of a reply."""
+    """Return the error that the SDK raises for a rejected request."""
     error = CosmosHttpResponseError(status_code=status, message="x")
     error.sub_status = sub_status
     return error
@@ -49,13 +49,13 @@ def reject(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
     ],
 )
 def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: str | None) -> None:
-    """Some failures prove that a write was not applied; after any other failure it may have been applied."""
+    """Only some errors prove that a write was not applied; after any other error it may have been applied."""
     found = error_from_rejection(error)
     assert (None if found is None else found.code) == code
 
 
 async def test_a_read_is_repeated_after_transient_failures() -> None:
-    """A read is repeated after transient failures, and the repetitions are counted for the metrics."""
+    """A read is retried after transient errors, and a metric counts the retries."""
     usage, failures = CosmosUsage(), [reject(503), reject(408)]
 
     async def read() -> str:
@@ -69,7 +69,7 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
 
 @pytest.mark.parametrize(("error", "attempts"), [(reject(404), 1), (reject(429), 1), (reject(503), ATTEMPTS)])
 async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
-    """A rejected read is not repeated; during an outage a read fails after ten attempts."""
+    """A rejected read is not retried; during an outage a read fails after ten attempts."""
     calls: list[int] = []
 
     async def read() -> None:
@@ -82,7 +82,7 @@ async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> No
 
 
 async def test_an_uncertain_write_has_its_own_error() -> None:
-    """A write with an unknown outcome has its own error, which states that the document may have changed."""
+    """If the outcome of a write is unknown, a separate error states that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
         await retries.wait_after(reject(503), conditional=False)
@@ -92,7 +92,7 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
 
 
 async def test_a_refused_write_is_not_repeated() -> None:
-    """A rejected write is not repeated; its outcome is unknown only if an earlier attempt may have been applied."""
+    """A rejected write is not retried; its outcome is unknown only if an earlier attempt may have succeeded."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
         await retries.wait_after(reject(403), conditional=False)
@@ -100,7 +100,7 @@ async def test_a_refused_write_is_not_repeated() -> None:
 
 
 async def test_the_wait_grows_up_to_a_second() -> None:
-    """The wait between attempts grows up to one second; a delay that the service requests is added."""
+    """The wait between attempts grows up to one second, plus a delay that the account requests."""
     waits: list[float] = []
 
     async def record(seconds: float) -> None:

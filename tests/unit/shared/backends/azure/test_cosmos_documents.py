@@ -1,4 +1,4 @@
-"""Tests of writes and reads of documents when Cosmos DB fails: each fault once, then random faults."""
+"""Tests of writes and reads of documents with faults of Cosmos DB: each fault once, then random faults."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ UNKNOWN = "DOCUMENT_OUTCOME_UNKNOWN"
 
 
 def build_document_text(key: DocumentKey, n: int = 0) -> bytes:
-    """Return a document with this key as JSON text."""
+    """Return a document with the given partition key as JSON text."""
     return json.dumps({"id": key.id, "line": key.partition, "n": n}).encode()
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Provide a server with tables."""
+    """Provide a test server with the containers of documents."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_tables(running)
         yield running
@@ -97,7 +97,7 @@ async def _count_successes(server: CosmosServer, operation: str) -> int:
 async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """After an unknown outcome, the document is read, and the write is repeated only if it is missing."""
+    """After a lost reply the document is read, and the write is repeated only if the document lacks it."""
     fault = _inject(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
@@ -109,7 +109,7 @@ async def test_a_lost_reply_is_resolved(
 
 @pytest.mark.parametrize("name", OUTLASTED)
 async def test_conditional_writes_outlast_faults(server: CosmosServer, store: CosmosDocumentStore, name: str) -> None:
-    """A conditional write is retried after a lost reply, and does not conflict with its own first attempt."""
+    """A conditional write whose reply was lost is retried, and does not conflict with its own first attempt."""
     before = await store.read(LINE, KEY)
     assert before is not None
     _inject(server, "replace_item", OUTLASTED[name])
@@ -125,7 +125,7 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
 async def test_rejections_have_their_own_codes(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """Definite rejections are returned at once with their codes, and nothing is written."""
+    """A definite rejection is raised at once with a specific code, and nothing is written."""
     fault, code = REFUSED[name]
     calls: dict[str, Call] = {
         **WRITES,
@@ -162,7 +162,7 @@ async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: Cos
 async def test_endless_faults_end_the_attempts(
     server: CosmosServer, store: CosmosDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its attempts, a write reports an unknown outcome, and a read an unavailable store."""
+    """After the last retry, a write reports an unknown outcome and a read reports an unavailable store."""
     monkeypatch.setattr("shared.backends.azure.cosmos_data_requests.ATTEMPTS", 3)
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
     for operation, call in WRITES.items():
@@ -176,7 +176,7 @@ async def test_endless_faults_end_the_attempts(
 
 @pytest.mark.parametrize("seed", [20261121, 7])
 async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosServer, seed: int) -> None:
-    """Each acknowledged increment counts once; unknown ones count once or not at all."""
+    """With random faults, each acknowledged increment counts once; one with unknown outcome at most once."""
     async with open_document_store(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, build_document_text(KEY))
         faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
@@ -206,7 +206,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
 
 
 async def test_documents_of_other_writers_are_returned_clean(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """The account's own members are removed, and similar members of the document are not."""
+    """System properties are removed from a returned document; its own members with similar names stay."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})
@@ -216,7 +216,7 @@ async def test_documents_of_other_writers_are_returned_clean(server: CosmosServe
 
 
 async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """A container that the account lacks is an unknown table; a store without an account is unavailable."""
+    """A missing container is reported as an unknown table; a store without an account is unavailable."""
     missing = Table(PLACE, AccountContainer("missing", "/line"))
     with pytest.raises(WorkspaceError) as caught:
         await store.read(missing, KEY)
@@ -229,7 +229,7 @@ async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDo
 
 
 async def test_several_write_regions_are_rejected() -> None:
-    """No document is written to an account with several write regions, in which an ETag may be valid twice."""
+    """No document is written to an account with several write regions, because its ETags are not reliable."""
     async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
         accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})
         with pytest.raises(WorkspaceError) as caught:
@@ -239,7 +239,7 @@ async def test_several_write_regions_are_rejected() -> None:
 
 
 def test_accounts_are_parsed_from_their_setting() -> None:
-    """Each entry has a store and a resource id; the error for another form names the store."""
+    """Each entry of the setting has a store and a resource id; an error in an entry names the store."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
     read = parse_data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
     assert set(read) == {"mes", "lab"}

@@ -1,4 +1,4 @@
-"""Tests of changes by compare-and-swap in Cosmos DB under each fault: applied once, or reported as not applied."""
+"""Tests of compare-and-swap changes in Cosmos DB with injected faults."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_data
 
 @dataclass
 class Plant:
-    """A server and two clients of one container."""
+    """Test server and two clients of one container."""
 
     server: CosmosServer
     account: CosmosAccount
@@ -28,13 +28,13 @@ class Plant:
     other: CosmosItemStore
 
     def inject(self, *faults: InjectedFault) -> None:
-        """Let the next batches fail once each."""
+        """Let each of the given faults occur once in the next batches."""
         for fault in faults:
             fault.match, fault.times = _is_batch, 1
         self.server.faults.add(*faults)
 
     async def count(self, state: CosmosItemStore | None = None) -> int:
-        """Increment the item and return its value."""
+        """Increment the number in the item and return it."""
         item = await (state or self.state).change("n", "n", _increment)
         assert item is not None
         return int(item["count"])
@@ -82,7 +82,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
 async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
-    """With any lost request or reply, a change and a later one count once each."""
+    """If any request or reply is lost, the change and the next one are each applied once."""
     for expected in (1, 2):
         fault.applied = 0
         plant.inject(fault)
@@ -93,7 +93,7 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
 
 
 async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
-    """A change with a late reply counts once, even if other writers changed the item before its retry."""
+    """A change whose reply was lost is applied once, even if other writers changed the item before its retry."""
     await plant.count()
     plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
@@ -113,7 +113,7 @@ async def _write_items(plant: Plant, count: int) -> None:
 
 
 async def test_endless_faults_are_unavailable(plant: Plant) -> None:
-    """After its retries, a change fails with the store's code and no internal details."""
+    """After its last retry, a change fails with the store's error code and no internal details."""
     plant.server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
@@ -124,7 +124,7 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
 
 
 async def test_a_rejection_is_not_retried(plant: Plant) -> None:
-    """A permanent rejection is returned at once."""
+    """A permanent rejection is raised at once, without a retry."""
     plant.inject(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
         await plant.count()
@@ -132,7 +132,7 @@ async def test_a_rejection_is_not_retried(plant: Plant) -> None:
 
 
 async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
-    """A missing item and a missing container are distinct, and the readiness check fails for the latter."""
+    """A missing item is not an error, but a missing container is, also for the readiness check."""
     assert await plant.state.read("n", "n") is None
     probe = build_probes(plant.account)["Cosmos DB container connections"]
     await probe()
@@ -146,7 +146,7 @@ async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
 
 
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
-    """Renewing a lease costs one write and no read; if the store is slow, requests are admitted after a timeout."""
+    """Renewing a lease takes one write and no read; if the store is slow, requests are admitted after a timeout."""
     store = CosmosLeaseStore(plant.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.count_by_operation()
@@ -164,7 +164,7 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
 
 
 def test_every_container_is_defined_once() -> None:
-    """Names are unique, and only the chains, which never expire, have unique keys."""
+    """Container names are unique, items of containers with unique keys never expire, and deviations are reported."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
     assert [definition.find_faults(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)

@@ -1,4 +1,4 @@
-"""Tests of results of queries when a partition is split between their pages, and timeouts of queries."""
+"""Tests of queries while a partition is split between two pages of results, and of their timeouts."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -87,7 +87,7 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("name", READS)
 async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str) -> None:
-    """Each item is returned once and in order, wherever a reply 410/1002 occurs between the pages."""
+    """If a partition is split between two pages (410/1002), each item is returned once and in order."""
     undisturbed = await READS[name](plant)
     applied = 0
     for place in range(1, 12):
@@ -100,7 +100,7 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
 
 
 async def test_the_tips_are_returned_once(plant: Plant) -> None:
-    """A split during the list of chains returns each chain once."""
+    """If a partition is split while the chains are listed, each chain is returned once."""
     for place in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
@@ -113,7 +113,7 @@ async def test_the_tips_are_returned_once(plant: Plant) -> None:
 
 
 async def test_the_sdk_repeats_items(plant: Plant) -> None:
-    """The SDK alone returns items twice; if this test fails, the workaround can be removed."""
+    """The SDK itself returns items twice after a split; if this test fails, the workaround can be removed."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
@@ -136,7 +136,7 @@ class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK ex
 
 
 async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
-    """A query over all partitions waits for each reply with the timeout of the account, also for its plan."""
+    """Each request of a query over all partitions, also for its plan, has the account's read timeout."""
     transport = _RecordingTransport()
     account = CosmosAccount(
         plant.server.endpoint, DATABASE, key=plant.server.key, read_seconds=7, create_transport=lambda: transport
@@ -151,7 +151,7 @@ async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
 
 
 async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) -> None:
-    """The SDK alone sets no timeout for the plan; if this test fails, the workaround can be removed."""
+    """The SDK itself sets no timeout for a query plan; if this test fails, the workaround can be removed."""
     transport = _RecordingTransport()
     async with CosmosClient(plant.server.endpoint, plant.server.key, transport=transport, read_timeout=7) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)

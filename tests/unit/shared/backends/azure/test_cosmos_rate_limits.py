@@ -1,4 +1,4 @@
-"""Tests of usage of a principal's budget in its item, under any load."""
+"""Tests of the item in which a principal's use of its rate limit is stored, under any load."""
 
 import json
 from collections import deque
@@ -33,7 +33,7 @@ class Items:
 
 
 async def call(limiter: RateLimiter, budget: Budget) -> bool:
-    """Return whether a request was admitted."""
+    """Send a request through the limiter; return whether it was admitted."""
     async with limiter.admit("p", budget) as admission:
         return admission.rejection is None
 
@@ -41,7 +41,7 @@ async def call(limiter: RateLimiter, budget: Budget) -> bool:
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=60, deadline=None)
 async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
-    """With any requests to three instances, no 60 seconds contain more admitted requests than the budget."""
+    """With any load on three instances, no 60 seconds contain more admitted requests than the budget."""
     clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()

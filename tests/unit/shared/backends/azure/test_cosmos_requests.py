@@ -1,4 +1,4 @@
-"""Tests of appends and reads when Cosmos DB fails: each fault once, then random faults."""
+"""Tests of appends to and reads of chains with faults of Cosmos DB: each fault once, then random faults."""
 
 import asyncio
 import contextlib
@@ -111,7 +111,7 @@ def _build_new_fault(name: str) -> InjectedFault:
 
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """A failed append reports correctly that nothing was written, the tip moved, or the outcome is unknown."""
+    """A failed append reports the correct reason: nothing written, tip moved, or outcome unknown."""
     fault, (expected, stored) = _build_new_fault(name), FAULTS[name][1]
     tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
@@ -147,7 +147,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
 
 
 async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
-    """An abandoned batch that the service executes later conflicts with its own retry."""
+    """If the account executes an abandoned batch late, it conflicts with the retry and is not stored twice."""
     (log,) = open_logs([store])
     late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -162,7 +162,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
 
 
 async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If another append succeeds while a throttled one waits, the retry is rejected, because its If-Match is stale."""
+    """If another append succeeds while a throttled one waits, the retry is rejected by its If-Match."""
     tip = await store.read_tip(CHAIN)
     conditional: list[bool] = []
 
@@ -184,7 +184,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
 async def test_endless_throttling_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its retries, the store reports that nothing was written."""
+    """After its last retry, a throttled append reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.read_tip(CHAIN)
@@ -194,7 +194,7 @@ async def test_endless_throttling_is_unavailable(
 
 
 async def test_an_unreachable_service_is_unavailable() -> None:
-    """Without a connection, nothing was written, and the error states it."""
+    """If no connection is possible, the error states that nothing was written."""
     async with CosmosServer() as server:
         await create_database(server)
         async with open_stores(server) as (store,):
@@ -220,7 +220,7 @@ READ_FAULTS = [
 
 @pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
 async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
-    """A read with transient failures returns everything once, in order."""
+    """A read with transient faults returns every record once and in order."""
     for read in (
         lambda: store.read_tip(CHAIN),
         lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
@@ -246,7 +246,7 @@ async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, 
 
 
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A permanent rejection of a read is returned at once."""
+    """A permanently rejected read is not retried and raises UNAVAILABLE."""
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
     sent = len(server.requests.find_by_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
@@ -261,7 +261,7 @@ async def test_rejected_reads_are_unavailable(server: CosmosServer, store: Cosmo
 async def test_random_faults_neither_lose_nor_duplicate_records(
     server: CosmosServer, seed: int, segment_bytes: int
 ) -> None:
-    """Writers on several clients: each acknowledged record is stored once, without gap or fork."""
+    """With random faults and several clients, each acknowledged record is stored once, without gap or fork."""
     async with open_stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
@@ -305,7 +305,7 @@ async def _check_heads(server: CosmosServer, last: str) -> None:
 
 
 async def test_a_missing_head_never_causes_a_fork(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A writer that finds no head cannot restart the chain over existing records."""
+    """If the head item is missing, a writer cannot start the chain again over its existing records."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         await container.delete_item(HEAD_ID, compute_partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))

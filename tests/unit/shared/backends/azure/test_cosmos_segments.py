@@ -1,4 +1,4 @@
-"""Tests of segments of chains: continuation in another partition when one is full."""
+"""Tests of the segments of chains: if a partition is full, the chain continues in another one."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -62,7 +62,7 @@ async def _read_segments(container: ContainerProxy) -> list[tuple[int, bool, int
 
 
 async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """The batch that fills a segment seals it; the next append begins the next one."""
+    """The batch that fills a segment seals the segment; the next append starts a new one."""
     await fill(store, 3)
     assert await _read_segments(container) == [(1, True, 3)]
     assert (await store.read_tip(CHAIN)).sequence == 3
@@ -71,7 +71,7 @@ async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: Cont
 
 
 async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A new process reads, filters, skips and finds records in all segments."""
+    """A new process reads, filters, skips and finds records in all segments of a chain."""
     tip = await fill(store, 10)
     async with open_stores(server) as (other,):
         assert await other.read_tip(CHAIN) == tip
@@ -103,7 +103,7 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
 
 
 async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
-    """Records that another process appended to new segments are found."""
+    """A running process finds records that another process appended to new segments."""
     await fill(store, 2)
     async with open_stores(server) as (other,):
         assert await read_sequences(other) == [1, 2]
@@ -113,7 +113,7 @@ async def test_a_reader_finds_later_segments(server: CosmosServer, store: Cosmos
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A writer with an older tip and the second of two writers of the next segment are rejected."""
+    """An append with an older tip, and the second of two appends to the next segment, are rejected."""
     before = await fill(store, 2)
     sealed = await store.append(CHAIN, build_batch(before, 1), before)
     async with open_stores(server) as (unrolled,):
@@ -130,7 +130,7 @@ async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: C
 async def test_a_new_segment_survives_lost_replies(
     server: CosmosServer, store: CosmosChainStore, kind: FaultKind, records: int
 ) -> None:
-    """Replies of the sealing batch and of the first batch of the next segment may be lost."""
+    """If the replies of the sealing batch and of the first batch of a segment are lost, no record is lost."""
     tip = await fill(store, records)
     fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
@@ -144,7 +144,7 @@ async def test_a_new_segment_survives_lost_replies(
 
 
 async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> None:
-    """An append id in an earlier segment returns its record."""
+    """A retry finds its record by the append id, even if the record is in an earlier segment."""
     (log,) = open_logs([store])
     first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     for number in range(6):
@@ -154,7 +154,7 @@ async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> 
 
 
 async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A record in a later segment and an invalid id among the records change nothing."""
+    """A forged record in a later segment, or with an invalid id, changes no result."""
     await fill(store, 5)
     (first,) = build_batch((await store.read_tip(CHAIN)), 1, name="forged")
     item = record_to_item(compute_partition_key(CHAIN, 3), first) | {"id": "000000000002"}
@@ -169,7 +169,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 
 
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head without its members is ignored, causes no fork, and verification reports it."""
+    """A head item without its members causes no fork, and verification reports it."""
     await fill(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)
@@ -183,7 +183,7 @@ async def test_a_damaged_head_is_found(store: CosmosChainStore, container: Conta
 
 
 async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """Verification fails after records or a whole segment were deleted."""
+    """If records or a whole segment are deleted, verification fails."""
     await fill(store, 7)
     await container.delete_item("000000000007", compute_partition_key(CHAIN, 3))
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)

@@ -1,4 +1,4 @@
-"""Tests of spans of requests to Cosmos DB."""
+"""Tests of trace spans of requests to Cosmos DB."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
-    """A request of the SDK is a child of the current span; a missing item is not a failure."""
+    """The span of a request is a child of the current span; a missing item does not mark it as failed."""
     async with accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
         exporter.clear()

@@ -13,7 +13,7 @@ from shared.telemetry.models import HubMessage
 
 
 class FakeProducer:
-    """Producer that creates small batches of the SDK and records them."""
+    """Fake producer that records small batches, which are created by the SDK."""
 
     def __init__(self, size: int = 1000) -> None:
         self.size = size
@@ -41,14 +41,14 @@ class FakeProducer:
 
 
 class Namespace:
-    """Namespace that returns a producer for each hub."""
+    """Fake namespace that returns a producer for each hub and records the connections."""
 
     def __init__(self, producer: FakeProducer) -> None:
         self.hubs: list[str] = []
         self._producer = producer
 
     def connect(self, hub: str) -> Producer:
-        """Return the producer and record the hub."""
+        """Record the hub and return its producer."""
         self.hubs.append(hub)
         return self._producer
 
@@ -63,7 +63,7 @@ def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
 
 
 async def test_one_batch_per_partition_key() -> None:
-    """Messages of one key are sent together and in order, with their properties; each hub has one connection."""
+    """Messages of one key are sent in one batch and in order; each hub has one connection."""
     producer = FakeProducer()
     sender, namespace = _build_sender(producer)
     await sender.send("impulses", [_build_message(1), _build_message(2, "press"), _build_message(3)])
@@ -122,7 +122,7 @@ async def test_failures_are_converted(failure: Exception, kind: Kind, code: str)
 
 
 async def test_close() -> None:
-    """Closing the sender closes each of its connections once."""
+    """Closing the sender closes each of its connections exactly once."""
     producer = FakeProducer()
     sender, _ = _build_sender(producer)
     await sender.send("telemetry", [])

@@ -1,4 +1,4 @@
-"""Tests of keys in Key Vault: the genuine SDK against a test server."""
+"""Tests of keys in Key Vault: the real SDK against a test server."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -47,12 +47,12 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 
 @pytest.fixture
 def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the versions at every call."""
+    """Make the client read the key versions at every call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
 
 class Clock:
-    """A clock that tests set."""
+    """Clock whose time the tests set."""
 
     def __init__(self) -> None:
         self.now = START
@@ -71,7 +71,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
 
 
 async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
-    """The token matches the challenge; keys are read once, and only signatures are requested again."""
+    """Requests have the token that the vault demanded; keys are read once, signatures requested each time."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
@@ -85,7 +85,7 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
 
 @pytest.mark.usefixtures("without_cache")
 async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """A new version is published at once and signs after an hour; the old one is published until its tokens expire."""
+    """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     first = double.keys.create("tokens", START.timestamp())
@@ -127,7 +127,7 @@ async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault
 async def test_tokens_of_a_disabled_version_are_rejected(
     double: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process removes the public key of a disabled version and rejects its tokens."""
+    """After a key version is disabled, processes drop its public key and reject its tokens."""
     monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
     version = double.keys.create("tokens", START.timestamp())
     codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
@@ -144,7 +144,7 @@ async def test_tokens_of_a_disabled_version_are_rejected(
 
 
 async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: Vault) -> None:
-    """A token is signed with the version of its key id, even if the next version takes over in between."""
+    """A token is signed with the version in its key id, even if a new version starts to sign meanwhile."""
     clock = Clock()
     double.keys.create("tokens", START.timestamp() - 10_000)
     double.keys.create("tokens", START.timestamp())
@@ -161,7 +161,7 @@ async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: V
 
 @pytest.mark.usefixtures("without_cache")
 async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault) -> None:
-    """During an outage, cached public keys are returned, nothing is signed, and a new process has no keys."""
+    """During an outage, cached public keys are usable, signing fails, and a new process has no keys."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     before = await list_published_ids(key)
@@ -178,7 +178,7 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
 
 
 async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """Without a configured version, the oldest one signs; a configured version is the only one."""
+    """Checkpoints are signed with the configured version, else with the oldest; there is no rotation by time."""
     first = double.keys.create("notes", START.timestamp())
     second = double.keys.create("notes", START.timestamp() + 1)
     spki = [

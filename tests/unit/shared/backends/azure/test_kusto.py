@@ -1,4 +1,4 @@
-"""Tests of the engine adapter and the genuine client against prepared replies of a Kusto endpoint."""
+"""Tests of the query engine adapter: the real Kusto client against prepared replies."""
 
 import json
 
@@ -9,7 +9,7 @@ __all__ = ["endpoint"]  # the fixture
 
 
 async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
-    """Parameters, limits and read-only options are sent; rows and the engine's time are returned."""
+    """A query is sent with its parameters, limits and read-only options; rows and the query time are returned."""
     consumed = {
         "FrameType": "DataTable",
         "TableId": 1,
@@ -33,7 +33,7 @@ async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
 
 
 async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
-    """A refused connection is a 503, and plain http is accepted for loopback addresses only."""
+    """A refused connection is UNAVAILABLE, and plain http is accepted for loopback addresses only."""
     endpoint.close()
     assert (await query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"

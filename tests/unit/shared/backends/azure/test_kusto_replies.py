@@ -1,4 +1,4 @@
-"""Tests of contents of replies of a Kusto endpoint other than rows."""
+"""Tests of the parts of a Kusto reply that are no rows: errors, visualizations and properties."""
 
 import json
 from typing import Any
@@ -40,14 +40,14 @@ __all__ = ["endpoint"]  # the fixture
     ids=["row", "completion", "completion without reason", "cancelled"],
 )
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
-    """A reply 200 that contains a failure is never returned as a short result."""
+    """A reply with status 200 that contains an error raises this error instead of returning partial rows."""
     endpoint.answers(frames)
     assert (await query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
 
 @pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
 async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
-    """The annotation of ``render`` has the names of the API, also if the engine sends columns as text."""
+    """The visualization of ``render`` has the names of the API, also if the engine sends columns as text."""
     annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
     endpoint.answers([build_properties(annotation), PRIMARY, END])
     visualization = (await execute_query(endpoint)).visualization or {}
@@ -56,7 +56,7 @@ async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, colum
 
 
 async def test_a_query_without_render_has_no_visualization(endpoint: Endpoint) -> None:
-    """The annotation of a query without ``render`` names no visualization."""
+    """The result of a query without ``render`` names no visualization."""
     endpoint.answers([build_properties({"Visualization": None, "Title": None}), PRIMARY, END])
     assert (await execute_query(endpoint)).visualization is None
 
@@ -85,7 +85,7 @@ async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
 
 
 async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
-    """A query with several results is rejected instead of answered with the first one."""
+    """A query that returns several tables is rejected instead of answered with the first one."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint)
     assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
@@ -103,7 +103,7 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     ],
 )
 async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
-    """The error says which operator of the query to remove; names of columns and texts do not count."""
+    """The error names the operator to remove; the same word as a column name or text is ignored."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint, EngineQuery(text, {}, 10, 5))
     assert error.detail.endswith(f"must have one: {rule}")

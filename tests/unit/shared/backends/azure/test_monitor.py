@@ -1,4 +1,4 @@
-"""Tests of traces and metrics to Azure Monitor: the genuine exporter against a test server."""
+"""Tests of the export of traces and metrics to Azure Monitor: the real exporter against a test server."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ if is_signal_enabled(Signal.TRACES):
 
 
 class Ingestion:
-    """An ingestion endpoint that records the envelopes."""
+    """Fake ingestion endpoint of Azure Monitor that records received telemetry."""
 
     def __init__(self) -> None:
         self.envelopes: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ def run(**environment: str) -> list[str]:
 
 
 def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
-    """After the delay, the exporter is loaded and everything later is exported; before, nothing is loaded."""
+    """After its start delay, the exporter is loaded and exports later spans and metrics; before, none is loaded."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run(GIVEN=address) == ["True", "False", "False", "True"]
     assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
@@ -122,10 +122,10 @@ def test_nothing_is_exported_without_a_connection_string() -> None:
 
 
 def test_a_collector_replaces_azure_monitor() -> None:
-    """With a configured collector, nothing is exported to Azure Monitor."""
+    """If a collector is configured, nothing is exported to Azure Monitor."""
     assert run(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == ["False", "True"]
 
 
 def test_an_invalid_connection_string_is_ignored() -> None:
-    """An invalid connection string does not affect the service."""
+    """With an invalid connection string the service runs normally and exports nothing."""
     assert run(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]

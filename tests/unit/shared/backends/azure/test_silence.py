@@ -1,4 +1,4 @@
-"""Tests of services that accept a connection and never answer: every client fails with a timeout and its error."""
+"""Tests that each client fails with a timeout and its own error if a service accepts connections but never replies."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ PLACE = DatabasePlace("mes", "orders")
 
 
 class SilentServer:
-    """A server that never replies, or sends one byte at a time without end."""
+    """Fake server that never replies, or sends single bytes without end."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -85,14 +85,14 @@ class SilentServer:
 
 
 class StuckProducer:
-    """A producer that never gets a connection."""
+    """Fake Event Hubs producer that never gets a connection."""
 
     async def create_batch(self, **_: str) -> Any:
         """Wait forever."""
         await asyncio.Event().wait()
 
     async def send_batch(self, *_: Any, **__: float) -> None:
-        """Never called."""
+        """Never called, because no batch is created."""
         raise AssertionError("there was no batch")
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ async def silence() -> AsyncIterator[SilentServer]:
 
 @pytest.fixture(autouse=True)
 def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Check that no client logs credentials while it fails."""
+    """Check that no client logs credentials during its failure."""
     caplog.set_level(logging.DEBUG)
     yield
     told = "\n".join(record.getMessage() + (record.exc_text or "") for record in caplog.get_records("call"))
@@ -119,7 +119,7 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
-    """Check that work fails soon with an error code."""
+    """Check that a call fails within its timeout with the given error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
             await work()
@@ -127,7 +127,7 @@ async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind 
 
 
 async def test_the_query_engine(silence: SilentServer) -> None:
-    """A query ends after its timeout plus a margin, without a reply or with an endless one."""
+    """A query without a reply, or with an endless one, fails after its timeout plus a margin."""
     for silence.drips in (False, True):
         engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
         await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
@@ -136,7 +136,7 @@ async def test_the_query_engine(silence: SilentServer) -> None:
 
 
 async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the token endpoint nor the cluster delays a caller longer than the timeout of its query."""
+    """If the token endpoint or the cluster does not reply, a query fails after its own timeout."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
@@ -146,7 +146,7 @@ async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch
 
 
 async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token endpoint has a timeout and few retries."""
+    """Requests for an identity's token have a timeout and few retries."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
@@ -168,7 +168,7 @@ async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
 
 
 async def test_the_message_service(silence: SilentServer) -> None:
-    """Requests to Web PubSub and its lists have a timeout."""
+    """Requests to Web PubSub, including its lists, have a timeout."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
@@ -177,14 +177,14 @@ async def test_the_message_service(silence: SilentServer) -> None:
 
 
 async def test_the_event_hub() -> None:
-    """Connecting and sending share one timeout; the test uses a producer that never becomes ready."""
+    """Connecting to an Event Hub and sending have one common timeout, here with a producer that never connects."""
     sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
     await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
 
 
 async def test_the_key_vault(silence: SilentServer) -> None:
-    """Each attempt of a request for signatures and keys has a timeout."""
+    """Each attempt of a request to Key Vault, for a signature or a key, has a timeout."""
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
     await check_fails(
@@ -194,14 +194,14 @@ async def test_the_key_vault(silence: SilentServer) -> None:
 
 
 async def test_the_workspaces_account(silence: SilentServer) -> None:
-    """Requests to the account of the workspace's state have a timeout."""
+    """Requests to the Cosmos DB account of the workspace have a timeout."""
     account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
     await check_fails(lambda: account.open_container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
 async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
-    """Requests to accounts of documents and to Resource Manager have a timeout."""
+    """Requests to the Cosmos DB accounts of data stores and to Resource Manager have a timeout."""
     accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
     await check_fails(lambda: accounts.open_container(table), "DATA_STORE_UNAVAILABLE")
@@ -209,7 +209,7 @@ async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
 
 
 async def test_the_identity_provider(silence: SilentServer) -> None:
-    """Discovery and keys share one timeout, even with an endless reply; then calls fail at once for ten seconds."""
+    """Discovery and key requests have one common timeout; afterwards, calls fail at once for ten seconds."""
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)

@@ -1,4 +1,4 @@
-"""Tests of the message service adapter: the genuine SDK against a test server."""
+"""Tests of the message service adapter: the real Web PubSub SDK against a test server."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ KEY = "an access key for tests alone, 40 bytes."
 
 
 class Wire:
-    """Server that answers every call with a configured reply and records the requests."""
+    """Fake Web PubSub that answers every call with a configured reply and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bytes, str]] = []
@@ -59,7 +59,7 @@ async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
 
 
 async def test_publishing(service: WebPubSub, wire: Wire) -> None:
-    """A message is sent unchanged, as text, to its group."""
+    """A message is sent to its group as text, unchanged."""
     text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
     await service.publish("pump-rig", text)
     await service.publish("pump-rig", text)
@@ -72,7 +72,7 @@ async def test_publishing(service: WebPubSub, wire: Wire) -> None:
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
 async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
-    """Temporary and permanent errors are distinct; the adapter does not retry."""
+    """Temporary and permanent errors are distinguished, and the adapter does not retry."""
     wire.status = status
     with pytest.raises(WorkspaceError) as refused:
         await service.publish("a", b"{}")
@@ -92,7 +92,7 @@ async def test_an_unavailable_service_is_reported() -> None:
 
 
 async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> None:
-    """A group exists while a connection is in it."""
+    """A group exists as long as a connection is a member of it."""
     wire.status = 200
     assert await service.has_streams("a")
     wire.status = 404
@@ -101,7 +101,7 @@ async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> N
 
 
 async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> None:
-    """A message for one stream reaches it alone; its existence can be queried, and a closed stream is ignored."""
+    """A message to one stream reaches only this stream; a closed stream is reported as closed and ignored."""
     await service.send("c", "€".encode())
     wire.status = 200
     assert await service.is_open("c")
@@ -120,7 +120,7 @@ async def test_streams_of_all_pages_are_listed(service: WebPubSub, wire: Wire) -
 
 
 async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) -> None:
-    """A stream that is already closed can be closed."""
+    """Closing a stream that is already closed succeeds."""
     wire.status = 404
     await service.disconnect("c", "why")
     assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
@@ -128,14 +128,14 @@ async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
 async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
-    """A stream can be closed with a reason in any characters; the signature covers the URL as it is encoded."""
+    """The reason for closing a stream can have any characters; the signature covers the encoded URL."""
     wire.status = 204
     await service.disconnect("c", reason)
     assert len(wire.asked) == 1
 
 
 async def test_links(service: WebPubSub) -> None:
-    """A link is a WebSocket URL with user and end time, without the key."""
+    """A link to a stream is a WebSocket URL with user and expiry, and does not contain the access key."""
     url = await service.link("1.2.m", now() + timedelta(minutes=30))
     parts = urlsplit(url)
     [token] = parse_qs(parts.query)["access_token"]
@@ -146,6 +146,6 @@ async def test_links(service: WebPubSub) -> None:
 
 
 async def test_concurrent_calls_share_connections(service: WebPubSub, wire: Wire) -> None:
-    """Concurrent calls share connections, and none is lost."""
+    """Concurrent calls share HTTP connections, and no call is lost."""
     await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
     assert {body for _, _, body, _ in wire.asked} == {b"%d" % number for number in range(100)}

@@ -1,4 +1,4 @@
-"""Tests of blobs as files: names, several processes, and remains of a crash."""
+"""Tests of blobs that are stored as files: names, concurrent processes, and files that a crash left."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
     ["", "/etc/passwd", "a//b", "a/", "..", "a/../b", "../b", "a/./b", ".hidden", "a\\b", "a\0b", "a\nb", "x" * 256],
 )
 async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
-    """A name that leads out of the folder or to an unfinished file is rejected by every method."""
+    """Every method rejects a name that points outside of the folder or to an unfinished file."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
         with pytest.raises(ValueError, match="is not a valid name of a blob"):
@@ -44,7 +44,7 @@ def test_a_name_stays_below_its_folder(name: str) -> None:
 
 
 async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
-    """The remains of a crash are not listed and do not block the blob."""
+    """An unfinished file that a crash left is not listed and does not prevent storing the blob."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     (tmp_path / "cold" / DRAFTS).mkdir(parents=True)
     (tmp_path / "cold" / DRAFTS / "a.0123").write_bytes(b"half")
@@ -54,7 +54,7 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
 
 
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
-    """The next writer deletes an old unfinished file; a recent one may still be in use."""
+    """The next write deletes old unfinished files, but no recent ones, which may still be in use."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
     await store.create("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS
@@ -112,7 +112,7 @@ def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
 def test_a_link_is_parsed_as_created(tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int) -> None:
-    """Any name can be part of a link, and the signature is not valid for another container, name, file or time."""
+    """A link can contain any name, and its signature is invalid for another container, name, file or time."""
     try:
         (name + file).encode()
     except UnicodeEncodeError:

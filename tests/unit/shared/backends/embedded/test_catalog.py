@@ -15,7 +15,7 @@ AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 async def test_a_saved_catalog_survives_a_reopening(tmp_path: Path) -> None:
-    """Another process, or the next start, reads the same catalog."""
+    """After the store is opened again, or by another process, the same catalog is read."""
     for expected in (0, 1):
         database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
         item = CatalogItem("connection", f"rig-{expected}", {}, ItemOrigin.DECLARED, AT, AT, "admin")

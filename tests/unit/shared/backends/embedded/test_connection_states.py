@@ -29,7 +29,7 @@ def _build_arrivals(
 
 
 async def test_counts_survive_a_restart(tmp_path: Path) -> None:
-    """A second process, and the next start, continue the counts without duplicates."""
+    """A second process, or a restarted one, continues the message counts and counts no message twice."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
@@ -39,7 +39,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> None:
-    """Counts beyond 32 bits are stored."""
+    """Message counts beyond 32 bits are stored exactly."""
     await states.record([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))

@@ -1,4 +1,4 @@
-"""Tests of files that are complete or missing."""
+"""Tests of files that are either complete or missing after a crash."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ def links(tmp_path: Path) -> FileLinks:
 
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
 def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
-    """The server reads back from the URL what the link permits; names may have any characters."""
+    """A link's URL is parsed to the same permissions; names can contain any characters."""
     url = links.create(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
     assert links.read(*split(url)) == link
@@ -50,14 +50,14 @@ def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
     ],
 )
 def test_a_changed_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
-    """Neither the file nor the expiry nor the permission can be changed."""
+    """If the file, the expiry or the permission in a link is changed, the link is invalid."""
     container, name, query = split(links.create(LINK))
     changed = {"container": container, "name": name, **query, **change}
     assert links.read(changed.pop("container"), changed.pop("name"), changed) is None
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
-    """The signature covers the length of each part of a link, so that text cannot move between parts."""
+    """The signature covers the length of each part of a link, so that no text can move to another part."""
     container, name, query = split(links.create(replace(LINK, container="ab", name="c")))
     assert links.read("a", "bc", query) is None
     assert links.read(container, name, query) is not None

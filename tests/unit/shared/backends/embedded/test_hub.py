@@ -75,13 +75,13 @@ async def test_an_event_is_read_as_sent(log: HubWriter, reader: HubReader) -> No
 
 @pytest.mark.parametrize("text", ["", 'a"b', "line\nbreak", "\ud800", "\x00", "ß\u2028"])
 async def test_properties_are_read_as_sent(log: HubWriter, reader: HubReader, text: str) -> None:
-    """Any text is preserved as the name and the value of a property, an unpaired surrogate too."""
+    """Names and values of properties can be any text, also with an unpaired surrogate."""
     await log.send(HUB, [HubMessage(b"{}", "key", {text: text, "other": text}), HubMessage(b"{}", "key", {})])
     assert [event.properties for event in read_all(reader)] == [{text: text, "other": text}, {}]
 
 
 async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader: HubReader) -> None:
-    """The messages of one call are in the order of the call within each partition, whatever their keys are."""
+    """In each partition, the messages of one call have the order of the call, whatever their keys are."""
     keys = [f"key-{number % 7}" for number in range(50)]
     await log.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
     for partition in reader.list_partitions(HUB):
@@ -105,7 +105,7 @@ async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader
 
 
 async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
-    """Concurrent sends are each stored once, in fewer commits than sends."""
+    """Concurrent sends share commits, and each message is stored once."""
     await log.send(HUB, [build_message(b"first")])
     reader.has_changed()
     await asyncio.gather(*(log.send(HUB, [build_message(str(number).encode(), f"k{number}")]) for number in range(500)))
@@ -147,7 +147,7 @@ async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
 
 
 async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
-    """A read returns at most ``limit`` events, starting after the given sequence number."""
+    """A read returns at most ``limit`` events after the given sequence number."""
     await log.send(HUB, [build_message(str(number).encode()) for number in range(10)])
     events = reader.read(HUB, find_partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
@@ -189,7 +189,7 @@ def test_paging_returns_every_event_once(
 
 
 def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
-    """An offset is 0 at first, then the highest committed one, also after a reopening."""
+    """A stored offset is 0 at first, then the highest one that was committed, also after a reopening."""
     assert reader.read_offset(HUB, "live", "0") == 0
     for number in (5, 9, 3):
         reader.commit(HUB, "live", "0", number)
@@ -200,7 +200,7 @@ def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
 
 
 async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader) -> None:
-    """The check is True once after each write of another connection, and False in between."""
+    """``has_changed`` returns True once after each write of another connection, else False."""
     assert reader.has_changed()
     assert not reader.has_changed()
     await log.send(HUB, [build_message(b"1")])
@@ -262,7 +262,7 @@ async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: H
 
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
-    """Every UTF-8 key belongs to one of the hub's partitions."""
+    """Every UTF-8 key always has the same partition, which is one of the hub's partitions."""
     assert find_partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 

@@ -1,4 +1,4 @@
-"""Tests of progress of the archive with the messages of the embedded hub."""
+"""Tests of the archive's progress, computed from the messages of the embedded hub."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
 
 
 def read(path: Path, hub: str, group: str) -> None:
-    """Commit all events of a hub for a group."""
+    """Commit all events of a hub as read by a consumer group."""
     reader = HubReader(path)
     for partition in reader.list_partitions(hub):
         reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
@@ -36,7 +36,7 @@ async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
 async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
-    """An event that the archive's group has not read is awaited; other groups do not count."""
+    """The archive is complete only when its own group has read all events; other groups do not matter."""
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     read(path, hub_name, "live")
@@ -46,7 +46,7 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
 
 
 async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
-    """A message counts as archived only when its normalised form is archived; later messages are not awaited."""
+    """A message is archived only when its normalised form is archived; later messages are not awaited."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))

@@ -26,14 +26,14 @@ def test_all_partitions_are_used() -> None:
 
 
 def test_events_of_a_partition_are_adjacent() -> None:
-    """The largest sequence number of a partition sorts before the first of the next one."""
+    """The rows of a partition are adjacent: its largest sequence number sorts before the next partition."""
     largest = 2**48 - 1
     assert sequence_from_event_id(to_event_id(7, largest)) == largest
     assert to_event_id(7, largest) < to_event_id(8, 0)
 
 
 def test_a_hub_is_opened_again(tmp_path: Path) -> None:
-    """The first open creates the folders and tables, and a later one keeps the events."""
+    """Opening a hub creates its folders and tables; opening it again preserves its events."""
     path = tmp_path / "a" / "b" / "hub.sqlite"
     with closing(open_hub(path)) as hub:
         hub.execute("INSERT INTO partitions (hub, partition) VALUES ('telemetry', '0')")

@@ -13,7 +13,7 @@ from shared.telemetry.models import HubMessage
 
 
 async def test_writer_announces_the_places_of_events_on_disk(tmp_path: Path) -> None:
-    """A reader in the writer's process learns to which hub and partition events were appended."""
+    """After a commit, readers in the same process are notified of the hub and partition of the new events."""
     signals, announced = HubSignals(), list[Collection[HubPlace]]()
     signals.subscribe(tmp_path / "hub.sqlite", announced.append)
     log = HubWriter(tmp_path / "hub.sqlite", signals=signals)

@@ -1,4 +1,4 @@
-"""Tests of the embedded hub's trimming: read events are deleted, unread ones stay, and the file becomes smaller."""
+"""Tests of trimming the embedded hub: only events that all groups have read are deleted, and the file shrinks."""
 
 import signal
 import sqlite3
@@ -114,7 +114,7 @@ async def test_the_space_of_deleted_events_is_returned(
 
 
 async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
-    """Trimming also returns the space of a file from a version without incremental vacuum."""
+    """A file from a version without incremental vacuum is converted, and trimming returns its free space."""
     path = tmp_path / "hub.sqlite"
     with sqlite3.connect(path) as old:
         old.execute("PRAGMA auto_vacuum=NONE")
@@ -148,7 +148,7 @@ async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: 
 
 
 def measure(path: Path) -> int:
-    """Copy the write-ahead log into the file, and return the file's size."""
+    """Return the size of the hub's file after the write-ahead log was copied into it."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

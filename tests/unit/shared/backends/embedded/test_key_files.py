@@ -1,4 +1,4 @@
-"""Tests of keys and secrets in files."""
+"""Tests of keys and secrets that are stored in files."""
 
 import stat
 from pathlib import Path
@@ -20,7 +20,7 @@ from shared.errors import WorkspaceError
 
 
 async def test_a_secret_is_created_once(tmp_path: Path) -> None:
-    """Only its owner can read the file; another process reads the same secret."""
+    """A secret is created once in a file that only its owner can read; another process reads the same secret."""
     path = tmp_path / "a" / "secret"
     path.parent.mkdir()
     secret = await FileSecret(path)()
@@ -38,7 +38,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
 def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> None:
-    """A file without a valid key is an error and is not replaced, because old signatures could not be verified then."""
+    """A file without a valid key is rejected and not replaced, because old signatures could then not be verified."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"key\.pem"):
@@ -47,7 +47,7 @@ def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> Non
 
 
 def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
-    """ES256 needs the curve P-256."""
+    """A key on another curve than P-256 is rejected, because ES256 requires P-256."""
     other = ec.generate_private_key(ec.SECP384R1())
     path = tmp_path / "key.pem"
     path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -56,7 +56,7 @@ def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
-    """If checkpoints exist, a missing key is an error, because a new key would make all of them untrusted."""
+    """If checkpoints exist, a missing key raises an error, because a new key would make them untrusted."""
     notes = tmp_path / "checkpoints"
     notes.mkdir()
     (notes / "1").write_text("a checkpoint", encoding="utf-8")

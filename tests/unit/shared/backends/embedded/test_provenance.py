@@ -1,4 +1,4 @@
-"""Tests of the audit log in SQLite: one chain for all appenders."""
+"""Tests of the audit log in SQLite, with concurrent appends to one chain."""
 
 import asyncio
 import sqlite3
@@ -59,7 +59,7 @@ async def test_chains_are_separate(log: SqliteAuditLog) -> None:
 
 
 async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
-    """A retry returns the first record and appends nothing."""
+    """Repeating an append id returns the first record and appends nothing."""
     first = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     again = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     assert again == first
@@ -96,7 +96,7 @@ async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
 
 
 async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) -> None:
-    """A row changed without the log breaks the chain."""
+    """If a row is changed directly in the file, verification reports the chain as broken."""
     for number in range(3):
         await log.append(PLATFORM, "u", EVENT, append_id=str(number))
     with sqlite3.connect(tmp_path / "provenance.sqlite") as file:
@@ -117,7 +117,7 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
 
 
 async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
-    """Sixteen appenders in two processes cause no gap, fork, lost or duplicate event."""
+    """Concurrent appends by two processes cause no gap or fork, and store each event once."""
     file = tmp_path / "provenance.sqlite"
     processes = [_start_process(file, name) for name in ("p1", "p2")]
     try:
@@ -186,7 +186,7 @@ def _start_process(file: Path, name: str, count: str = "10") -> subprocess.Popen
 
 
 async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
-    """Records in a table of an earlier version, ordered by chain and sequence, remain readable."""
+    """Records in a table of an earlier version, ordered by chain and sequence, can still be read."""
     path = tmp_path / "provenance.sqlite"
     earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
     assert earlier != SCHEMA

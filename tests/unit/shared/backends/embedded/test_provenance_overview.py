@@ -1,4 +1,4 @@
-"""Tests of counts of chains in SQLite while several processes append and count, and one of them is killed."""
+"""Tests of the counts of chains in SQLite while processes append and count concurrently and some are killed."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def get_workspace_id() -> str:
 
 
 async def append_all(path: Path, count: int) -> None:
-    """Append amendments, approve every second one, and print a line after each."""
+    """Append amendments, approve every second one, and print a line after each append."""
     store = SqliteChainStore(path)
     log = ChainLog(store, get_workspace_id)
     amendments = Amendments(log, store)
@@ -55,7 +55,7 @@ async def append_all(path: Path, count: int) -> None:
 
 
 async def count_all(path: Path) -> None:
-    """Count the chain again and again, a few amendments at once."""
+    """Count the chain repeatedly, a few amendments at a time."""
     provenance_overview.COUNTED_AT_ONCE = 2  # type: ignore[misc]
     overview = SqliteChainOverview(path)
     for _ in range(50):
@@ -77,7 +77,7 @@ async def start(name: str, path: Path) -> Process:
 
 
 async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Path) -> None:
-    """Three processes append and two count; one of each is killed. The chain is valid and its counts are exact."""
+    """Counts are exact although three processes append, two count, and one of each is killed."""
     path = tmp_path / "provenance.sqlite"
     await append_all(path, EARLIER)
     with closing(sqlite3.connect(path, autocommit=True)) as connection:

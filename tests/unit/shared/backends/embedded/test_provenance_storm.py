@@ -11,7 +11,7 @@ from tests.unit.shared.backends.storms import check, read_stored_records, run_st
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
 async def test_kills_lose_nothing(tmp_path: Path, seconds: float) -> None:
-    """64 writers in 4 processes that are killed and restarted: no lost event, duplicate, gap or fork."""
+    """If 64 writers in 4 processes are killed and restarted, each acknowledged event is stored once, in order."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     file = tmp_path / "provenance.sqlite"

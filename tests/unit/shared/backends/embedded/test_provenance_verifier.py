@@ -1,4 +1,4 @@
-"""Tests of the verification process: its results equal those of the parent process, and it ends with its parent."""
+"""Tests of the verification process: its results equal local results, and it ends with its parent process."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 
 async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> ChainVerdict:
-    """Return the verdict, with every window of four but the first verified in the process."""
+    """Return the verdict of a verification whose windows, of four records each, run in the process."""
     return await ChainVerifier(store, get_workspace_id, seconds=seconds, parallel=build_parallel_options(4)).verify(
         CHAIN
     )
@@ -57,7 +57,7 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
 def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
-    """A request with any scope key is parsed as it was formatted."""
+    """A request to the process is one line that is parsed to the same chain, whatever its scope contains."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = request_to_line(asked)
     assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
@@ -73,7 +73,7 @@ async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> Non
 
 
 async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None:
-    """There is one process for any number of simultaneous verifications."""
+    """Concurrent verifications share one process at most; the others run locally."""
     async with log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
             await log.store.open_window_verifier().__aenter__()
@@ -92,7 +92,7 @@ async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) ->
 
 
 async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
-    """If the process ends, the service continues the verification with the same verdict."""
+    """If the verification process is killed, the service continues locally with the same verdict."""
     store = StoreWithKilledVerifier(log.store._path)
     assert (await verify_in_process(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
@@ -100,14 +100,14 @@ async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
 
 
 async def test_a_host_without_processes_verifies_locally(log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a missing interpreter nor one that ends at once changes a verdict."""
+    """If the process cannot start or ends at once, the verification runs locally with the same verdict."""
     for command in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", command)
         assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
 
 
 async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) -> None:
-    """A cancelled caller or a timeout leaves no process."""
+    """After a cancellation or a timeout, the verification process has ended."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     store = StoreWithStoppedVerifier(log.store._path, started)
     walk = asyncio.create_task(verify_in_process(store))
@@ -149,13 +149,13 @@ async def wait_until_dead(pid: int) -> None:
 
 
 class StoreWithKilledVerifier(SqliteChainStore):
-    """The embedded store, whose process is killed after its first result."""
+    """Embedded store whose verification process is killed after its first result."""
 
     killed = False
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Kill the process."""
+        """Return a verifier whose process is killed after its first result."""
         async with VerifierProcess(self._path) as process:
 
             async def ask(request: WindowRequest) -> WindowResult:
@@ -168,7 +168,7 @@ class StoreWithKilledVerifier(SqliteChainStore):
 
 
 class StoreWithStoppedVerifier(SqliteChainStore):
-    """The embedded store, whose process is stopped before its first result."""
+    """Embedded store whose verification process is suspended before its first result."""
 
     def __init__(self, path: Path, started: asyncio.Future[int]) -> None:
         super().__init__(path)
@@ -176,7 +176,7 @@ class StoreWithStoppedVerifier(SqliteChainStore):
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Stop the process."""
+        """Return a verifier whose process is suspended at once."""
         async with VerifierProcess(self._path) as process:
             os.kill(process.pid, signal.SIGSTOP)
             self.started.set_result(process.pid)

@@ -1,4 +1,4 @@
-"""Tests of closing of SQLite files."""
+"""Tests of SQLite files: closing, and writes that share commits."""
 
 import asyncio
 import sqlite3
@@ -17,7 +17,7 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a caller is cancelled while the file is opened, no connection stays open after the close."""
+    """If the caller is cancelled while a file is being opened, closing leaves no connection open."""
     begun, go_on = threading.Event(), threading.Event()
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect
@@ -44,7 +44,7 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
-    """Provide a writer of a file that has a table."""
+    """Provide a WriteBatcher for a new file with one table."""
     opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
     await opened.close()
@@ -59,7 +59,7 @@ def _read_rows(folder: Path) -> list[int]:
 
 
 async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
-    """A failing write stores nothing and raises its error; the others are on disk when they return."""
+    """A failed write raises its error and stores nothing; other writes of the batch are on disk."""
 
     async def insert(n: int) -> str:
         def work(connection: sqlite3.Connection) -> str:
@@ -79,7 +79,7 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
 
 
 async def test_writes_share_commits(tmp_path: Path) -> None:
-    """Writes that arrive during a commit share the next one."""
+    """Writes that arrive during a commit are committed together afterwards."""
     database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
     writes = WriteBatcher(database)
     transactions: list[str] = []
@@ -92,7 +92,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
 
 
 async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
-    """If the file fails, all callers of the batch get an error, and the next write succeeds."""
+    """If a transaction fails, all writes of its batch get an error, and later writes succeed."""
 
     def lose(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")

@@ -46,14 +46,14 @@ async def test_a_locked_file_fails(path: Path, check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_missing_file_is_not_created(tmp_path: Path, check: Check) -> None:
-    """An unused store has no file, and the check creates none."""
+    """The readiness check of a store without a file succeeds and does not create the file."""
     await check(tmp_path / "new.sqlite", SOON)
     assert not [*tmp_path.iterdir()]  # noqa: ASYNC240  a folder of its own
 
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
-    """A file that is not a database cannot be written."""
+    """A readiness check of a file that is not a database fails."""
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(b"no database" * 100)
     with pytest.raises(sqlite3.DatabaseError):
@@ -61,7 +61,7 @@ async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
 
 
 async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the file cannot grow, the check of writes fails, and the check of the lock succeeds."""
+    """If the file cannot grow, the check of writes fails, but the check of the lock succeeds."""
     genuine = sqlite3.connect
 
     def full(name: str, **options: Any) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.
 
 
 async def test_a_busy_file_passes(path: Path) -> None:
-    """The check succeeds with another writer that holds the lock nearly always, and that writer loses nothing."""
+    """The check succeeds although another writer nearly always holds the lock, and no write is lost."""
     enough = threading.Event()
 
     def write() -> int:

@@ -1,0 +1,72 @@
+"""Tests of the functions that add KQL functions to the translator library."""
+
+from collections.abc import Iterator
+
+import pytest
+from duckdb_kql import ir
+from duckdb_kql.errors import KqlUnsupportedError
+from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
+
+from emulators.kusto.extensions import registry
+from emulators.kusto.extensions.library import writer
+from emulators.kusto.extensions.sql import render_expression
+
+NAME = "function_of_a_test"
+ONE, TEXT = ir.Literal("1", "long"), ir.Literal("a", "string")
+
+
+@pytest.fixture(autouse=True)
+def clean_library() -> Iterator[None]:
+    """Remove the function of a test from the library."""
+    yield
+    SCALAR_FUNCTIONS.pop(NAME, None)
+    writer.SPECIAL_FORMS.pop(NAME, None)
+
+
+def _render(*arguments: ir.Expr) -> str:
+    return render_expression(ir.FunctionCall(NAME, arguments))
+
+
+def test_a_template_receives_its_arguments() -> None:
+    """The SQL of a template function contains the SQL of each argument at its place."""
+    registry.add_template_function(NAME, "f({1}, {0})", 2)
+    assert _render(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
+
+
+def test_a_template_replaces_an_earlier_form() -> None:
+    """A template function replaces a custom function of the same name."""
+    registry.add_custom_function(NAME, [1], lambda _: "custom")
+    registry.add_template_function(NAME, "f({0})", 1)
+    assert _render(ir.ColumnRef("a")) == 'f("a")'
+
+
+def test_the_number_of_arguments_is_checked() -> None:
+    """A call with another number of arguments is an error that names the function."""
+    registry.add_custom_function(NAME, range(1, 3), lambda call: f"f{len(call.args)}")
+    assert (_render(ONE), _render(ONE, ONE)) == ("f1", "f2")
+    for count in (0, 3):
+        with pytest.raises(KqlUnsupportedError, match=f"does not accept {count} arguments"):
+            _render(*[ONE] * count)
+
+
+def test_a_bound_function_evaluates_calls_once() -> None:
+    """A bound function binds an argument that contains a call, but repeats a literal."""
+    registry.add_bound_function(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
+    sum_of_columns = ir.BinaryOp("+", ir.ColumnRef("a"), ir.ColumnRef("b"))
+    sql = _render(sum_of_columns, ir.Literal("1", "long"))
+    assert sql.count('"a"') == 1
+    assert "_once.a0 + _once.a0" in sql
+    assert "a1 :=" not in sql
+
+
+def test_only_literals_have_a_literal_value() -> None:
+    """The value of a literal argument is returned, and a column is rejected with the name of the function."""
+    assert registry.read_literal_value(TEXT, NAME) == "a"
+    with pytest.raises(KqlUnsupportedError, match=f"the argument of {NAME} must be a literal"):
+        registry.read_literal_value(ir.ColumnRef("a"), NAME)
+
+
+def test_numbers_become_texts_as_by_tostring() -> None:
+    """An argument that is a string is used as it is; a number is converted to a string."""
+    assert registry.render_text_argument(TEXT) == render_expression(TEXT)
+    assert registry.render_text_argument(ONE) == render_expression(ir.FunctionCall("tostring", (ONE,)))

@@ -1,0 +1,58 @@
+"""Tests of the small SQL expressions."""
+
+import duckdb
+import pytest
+
+from emulators.kusto.extensions.sql import bind_once, quote_name, quote_text, render_array, render_bag
+
+
+def _evaluate(sql: str) -> object:
+    row = duckdb.execute(f"SELECT {sql}").fetchone()
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.parametrize("text", ["it's", "", "a\\b", 'say "hi"', "é\n"])
+def test_a_text_is_quoted(text: str) -> None:
+    """A quoted text is an SQL literal with the same value, and a quoted name is one identifier."""
+    assert _evaluate(quote_text(text)) == text
+    named = duckdb.execute(f"SELECT 1 AS {quote_name('x' + text)}")
+    assert [column[0] for column in named.description or ()] == ["x" + text]
+
+
+def test_short_arguments_are_not_bound() -> None:
+    """Names and constants are repeated as they are, because binding them costs time."""
+    assert bind_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
+
+
+def test_a_call_is_evaluated_once() -> None:
+    """An argument that is neither name nor constant occurs once in the SQL, and its value is used each time."""
+    sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
+    assert sql.count("2 * (3 + 4)") == 1
+    assert _evaluate(sql) == 14 * 14 + 1
+
+
+def test_nested_calls_stay_short() -> None:
+    """The length of nested calls grows with the depth, not with its power of two."""
+    sql = "(1 + 1)"
+    for _ in range(20):
+        sql = bind_once([sql], lambda a: f"{a} + {a}")
+    assert len(sql) < 20 * 100
+
+
+def test_constant_arguments_are_not_bound() -> None:
+    """An argument that the caller declares constant is repeated, although it is not simple."""
+    assert bind_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0}) == "(len([1, 2]) + len([1, 2]))"
+    assert bind_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
+
+
+@pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])
+def test_only_arrays_become_lists(value: str, expected: object) -> None:
+    """A dynamic array becomes a list of its elements; every other dynamic value becomes null."""
+    assert _evaluate(render_array(f"{value}::JSON")) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [("'{\"a\": 1}'", {"a": "1"}), ("'[1]'", None), ("'5'", None)])
+def test_only_objects_become_maps(value: str, expected: object) -> None:
+    """A property bag becomes a map of its properties; every other dynamic value becomes null."""
+    assert _evaluate(render_bag(f"{value}::JSON")) == expected

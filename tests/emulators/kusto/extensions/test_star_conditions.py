@@ -1,0 +1,39 @@
+"""Tests of conditions over all columns."""
+
+from duckdb_kql import ir
+
+from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
+
+TEXT = ir.Literal("a", "string")
+
+
+def _has(name: str) -> ir.Expr:
+    return ir.BinaryOp("has", ir.FunctionCall("tostring", (ir.ColumnRef(name),)), TEXT)
+
+
+def test_a_condition_tests_each_column_as_text() -> None:
+    """The condition is an OR of one test for each column, which is converted to a string."""
+    star = StarCondition("has", TEXT)
+    assert star.to_condition(["x"]) == _has("x")
+    both = ir.BinaryOp("or", ir.BinaryOp("or", _has("x"), _has("y")), _has("z"))
+    assert star.to_condition(["x", "y", "z"]) == both
+
+
+def _expand(node: ir.Expr) -> ir.Expr:
+    return node.to_condition(["x"]) if isinstance(node, StarCondition) else node
+
+
+def test_nested_nodes_are_replaced() -> None:
+    """A node is replaced at any depth of an expression, also in the arguments of a call."""
+    nested = ir.FunctionCall("not", (ir.BinaryOp("and", StarCondition("has", TEXT), TEXT),))
+    assert replace_nodes(nested, _expand) == ir.FunctionCall("not", (ir.BinaryOp("and", _has("x"), TEXT),))
+    assert replace_nodes((nested, ir.NamedExpr(nested)), _expand)[1].expr == replace_nodes(nested, _expand)
+
+
+def test_an_expression_without_the_node_does_not_change() -> None:
+    """An expression in which nothing is replaced stays the same; one without lists is not even copied."""
+    comparison = ir.BinaryOp("==", ir.ColumnRef("x"), TEXT)
+    assert replace_nodes(comparison, _expand) is comparison
+    call = ir.FunctionCall("not", (comparison,))
+    assert replace_nodes(call, _expand) == call
+    assert replace_nodes("text", _expand) == "text"

@@ -1,0 +1,43 @@
+"""Tests of the functions that read parse trees and the intermediate representation."""
+
+from duckdb_kql import ir, parser
+
+from emulators.kusto.extensions.tree import (
+    find_rules,
+    get_child_rules,
+    get_rule_name,
+    get_source_position,
+    iterate_nodes,
+)
+
+QUERY = "T\n| where f(g(1)) == 2\n| where h(3) > 1"
+CALL = "NamedFunctionCallExpression"
+
+
+def test_rules_are_found_in_the_order_of_the_query() -> None:
+    """The nodes of a rule are found in the order of the query, without nodes inside of a match."""
+    calls = find_rules(parser.parse(QUERY).tree, CALL)
+    assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]
+    assert {get_rule_name(call) for call in calls} == {CALL}
+
+
+def test_positions_count_from_one() -> None:
+    """The position of a node is the line and the column of its first character, both from 1."""
+    calls = find_rules(parser.parse(QUERY).tree, CALL)
+    assert [get_source_position(call) for call in calls] == [(2, 9), (3, 9)]
+
+
+def test_children_exclude_tokens() -> None:
+    """The children of a call are its name and its arguments, without parentheses and commas."""
+    [call] = find_rules(parser.parse("print f(a, 1)").tree, CALL)
+    assert [child.getText() for child in get_child_rules(call)] == ["f", "a", "1"]
+
+
+def test_each_node_is_returned_once() -> None:
+    """A node that occurs twice in an expression is returned once, and the nodes of a subquery are not returned."""
+    column = ir.ColumnRef("a")
+    subquery = ir.Query(ir.TableRef("T"), [ir.Where(ir.ColumnRef("b"))])
+    root = ir.BinaryOp("==", column, ir.FunctionCall("f", (column, ir.Literal("1", "long"))))
+    found = list(iterate_nodes([root, subquery]))
+    assert found[0] is root
+    assert sorted(type(node).__name__ for node in found) == ["BinaryOp", "ColumnRef", "FunctionCall", "Literal"]

@@ -1,0 +1,60 @@
+"""Tests of the guards against types that only DuckDB knows."""
+
+import duckdb
+import pytest
+
+from emulators.kusto.extensions.type_guards import (
+    DYNAMICS,
+    TEXTS,
+    add_guard,
+    join_with_and,
+    join_with_or,
+    render_error,
+    render_number_test,
+    render_type_test,
+)
+from emulators.kusto.library_errors import error_from_duckdb
+
+
+def _evaluate(sql: str) -> object:
+    row = duckdb.execute(f"SELECT {sql}").fetchone()
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("1.5", True), ("2::TINYINT", True), ("'a'", False)])
+def test_numbers_are_recognised(value: str, expected: object) -> None:
+    """Whole numbers, decimals and doubles of every size are numbers; texts are not."""
+    assert _evaluate(render_number_test(value)) is expected
+
+
+def test_a_type_test_accepts_any_of_its_types() -> None:
+    """A test of several types is true if the expression has one of them."""
+    assert _evaluate(render_type_test("'a'", (*TEXTS, *DYNAMICS))) is True
+    assert _evaluate(render_type_test("'a'::JSON", TEXTS)) is False
+
+
+def test_a_long_expression_has_no_test() -> None:
+    """An expression that is too long to be repeated has no test, and a guard without test adds nothing."""
+    long = "+".join(["1"] * 200)
+    assert render_type_test(long, TEXTS) == ""
+    assert render_number_test(long) == ""
+    assert add_guard("", "error('x')", "1") == "1"
+
+
+def test_a_guard_raises_its_error_for_the_type_only() -> None:
+    """The error of a guard reaches the caller with its code and message if the type test is true."""
+    failure = render_error("SEM0001", "it's a text")
+    guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
+    assert _evaluate(guarded[0]) == 1
+    with pytest.raises(duckdb.InvalidInputException) as caught:
+        _evaluate(guarded[1])
+    error = error_from_duckdb(caught.value)
+    assert (error.inner, error.sentence) == ("SEM0001", "it's a text")
+
+
+def test_joined_tests_skip_missing_tests() -> None:
+    """OR omits missing tests; AND is missing as soon as one of its tests is missing."""
+    assert join_with_or("a", "", "b") == "(a) OR (b)"
+    assert join_with_and("a", "b") == "a AND b"
+    assert join_with_and("a", "") == ""

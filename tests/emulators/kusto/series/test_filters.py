@@ -1,0 +1,75 @@
+"""Tests of the filters of series."""
+
+import numpy as np
+import pytest
+
+from emulators.kusto.series import filters
+from emulators.kusto.series.filters import filter_finite, filter_recursively
+
+POINTS = np.array([1.0, 2.0, 4.0, 8.0])
+
+
+def _array(*values: float) -> np.ndarray:
+    return np.array(values, dtype=float)
+
+
+def test_weights_without_negatives_are_divided_by_their_sum() -> None:
+    """If the query does not state ``normalize``, the weights are normalised unless one of them is negative."""
+    averaged = filter_finite(POINTS, _array(1, 1), None, center=False)["filtered"]
+    assert averaged.tolist() == [0.5, 1.5, 3.0, 6.0]
+    difference = filter_finite(POINTS, _array(1, -1), None, center=False)["filtered"]
+    assert difference.tolist() == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_normalize_can_be_switched_off() -> None:
+    """Without ``normalize``, each result is the sum of the weighted points."""
+    assert filter_finite(POINTS, _array(1, 1), normalize=False, center=False)["filtered"].tolist() == [1, 3, 6, 12]
+
+
+def test_a_centred_window_contains_later_points() -> None:
+    """With ``center``, the window of three weights covers the point, its predecessor and its successor."""
+    assert filter_finite(POINTS, _array(1, 1, 1), normalize=False, center=True)["filtered"].tolist() == [3, 7, 14, 12]
+
+
+@pytest.mark.parametrize("weights", [None, _array(), _array(1, np.nan), _array(1, np.inf)])
+def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
+    """Missing, empty and infinite weights have the result null instead of an error."""
+    assert filter_finite(POINTS, weights, None, center=False) is None
+
+
+def test_negative_weights_cannot_be_normalised() -> None:
+    """A requested normalisation of negative weights has the result null."""
+    assert filter_finite(POINTS, _array(1, -1), normalize=True, center=False) is None
+
+
+def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of a long series have the same results as the whole series, also at the borders of parts."""
+    values, weights = np.arange(23.0), _array(1, 2, 3)
+    whole = filter_finite(values, weights, normalize=False, center=True)["filtered"]
+    monkeypatch.setattr(filters, "_PRODUCTS", 15)
+    assert filter_finite(values, weights, normalize=False, center=True)["filtered"].tolist() == whole.tolist()
+
+
+def test_feedback_uses_previous_results() -> None:
+    """The recursive filter with the denominators 1 and -1 returns cumulative sums."""
+    assert filter_recursively(POINTS, _array(1), _array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
+
+
+def test_the_first_denominator_scales_the_filter() -> None:
+    """All coefficients are divided by the first denominator."""
+    assert filter_recursively(POINTS, _array(2), _array(2, -2))["filtered"].tolist() == [1, 3, 7, 15]
+
+
+def test_a_filter_of_second_order_uses_two_previous_results() -> None:
+    """The denominators 1, -1 and -1 return the Fibonacci numbers for an impulse."""
+    impulse = _array(1, 0, 0, 0, 0, 0)
+    assert filter_recursively(impulse, _array(1), _array(1, -1, -1))["filtered"].tolist() == [1, 1, 2, 3, 5, 8]
+
+
+@pytest.mark.parametrize(
+    ("numerators", "denominators"),
+    [(None, _array(1)), (_array(), _array(1)), (_array(1), _array()), (_array(1), _array(0, 1)), (_array(1), None)],
+)
+def test_unusable_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
+    """Missing coefficients and a first denominator of zero have the result null."""
+    assert filter_recursively(POINTS, numerators, denominators) is None

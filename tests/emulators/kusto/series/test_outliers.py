@@ -1,0 +1,62 @@
+"""Tests of the scores of anomalous points."""
+
+import numpy as np
+import pytest
+
+from emulators.kusto.series.outliers import compute_scores, get_percentiles, score_outliers
+
+SERIES = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0])
+
+
+def test_points_between_the_percentiles_have_no_score() -> None:
+    """Only points above the high or below the low percentile have a score: positive above, negative below."""
+    scores = compute_scores(SERIES, (25.0, 75.0))
+    assert scores[3:7].tolist() == [0, 0, 0, 0]
+    assert scores[-1] > 0 > scores[0]
+
+
+def test_the_score_of_tukey_is_the_distance_in_quartile_ranges() -> None:
+    """For the quartiles, the score is the distance to the quartile in interquartile ranges."""
+    low, high = np.percentile(SERIES, [25, 75])
+    assert compute_scores(SERIES, (25.0, 75.0))[-1] == pytest.approx((30 - high) / (high - low))
+
+
+def test_the_factor_of_custom_percentiles_is_the_one_of_kusto() -> None:
+    """For the percentiles 10 and 90, the distance is multiplied by the factor of Kusto's published scores."""
+    low, high = np.percentile(SERIES, [10, 90])
+    assert compute_scores(SERIES, (10.0, 90.0))[-1] == pytest.approx(2.772605605507915 * (30 - high) / (high - low))
+
+
+def test_the_kind_selects_the_percentiles() -> None:
+    """The kind ``tukey`` ignores stated percentiles; ``ctukey`` uses them, by default 10 and 90."""
+    assert get_percentiles("tukey") == (25.0, 75.0)
+    assert get_percentiles("ctukey") == (10.0, 90.0)
+
+    def score(kind: str, low: float | None, high: float | None) -> list[float]:
+        found: list[float] = score_outliers(SERIES, kind, None, low, high, None)["scores"].tolist()
+        return found
+
+    assert score("tukey", 10, 90) == compute_scores(SERIES, (25.0, 75.0)).tolist()
+    assert score("ctukey", None, None) == compute_scores(SERIES, (10.0, 90.0)).tolist()
+    assert score("ctukey", 20, 80) == compute_scores(SERIES, (20.0, 80.0)).tolist()
+
+
+def test_missing_points_have_no_score_and_no_influence() -> None:
+    """Points that are missing or have the ignored value get the score 0 and do not change the other scores."""
+    expected = compute_scores(SERIES, (25.0, 75.0)).tolist()
+    gaps = np.append(SERIES, [np.nan, -1.0])
+    assert score_outliers(gaps, "tukey", -1.0, None, None, None)["scores"].tolist() == [*expected, 0, 0]
+
+
+def test_tested_points_do_not_influence_the_percentiles() -> None:
+    """The scores of the last points are relative to the percentiles of the points before them."""
+    longer = np.append(SERIES, [1000.0, 2000.0])
+    scores = compute_scores(longer, (25.0, 75.0), tested=2)
+    assert scores[:-2].tolist() == compute_scores(SERIES, (25.0, 75.0)).tolist()
+    assert scores[-1] > scores[-2] > scores[-3]
+
+
+def test_a_series_without_points_has_no_scores() -> None:
+    """A null series has a null result; a series of missing points only has the score 0 for each."""
+    assert score_outliers(None, "tukey", None, None, None, None) is None
+    assert score_outliers(np.array([np.nan, np.nan]), "tukey", None, None, None, None)["scores"].tolist() == [0, 0]

@@ -1,0 +1,131 @@
+"""Tests of the conversion of library exceptions to query errors."""
+
+import duckdb
+import pytest
+from duckdb_kql.errors import Diagnostic, KqlSchemaError, KqlSyntaxError, KqlUnsupportedError, SourceSpan
+
+from emulators.kusto import library_errors
+from emulators.kusto.library_errors import error_from_duckdb, error_from_translator
+
+
+@pytest.mark.parametrize(
+    ("error", "inner", "sentence"),
+    [
+        (duckdb.InvalidInputException("Invalid Input Error: kql:SEM0001:a reason"), "SEM0001", "a reason"),
+        (
+            duckdb.InvalidInputException(
+                "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: kql:EMB0001:why"
+            ),
+            "EMB0001",
+            "why",
+        ),
+        (duckdb.BinderException('Binder Error: Referenced column "x" not found in FROM clause'), "SEM0100", "'x'"),
+        (duckdb.BinderException("Binder Error: Max expression depth limit of 1000 exceeded"), "EMB0003", "too deeply"),
+        (
+            duckdb.BinderException("Binder Error: Cannot compare values of type VARCHAR and type INTEGER_LITERAL"),
+            "SEM0001",
+            "values of types string and long cannot be compared",
+        ),
+        (
+            duckdb.BinderException("Binder Error: No function matches argument types '+(VARCHAR, BIGINT)'"),
+            "SEM0001",
+            "operator '+' does not accept operands of types (string, long)",
+        ),
+        (
+            duckdb.BinderException("Binder Error: Macro kql_quotient() does not support these arguments"),
+            "SEM0001",
+            "operator '/' does not accept",
+        ),
+    ],
+)
+def test_faults_of_a_query_have_their_code(error: duckdb.Error, inner: str, sentence: str) -> None:
+    """A fault that DuckDB finds in a query is reported with the code and in the terms of KQL."""
+    found = error_from_duckdb(error)
+    assert found.inner == inner
+    assert sentence in found.sentence
+
+
+def test_values_are_named_with_kusto_types() -> None:
+    """A value that cannot be converted is reported with the Kusto name of the type."""
+    error = duckdb.ConversionException("Conversion Error: Could not convert string 'abc' to INT64")
+    assert error_from_duckdb(error).sentence == "'abc' is not a valid long"
+
+
+def test_messages_contain_no_sql() -> None:
+    """A message of DuckDB that quotes SQL is replaced by a general sentence."""
+    error = duckdb.InvalidInputException("Invalid Input Error: bad value in SELECT secret FROM t")
+    assert "secret" not in error_from_duckdb(error).message
+
+
+def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
+    """An interrupted query is a timeout, and a query without memory has its own error; neither has a semantic code."""
+    interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
+    exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
+    in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
+    assert "timed out" in interrupted.message.lower() or "timeout" in interrupted.type_name.lower()
+    assert exhausted.to_arguments() == in_python.to_arguments()
+    assert exhausted.to_arguments() != interrupted.to_arguments()
+
+
+def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fatal error ends the process, because DuckDB has invalidated the database."""
+    ended: list[object] = []
+    monkeypatch.setattr(library_errors, "abort_process", ended.append)
+    error = duckdb.FatalException("FATAL Error: database invalidated")
+    error_from_duckdb(error)
+    assert ended == [error]
+
+
+@pytest.mark.parametrize(
+    ("message", "span", "expected"),
+    [
+        ("mismatched input '?' expecting ')'", SourceSpan(2, 4), "unexpected '?'; expected ')'"),
+        ("no viable alternative at input", SourceSpan(2, 2), "unexpected 'x'"),
+        ("no viable alternative at input", SourceSpan(9, 0), "unexpected end of the query"),
+        ("token recognition error at: ''abc'", SourceSpan(2, 4), "a string literal is not closed"),
+        ("token recognition error at: '$'", SourceSpan(2, 4), "unexpected '$'"),
+    ],
+)
+def test_syntax_errors_name_the_unexpected_text(message: str, span: SourceSpan, expected: str) -> None:
+    """A syntax error names the text at its position, with the columns from 1, and few alternatives."""
+    error = error_from_translator(KqlSyntaxError("?", [Diagnostic(span, message)]), "T\n| x ?")
+    assert error.sentence.startswith(expected)
+    assert error.position == (span.line, span.column + 1)
+
+
+def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
+    """The accepted numbers of arguments are listed in the words of Kusto."""
+    error = error_from_translator(
+        KqlUnsupportedError("function:f", SourceSpan(1, 6), "f() takes (1, 2) arguments, not 3"), "print f()"
+    )
+    assert (error.inner, error.sentence) == ("SEM0219", "f(): function expects 1 or 2 argument(s).")
+
+
+@pytest.mark.parametrize(
+    ("construct", "expected"),
+    [
+        ("function:f", "'f()'"),
+        ("let:x", "'let x'"),
+        ("literal:guid", "'this guid literal'"),
+        ("fooBarOperator", "'foo'"),
+        ("expression:SomeRule", "'some rule'"),
+    ],
+)
+def test_unsupported_constructs_have_their_kql_name(construct: str, expected: str) -> None:
+    """An unsupported construct is named as the query writes it."""
+    error = error_from_translator(KqlUnsupportedError(construct, SourceSpan(1, 4)), "T | foo x")
+    assert error.sentence.startswith(f"{expected} is not supported")
+
+
+def test_hints_about_internals_are_hidden() -> None:
+    """The reason of the library is shown if it is written for users, and hidden if it mentions internals."""
+    shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
+    hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
+    assert "(use the engine instead)" in shown.sentence
+    assert "translate" not in hidden.sentence
+
+
+def test_a_default_value_of_another_type_has_its_own_code() -> None:
+    """A query parameter with a default value of another type is reported as such."""
+    assert error_from_translator(KqlSchemaError("<default>"), "").inner == "SEM0219"
+    assert error_from_translator(KqlSchemaError("Col", "does not exist"), "").sentence == "Col: does not exist"

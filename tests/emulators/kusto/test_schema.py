@@ -1,0 +1,71 @@
+"""Tests of the tables of the file with telemetry."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import duckdb
+import pytest
+
+from emulators.kusto.schema import COLUMNS, RAW_TABLE, TABLE, create_tables
+
+NOW = datetime(2026, 3, 1, 12, 0, 0)  # noqa: DTZ001  the database stores instants without a zone
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a connection to an empty database."""
+    with duckdb.connect() as opened:
+        yield opened
+
+
+def _list_columns(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[str, ...]:
+    return tuple(column[0] for column in connection.execute(f'SELECT * FROM "{table}"').description or ())
+
+
+def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
+    """Queries see the documented columns; the table below the view also has the time of ingestion."""
+    create_tables(connection, NOW)
+    assert _list_columns(connection, TABLE) == COLUMNS
+    assert _list_columns(connection, RAW_TABLE) == (*COLUMNS, "IngestedAt")
+
+
+def test_a_second_start_changes_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Existing tables and their rows stay as they are."""
+    create_tables(connection, NOW)
+    connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
+    create_tables(connection, NOW)
+    assert connection.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(datetime(2026, 1, 1),)]  # noqa: DTZ001
+
+
+@pytest.fixture
+def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a database of an earlier version with one row."""
+    connection.execute(
+        f'CREATE TABLE "{TABLE}" ("Timestamp" TIMESTAMP, "ConnectionLookup" VARCHAR, "SurfaceLookups" JSON, '
+        '"DeviceId" VARCHAR, "MessageId" VARCHAR, "Payload" JSON)'
+    )
+    connection.execute(f"INSERT INTO \"{TABLE}\" VALUES (NULL, 'old', NULL, NULL, NULL, NULL)")
+    return connection
+
+
+def test_rows_of_an_earlier_version_are_ingested_now(earlier: duckdb.DuckDBPyConnection) -> None:
+    """The table of an earlier version keeps its rows; their retention period begins at the upgrade."""
+    create_tables(earlier, NOW)
+    assert earlier.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
+    assert earlier.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
+
+
+def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPyConnection) -> None:
+    """The time of the upgrade is only for the old rows."""
+    create_tables(earlier, NOW)
+    earlier.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
+    query = f'SELECT "IngestedAt" FROM "{RAW_TABLE}" WHERE "ConnectionLookup" = \'new\''
+    assert earlier.execute(query).fetchall() == [(None,)]
+
+
+def test_a_failed_upgrade_changes_nothing(earlier: duckdb.DuckDBPyConnection) -> None:
+    """An upgrade that fails leaves the table of the earlier version, because its changes are one transaction."""
+    earlier.execute(f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR')  # the upgrade cannot add it again
+    with pytest.raises(duckdb.CatalogException):
+        create_tables(earlier, NOW)
+    assert earlier.execute(f'SELECT count(*) FROM "{TABLE}"').fetchall() == [(1,)]

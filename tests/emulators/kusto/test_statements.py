@@ -1,0 +1,48 @@
+"""Tests of the statements of a batch."""
+
+import pytest
+from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
+from duckdb_kql._antlr.KqlLexer import KqlLexer
+
+from emulators.kusto.errors import QueryError
+from emulators.kusto.extensions.several_results import MAX_RESULTS
+from emulators.kusto.statements import blank_other_statements, find_query_statements
+
+
+def _find(text: str) -> list[str]:
+    tokens = KqlLexer(InputStream(text)).getAllTokens()
+    shown = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
+    return [text[start:end] for start, end in find_query_statements(shown)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("T", ["T"]),
+        ("T; U", ["T;", "U"]),
+        ("T;;U;", ["T;", "U;"]),
+        ("let x = 1; T | where a == x; U", ["T | where a == x;", "U"]),
+        ("set notruncation; LET x = 1; T", ["T"]),
+        ("let f = () { T; U }; f()", ["f()"]),
+        ("print ';' ; U", ["print ';' ;", "U"]),
+        ("", []),
+    ],
+)
+def test_each_query_statement_is_found(text: str, expected: list[str]) -> None:
+    """Query statements end at a semicolon outside of brackets and strings; ``let``, ``set`` and others do not count."""
+    assert _find(text) == expected
+
+
+def test_the_number_of_query_statements_is_limited() -> None:
+    """A text with more query statements than a reply can have results is rejected."""
+    assert len(_find("T;" * MAX_RESULTS)) == MAX_RESULTS
+    with pytest.raises(QueryError, match=f"more than {MAX_RESULTS} query statements"):
+        _find("T;" * (MAX_RESULTS + 1))
+
+
+def test_other_statements_become_blanks() -> None:
+    """All query statements but the chosen one become blanks, and every position in the text stays the same."""
+    text = "let x = 1; T |\n take x; U | take 2"
+    statements = [(11, 23), (24, 34)]
+    assert blank_other_statements(text, statements, 0) == "let x = 1; T |\n take x;" + " " * 11
+    assert blank_other_statements(text, statements, 1) == "let x = 1;    \n         U | take 2"

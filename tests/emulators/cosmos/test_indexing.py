@@ -1,0 +1,79 @@
+"""Tests of the rule that the indexing policy must support the sort order of a query."""
+
+from typing import Any
+
+import pytest
+
+from emulators.cosmos.indexing import DEFAULT_POLICY, check_sort
+from emulators.cosmos.sql_statement import SortKey
+from emulators.cosmos.wire import CosmosError
+
+
+def _key(path: str, *, descending: bool = False) -> SortKey:
+    return SortKey(tuple(path.split(".")), f"c.{path}", descending)
+
+
+def _is_accepted(policy: dict[str, Any], *keys: SortKey) -> bool:
+    try:
+        check_sort(policy, keys)
+    except CosmosError:
+        return False
+    return True
+
+
+def _policy(included: list[str], excluded: list[str]) -> dict[str, Any]:
+    return {
+        "includedPaths": [{"path": path} for path in included],
+        "excludedPaths": [{"path": path} for path in excluded],
+    }
+
+
+def test_the_default_policy_indexes_all_but_the_etag() -> None:
+    """With the default policy, items can be sorted by each property except ``_etag``."""
+    assert _is_accepted(DEFAULT_POLICY, _key("a.b"))
+    assert not _is_accepted(DEFAULT_POLICY, _key("_etag"))
+
+
+@pytest.mark.parametrize(
+    ("included", "excluded", "path", "expected"),
+    [
+        (["/a/*"], ["/*"], "a.b", True),
+        (["/a/*"], ["/*"], "b", False),
+        (["/*"], ["/a/*"], "a.b", False),
+        (["/*"], ["/a/*"], "b", True),
+        (["/*", "/a/b/?"], ["/a/*"], "a.b", True),
+        (["/*", "/a/b/?"], ["/a/*"], "a.b.c", False),
+        (["/a/*"], ["/a/b/?"], "a.b.c", True),
+        (["/a/?"], [], "a.b", False),
+        ([], [], "a", False),
+    ],
+)
+def test_the_more_precise_path_decides(included: list[str], excluded: list[str], path: str, *, expected: bool) -> None:
+    """If several paths of the policy match a property, the most precise one decides."""
+    assert _is_accepted(_policy(included, excluded), _key(path)) is expected
+
+
+def test_system_properties_are_always_indexed() -> None:
+    """Items can be sorted by ``id`` and ``_ts`` with every policy, but by nothing else if indexing is disabled."""
+    disabled = {"indexingMode": "none", **_policy(["/*"], [])}
+    assert _is_accepted(disabled, _key("id"))
+    assert _is_accepted(disabled, _key("_ts"))
+    assert not _is_accepted(disabled, _key("a"))
+
+
+def test_several_keys_require_a_composite_index() -> None:
+    """Two sort keys need a composite index with their paths in order, in the same or in all opposite directions."""
+    composite = [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
+    policy = {**DEFAULT_POLICY, "compositeIndexes": [composite]}
+    assert _is_accepted(policy, _key("a"), _key("b", descending=True))
+    assert _is_accepted(policy, _key("a", descending=True), _key("b"))
+    assert not _is_accepted(policy, _key("a"), _key("b"))
+    assert not _is_accepted(policy, _key("b", descending=True), _key("a"))
+    assert not _is_accepted(DEFAULT_POLICY, _key("a"), _key("b"))
+
+
+def test_the_error_names_the_path() -> None:
+    """The error has the status 400 and quotes the sort key as the query writes it."""
+    with pytest.raises(CosmosError, match=r"order-by item 'c\._etag' is excluded") as caught:
+        check_sort(DEFAULT_POLICY, [_key("_etag")])
+    assert caught.value.status == 400

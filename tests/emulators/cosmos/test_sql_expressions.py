@@ -1,0 +1,141 @@
+"""Tests of the parser of Cosmos SQL expressions."""
+
+from typing import Any
+
+import pytest
+
+from emulators.cosmos.sql_expressions import ExpressionReader, SqlRow, tokenize
+from emulators.cosmos.sql_values import UNDEFINED
+from emulators.cosmos.wire import CosmosError
+
+DOCUMENT = {"a": 1, "b": {"c": [10, {"d": "x"}]}, "t": True, "f": False, "n": None}
+
+
+def _evaluate(text: str, **parameters: Any) -> Any:
+    reader = ExpressionReader(text, {f"@{name}": value for name, value in parameters.items()})
+    expression = reader.parse_expression()
+    assert reader.next.kind == "end", text
+    return expression(SqlRow(DOCUMENT))
+
+
+def test_tokens_have_their_position() -> None:
+    """Each token has its kind, its text, and its place in the query; a token ``end`` follows the last one."""
+    tokens = tokenize(" c.a >= 'x' ")
+    assert [(token.kind, token.text) for token in tokens] == [
+        ("name", "c"),
+        ("symbol", "."),
+        ("name", "a"),
+        ("symbol", ">="),
+        ("string", "'x'"),
+        ("end", ""),
+    ]
+    assert [(token.start, token.end) for token in tokens[:4]] == [(1, 2), (2, 3), (3, 4), (5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c.t OR c.f AND c.f", True),
+        ("(c.t OR c.f) AND c.f", False),
+        ("NOT c.f AND c.t", True),
+        ("NOT c.t OR c.t", True),
+        ("c.a = 1 AND NOT c.a = 2", True),
+    ],
+)
+def test_and_binds_closer_than_or(text: str, expected: object) -> None:
+    """NOT binds closer than AND, and AND closer than OR; parentheses change the order."""
+    assert _evaluate(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c.b.c[0]", 10),
+        ('c["b"]["c"][1].d', "x"),
+        ("c.b.c[2]", UNDEFINED),
+        ("c.a.x", UNDEFINED),
+        ("c.missing", UNDEFINED),
+        ("c", DOCUMENT),
+    ],
+)
+def test_paths_find_nested_values(text: str, expected: object) -> None:
+    """A path follows properties and indexes of arrays; its value is undefined if a step has no target."""
+    assert _evaluate(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c.a BETWEEN 1 AND 1", True),
+        ("c.a BETWEEN 2 AND 3", False),
+        ("c.a NOT BETWEEN 2 AND 3", True),
+        ("c.a IN (3, 1)", True),
+        ("c.a NOT IN (3, 1)", False),
+        ("c.missing IN (1)", UNDEFINED),
+        ("c.missing BETWEEN 1 AND 2", UNDEFINED),
+    ],
+)
+def test_ranges_and_lists(text: str, expected: object) -> None:
+    """BETWEEN includes its bounds, IN compares with each element, and both can be negated."""
+    assert _evaluate(text) is expected
+
+
+def test_objects_and_arrays_omit_undefined_values() -> None:
+    """An undefined member or element is missing in the object or the array that the query builds."""
+    assert _evaluate('{"x": c.a, y: c.missing}') == {"x": 1}
+    assert _evaluate("[c.a, c.missing, -2, null]") == [1, -2, None]
+
+
+def test_literals_and_order() -> None:
+    """Literals may have any letter case, and each comparison operator has its own result for equal values."""
+    assert _evaluate("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
+    assert _evaluate("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_not_of_other_types_is_undefined() -> None:
+    """NOT of a value that is not a boolean is undefined."""
+    assert _evaluate("NOT c.a") is UNDEFINED
+    assert _evaluate("NOT c.t") is False
+
+
+def test_parameters_have_the_values_of_the_request() -> None:
+    """A parameter is replaced by its value; a parameter without a value is an error."""
+    assert _evaluate("@x", x=[1]) == [1]
+    with pytest.raises(CosmosError, match="The parameter '@y' is not in the list"):
+        _evaluate("@y", x=1)
+
+
+def test_aggregates_are_collected_in_order() -> None:
+    """The calls of aggregates are collected with their arguments; each has its own total in the row of the result."""
+    reader = ExpressionReader("[SUM(c.a), COUNT(1)]", {})
+    expression = reader.parse_expression()
+    assert [(name, argument(SqlRow({"a": 5}))) for name, argument in reader.aggregates] == [("SUM", 5), ("COUNT", 1)]
+    assert expression(SqlRow(None, (7, 8))) == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c.a =", "near ''"),
+        ("c.a IN ()", "Syntax error"),
+        ("d.a", "Identifier 'd' could not be resolved"),
+        ("c[1.5]", r"near '1.5\]'"),
+        ("- c.a", "near 'c.a'"),
+        ("c.a # 1", "near ' # 1'"),
+        ("WHERE", "near 'WHERE'"),
+        ("LENGTH()", "'LENGTH' with 0 arguments"),
+        ("NOPE(1)", "'NOPE' with 1 arguments"),
+    ],
+)
+def test_invalid_expressions_are_rejected(text: str, message: str) -> None:
+    """Invalid syntax and unknown names and functions are errors with status 400 that quote the place."""
+    with pytest.raises(CosmosError, match=message) as caught:
+        _evaluate(text)
+    assert caught.value.status == 400

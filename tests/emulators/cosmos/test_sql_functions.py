@@ -1,0 +1,113 @@
+"""Tests of the functions and aggregates of Cosmos SQL."""
+
+from typing import Any
+
+import pytest
+
+from emulators.cosmos.sql_functions import FUNCTIONS, compute_aggregate
+from emulators.cosmos.sql_values import UNDEFINED
+
+VALUES = {
+    "undefined": UNDEFINED,
+    "null": None,
+    "bool": True,
+    "number": 1.5,
+    "string": "a",
+    "array": [1],
+    "object": {"a": 1},
+}
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    return FUNCTIONS[name][2](*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("IS_DEFINED", {"null", "bool", "number", "string", "array", "object"}),
+        ("IS_NULL", {"null"}),
+        ("IS_BOOL", {"bool"}),
+        ("IS_NUMBER", {"number"}),
+        ("IS_STRING", {"string"}),
+        ("IS_ARRAY", {"array"}),
+        ("IS_OBJECT", {"object"}),
+        ("IS_PRIMITIVE", {"null", "bool", "number", "string"}),
+    ],
+)
+def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
+    """Each type test is true exactly for the values of its types."""
+    assert {kind for kind, value in VALUES.items() if _call(name, value)} == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("STARTSWITH", "Pump 1", "Pump"),
+        ("ENDSWITH", "Pump 1", "p 1"),
+        ("CONTAINS", "Pump 1", "mp"),
+        ("STRINGEQUALS", "Pump", "Pump"),
+    ],
+)
+def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: str) -> None:
+    """The comparison respects the case of letters, unless the third argument is true."""
+    assert _call(name, text, part) is True
+    assert _call(name, text, part.swapcase()) is False
+    assert _call(name, text, part.swapcase(), False) is False
+    assert _call(name, text, part.swapcase(), True) is True
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("STARTSWITH", ("a", 1)),
+        ("CONTAINS", (UNDEFINED, "a")),
+        ("ARRAY_CONTAINS", ("a", "a")),
+        ("ARRAY_CONTAINS", ([1], UNDEFINED)),
+        ("ARRAY_LENGTH", ("a",)),
+        ("LENGTH", ([1],)),
+        ("LOWER", (1,)),
+        ("UPPER", (None,)),
+        ("ABS", (True,)),
+    ],
+)
+def test_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
+    """The result for an argument of the wrong type is undefined instead of an error."""
+    assert _call(name, *arguments) is UNDEFINED
+
+
+def test_lengths_case_and_absolute_values() -> None:
+    """Functions of one argument return the length, the case or the absolute value."""
+    assert [_call("ARRAY_LENGTH", [1, 2]), _call("LENGTH", "abc")] == [2, 3]
+    assert [_call("LOWER", "Ab"), _call("UPPER", "Ab"), _call("ABS", -2)] == ["ab", "AB", 2]
+
+
+def test_an_array_contains_whole_elements_unless_partial() -> None:
+    """An object matches an element with the same members, and with ``partial`` an element with more members."""
+    elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
+    assert _call("ARRAY_CONTAINS", elements, {"a": 1}) is False
+    assert _call("ARRAY_CONTAINS", elements, {"a": 1}, True) is True
+    assert _call("ARRAY_CONTAINS", elements, {"b": {"d": 3}}, True) is True
+    assert _call("ARRAY_CONTAINS", elements, {"a": 2}, True) is False
+    assert _call("ARRAY_CONTAINS", elements, 1) is False
+
+
+@pytest.mark.parametrize(("name", "expected"), [("COUNT", 3), ("SUM", 6), ("MIN", 1), ("MAX", 3), ("AVG", 2)])
+def test_aggregates_ignore_undefined_values(name: str, expected: object) -> None:
+    """An aggregate uses the defined values only."""
+    assert compute_aggregate(name, [3, UNDEFINED, 1, 2]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("COUNT", 0), ("SUM", 0), ("MIN", UNDEFINED), ("MAX", UNDEFINED), ("AVG", UNDEFINED)]
+)
+def test_aggregates_of_nothing(name: str, expected: object) -> None:
+    """Without values, the number and the sum are 0, and the other aggregates are undefined."""
+    assert compute_aggregate(name, [UNDEFINED]) == expected
+
+
+def test_sums_of_other_types_are_undefined() -> None:
+    """A value that is not a number makes sum and average undefined; minimum and maximum order the types."""
+    assert compute_aggregate("SUM", [1, "a"]) is UNDEFINED
+    assert compute_aggregate("AVG", [1, None]) is UNDEFINED
+    assert [compute_aggregate("MIN", ["a", 1, True]), compute_aggregate("MAX", [5, "a", True])] == [True, "a"]

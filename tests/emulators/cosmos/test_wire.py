@@ -1,0 +1,88 @@
+"""Tests of the requests and replies of the Cosmos REST protocol."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, classify_request
+
+QUERY = {"x-ms-documentdb-isquery": "True"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "expected"),
+    [
+        ("GET", "", {}, "read_account"),
+        ("POST", "dbs", {}, "create_database"),
+        ("POST", "dbs", QUERY, "query_databases"),
+        ("POST", "dbs/d/colls", QUERY, "query_containers"),
+        ("GET", "dbs/d/colls/c/docs/i", {}, "read_item"),
+        ("POST", "dbs/d/colls/c/docs", {}, "create_item"),
+        ("POST", "dbs/d/colls/c/docs", QUERY, "query"),
+        ("POST", "dbs/d/colls/c/docs", {"x-ms-cosmos-is-batch-request": "true"}, "batch"),
+        ("POST", "dbs/d/colls/c/docs", {"x-ms-documentdb-is-upsert": "TRUE"}, "upsert_item"),
+        ("POST", "dbs/d/colls/c/docs", {"x-ms-documentdb-is-upsert": "false"}, "create_item"),
+        ("POST", "dbs/d/colls/c/docs", {**QUERY, "x-ms-cosmos-is-query-plan-request": "True"}, "query_plan"),
+        ("PATCH", "dbs/d/colls/c", {}, "unknown"),
+        ("GET", "dbs/d/sprocs", {}, "unknown"),
+    ],
+)
+def test_operations_follow_from_path_and_headers(
+    method: str, path: str, headers: Mapping[str, str], expected: str
+) -> None:
+    """Method and path determine the operation; headers distinguish queries, batches and upserts."""
+    assert classify_request(method, tuple(path.split("/")) if path else (), headers) == expected
+
+
+def _request(*segments: str, body: bytes = b"", operation: str = "read_item", **headers: str) -> CosmosRequest:
+    return CosmosRequest("GET", segments, headers, body, operation)
+
+
+def test_the_path_names_database_container_and_item() -> None:
+    """The names are at their places in the path, and None if the path is shorter."""
+    whole = _request("dbs", "d", "colls", "c", "docs", "i")
+    assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
+    short = _request("dbs", "d", "colls")
+    assert (short.database, short.container, short.item) == ("d", None, None)
+    other = _request("offers", "o", "x", "y", "z", "i")
+    assert (other.database, other.container, other.item) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [("batch", True), ("delete_item", True), ("replace_offer", True), ("query", False), ("read_item", False)],
+)
+def test_writes_change_data(operation: str, *, expected: bool) -> None:
+    """An operation that changes items, containers or throughput is a write."""
+    assert _request(operation=operation).is_write is expected
+
+
+def test_flags_ignore_the_case() -> None:
+    """A header is a set flag if its value is ``true`` in any letter case; a missing header is not."""
+    request = _request(one="True", two="1")
+    assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
+    assert request.read_header("three", "default") == "default"
+
+
+def test_a_body_that_is_not_json_is_rejected() -> None:
+    """The body is parsed as JSON; an invalid body is an error with status 400."""
+    assert _request(body=b'{"a": 1}').json == {"a": 1}
+    with pytest.raises(CosmosError, match="not valid JSON") as caught:
+        _ = _request(body=b"{").json
+    assert caught.value.status == 400
+
+
+def test_errors_become_replies() -> None:
+    """The reply of an error has its code and message in the body, and sub-status and delay in the headers."""
+    reply = CosmosError(429, "slow down", 3200, 15).build_reply()
+    assert (reply.status, reply.body) == (429, {"code": "TooManyRequests", "message": "Message: slow down"})
+    assert (reply.headers["x-ms-substatus"], reply.headers["x-ms-retry-after-ms"]) == ("3200", "15")
+    plain = CosmosError(418, "tea").build_reply()
+    assert plain.body["code"] == "Error"
+    assert "x-ms-retry-after-ms" not in plain.headers
+
+
+@pytest.mark.parametrize(("body", "expected"), [(None, b""), (b"raw", b"raw"), ({"a": [1]}, b'{"a":[1]}')])
+def test_bodies_are_encoded_once(body: object, expected: bytes) -> None:
+    """A body of bytes is sent as it is, a JSON value is encoded, and no body is empty."""
+    assert CosmosReply(200, body).encode_body() == expected

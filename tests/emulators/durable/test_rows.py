@@ -1,0 +1,119 @@
+"""Tests of the functions that read and write instances in an SQLite transaction."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from emulators.durable import rows
+from emulators.durable.records import MessageKind, NewInstance, OrchestrationStatus, Parent
+from emulators.durable.store import SCHEMA
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LATER = AT + timedelta(hours=1)
+PARENT = Parent("p", "p-run", 3)
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    """Return a connection to an empty database of orchestrations."""
+    with closing(sqlite3.connect(":memory:")) as opened:
+        opened.execute("PRAGMA foreign_keys = ON")
+        opened.executescript(SCHEMA)
+        yield opened
+
+
+def _start(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
+    return rows.start_instance(connection, NewInstance(name, run, "Main", "1.0", "5", parent), AT)
+
+
+def _end(connection: sqlite3.Connection, name: str, status: OrchestrationStatus, output: str | None = None) -> None:
+    connection.execute("UPDATE instances SET status = ?, output = ? WHERE id = ?", (status, output, name))
+
+
+def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str, dict[str, Any]]]:
+    query = "SELECT kind, event FROM messages WHERE instance = ? ORDER BY number"
+    return [(kind, json.loads(event)) for kind, event in connection.execute(query, (name,))]
+
+
+def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
+    """A stored instance is read back unchanged, is pending, and has a message that starts it."""
+    assert _start(connection, "i", "run", PARENT)
+    found = rows.find_instance(connection, "i")
+    assert found is not None
+    assert found.start == NewInstance("i", "run", "Main", "1.0", "5", PARENT)
+    assert (found.status, found.created, found.updated) == (OrchestrationStatus.PENDING, AT, AT)
+    assert _list_messages(connection, "i") == [(MessageKind.START, {})]
+    assert rows.find_instance(connection, "unknown") is None
+
+
+def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
+    """An id can be used again only after its instance has ended; the history of the old run is removed."""
+    assert _start(connection, "i", "first")
+    rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
+    assert not _start(connection, "i", "second")
+    assert connection.execute("SELECT count(*) FROM history").fetchone() == (2,)
+    _end(connection, "i", OrchestrationStatus.TERMINATED)
+    assert _start(connection, "i", "second")
+    assert connection.execute("SELECT count(*) FROM history").fetchone() == (0,)
+    assert rows.is_active_run(connection, "i", "second")
+
+
+def test_a_run_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
+    """Only the current run of an instance that has not ended is active."""
+    _start(connection, "i", "run")
+    assert rows.is_active_run(connection, "i", "run")
+    assert not rows.is_active_run(connection, "i", "earlier")
+    assert not rows.is_active_run(connection, "other", "run")
+    _end(connection, "i", OrchestrationStatus.FAILED)
+    assert not rows.is_active_run(connection, "i", "run")
+
+
+def _notify(connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None) -> None:
+    _start(connection, "child", "run", PARENT)
+    _end(connection, "child", status, output)
+    ended = rows.find_instance(connection, "child")
+    assert ended is not None
+    rows.notify_parent(connection, ended, LATER)
+
+
+def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
+    """A completed sub-orchestration sends its output to the task of its caller."""
+    _start(connection, "p", "p-run")
+    _notify(connection, OrchestrationStatus.COMPLETED, "[1]")
+    _, (kind, event) = _list_messages(connection, "p")
+    assert (kind, event["TaskScheduledId"], event["Result"]) == (MessageKind.DONE, 3, "[1]")
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "reason"),
+    [(OrchestrationStatus.FAILED, '"broken"', "broken"), (OrchestrationStatus.TERMINATED, None, "Terminated")],
+)
+def test_the_caller_receives_the_reason_of_a_failure(
+    connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None, reason: str
+) -> None:
+    """A sub-orchestration that did not complete sends the reason, or its status if it has no output."""
+    _start(connection, "p", "p-run")
+    _notify(connection, status, output)
+    _, (_, event) = _list_messages(connection, "p")
+    assert event["Reason"] == f"Sub-orchestrator function 'Main' failed: {reason}"
+
+
+def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
+    """A caller that runs no longer, or runs again, gets no message of an old sub-orchestration."""
+    _start(connection, "p", "another run")
+    _notify(connection, OrchestrationStatus.COMPLETED, "1")
+    assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]
+
+
+def test_messages_have_a_name_and_a_due_time(connection: sqlite3.Connection) -> None:
+    """A message is stored with its name and the time of its delivery."""
+    _start(connection, "i", "run")
+    rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, name="1")
+    query = "SELECT name, due, event FROM messages WHERE kind = 'timer'"
+    [(name, due, event)] = connection.execute(query).fetchall()
+    assert (name, datetime.fromisoformat(due), json.loads(event)) == ("1", LATER, {"TimerId": 1})

@@ -1,0 +1,53 @@
+"""Tests of the trace spans of Event Hub batches."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions import batch_span
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def _build_context(parent: str | None, state: str | None) -> Any:
+    return SimpleNamespace(trace_context=SimpleNamespace(trace_parent=parent, trace_state=state))
+
+
+@pytest.mark.parametrize(
+    ("parent", "state", "expected"),
+    [
+        (PARENT, "a=b", {"traceparent": PARENT, "tracestate": "a=b"}),
+        (None, None, {"traceparent": "", "tracestate": ""}),
+    ],
+)
+def test_the_trace_context_of_the_host_is_read(
+    parent: str | None, state: str | None, expected: Mapping[str, str]
+) -> None:
+    """The trace context has the values of the host, and empty texts for missing values."""
+    assert batch_span.read_trace_context(_build_context(parent, state)) == expected
+
+
+def test_a_batch_is_a_span_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The span of a batch names hub, consumer group and number of events, and continues the trace of the host."""
+    created: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def record(*arguments: Any, **options: Any) -> nullcontext[None]:
+        created.append((arguments, options))
+        return nullcontext()
+
+    monkeypatch.setattr(batch_span, "span", record)
+    with batch_span.trace_batch("telemetry", "warm", 7, _build_context(PARENT, "")):
+        pass
+    [((name, attributes), options)] = created
+    assert name == "process telemetry"
+    assert attributes == {
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": "telemetry",
+        "messaging.consumer.group.name": "warm",
+        "messaging.batch.message_count": 7,
+    }
+    assert options == {"kind": "CONSUMER", "within": {"traceparent": PARENT, "tracestate": ""}}

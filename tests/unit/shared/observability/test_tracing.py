@@ -1,0 +1,131 @@
+"""Tests of the spans of blocks, calls and batches, created by the OpenTelemetry SDK in memory."""
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode
+
+from shared.errors import Kind, WorkspaceError
+from shared.observability import tracing
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """Return the exporter that collects the spans."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))
+    monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: True)
+    yield exporter
+    provider.shutdown()
+
+
+def _get_spans(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: type[Exception]) -> tuple[object, bool]:
+    """Return the error code or error type of the span in which an exception is raised, and whether it has failed."""
+    with pytest.raises(type(error)), tracing.span("outer"), tracing.open_call_span("call", {}, failures or tracing.ANY):
+        raise error
+    span = _get_spans(exporter)["call"]
+    attributes = span.attributes or {}
+    code = attributes.get(tracing.ERROR_CODE, attributes.get("error.type"))
+    return code, span.status.status_code is StatusCode.ERROR
+
+
+@pytest.mark.parametrize(
+    ("kind", "failed"),
+    [(Kind.NOT_FOUND, False), (Kind.UNAVAILABLE, True), (Kind.TIMEOUT, True), (Kind.INTERNAL, True)],
+)
+def test_only_errors_of_the_service_fail_a_span(exporter: InMemorySpanExporter, kind: Kind, *, failed: bool) -> None:
+    """An error that the request causes sets the error code, but does not mark the span as failed."""
+    assert _read_failure(exporter, WorkspaceError(kind, "THE_CODE", "A reason.")) == ("THE_CODE", failed)
+
+
+def test_other_exceptions_have_their_type_but_not_their_message(exporter: InMemorySpanExporter) -> None:
+    """An unexpected exception fails the span with its type; its message may contain values of the request."""
+    assert _read_failure(exporter, ValueError("secret")) == ("ValueError", True)
+    for span in exporter.get_finished_spans():
+        assert "secret" not in span.to_json()
+
+
+def test_only_the_named_failures_mark_a_call(exporter: InMemorySpanExporter) -> None:
+    """An exception that the caller does not name as a failure is no failure of the call."""
+    assert _read_failure(exporter, KeyError("x"), ValueError) == (None, False)
+
+
+def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) -> None:
+    """A call is traced as a child of the current span, and not at all without one, so that polling is silent."""
+    with tracing.open_call_span("poll", {}):
+        pass
+    with tracing.span("outer"), tracing.open_call_span("call", {"db.system.name": "x"}):
+        pass
+    spans = _get_spans(exporter)
+    assert set(spans) == {"outer", "call"}
+    assert spans["call"].parent == spans["outer"].context
+    assert (spans["call"].kind, spans["outer"].kind) == (SpanKind.CLIENT, SpanKind.INTERNAL)
+
+
+def test_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
+    """Work for several callers is a new trace with a link to each traced caller; without one it is not traced."""
+    callers: list[SpanContext | None] = [None]
+    with tracing.span("caller"):
+        callers.append(tracing.get_current_span_context())
+        with tracing.open_batch_span("batch", callers, {}):
+            pass
+    with tracing.open_batch_span("unwatched", [None], {}):
+        pass
+    spans = _get_spans(exporter)
+    assert set(spans) == {"caller", "batch"}
+    assert [link.context for link in spans["batch"].links] == [spans["caller"].context]
+    assert spans["batch"].parent is None
+
+
+def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExporter) -> None:
+    """A parent in the W3C format becomes the parent of the span; an invalid parent starts a new trace."""
+    with tracing.span("child", within={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
+        pass
+    with tracing.span("orphan", within={"traceparent": "00-nonsense"}):
+        pass
+    spans = _get_spans(exporter)
+    parent = spans["child"].parent
+    assert parent is not None
+    assert (f"{parent.trace_id:032x}", f"{parent.span_id:016x}") == (TRACE, PARENT)
+    assert spans["orphan"].parent is None
+
+
+def test_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
+    """The status of a dependency's reply is an attribute of the span; a failed call also has it as error type."""
+    tracing.record_reply({"db.response.status_code": "500"}, failed=True)
+    for name, failed in (("good", False), ("bad", True)):
+        with tracing.span(name):
+            tracing.record_reply({"db.response.status_code": "404"}, failed=failed)
+    spans = _get_spans(exporter)
+    assert dict(spans["good"].attributes or {}) == {"db.response.status_code": "404"}
+    assert dict(spans["bad"].attributes or {}) == {"db.response.status_code": "404", "error.type": "404"}
+    assert spans["bad"].status.status_code is StatusCode.ERROR
+
+
+def test_an_exception_is_recorded_with_its_stack_trace(exporter: InMemorySpanExporter) -> None:
+    """An unexpected exception can be recorded as an event with its stack trace."""
+    with tracing.span("outer"):
+        tracing.record_exception(ValueError("why"))
+    [event] = _get_spans(exporter)["outer"].events
+    assert (event.attributes or {})["exception.type"] == "ValueError"
+
+
+def test_nothing_is_traced_while_traces_are_disabled(
+    exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an exporter, the functions share one object that does nothing."""
+    monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: False)
+    assert tracing.span("a") is tracing.open_call_span("b", {}) is tracing.open_batch_span("c", [], {})
+    with tracing.span("a"):
+        assert tracing.get_current_span_context() is None
+    assert exporter.get_finished_spans() == ()

@@ -367,6 +367,10 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 """State of a webhook delivery."""
 
 
+Description: TypeAlias = str
+"""Values of ``Description``."""
+
+
 class DocumentWarning(TypedDict):
     """Warning about a workspace document, for instance about a query that PUT will reject."""
 
@@ -2414,7 +2418,7 @@ class WebhookBody(TypedDict):
 
     url: str
     format: NotRequired[MessageFormat]
-    description: NotRequired[str | None]
+    description: NotRequired[Description | None]
     eventTypes: list[WebhookEventType]
     filter: NotRequired[FilterBody]
     enabled: NotRequired[bool | None]
@@ -2425,7 +2429,7 @@ class WebhookChangeBody(TypedDict):
 
     url: str
     format: NotRequired[MessageFormat]
-    description: NotRequired[str | None]
+    description: NotRequired[Description | None]
     eventTypes: list[WebhookEventType]
     filter: NotRequired[FilterBody]
     enabled: NotRequired[bool | None]

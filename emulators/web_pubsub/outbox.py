@@ -59,7 +59,7 @@ class Outbox:
         self._flushed_at = 0.0
         self._closed = False
         self._waiters: list[asyncio.Future[None]] = []
-        client_socket.call_when_writable(self._flush_later)
+        client_socket.call_when_writable(self._write_frames)
 
     def put(self, frame: bytes) -> None:
         """Queue a frame; call ``on_overflow`` if the queue exceeds a limit."""
@@ -86,7 +86,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Write as many queued frames as the socket accepts now."""
-        self._flush_later()
+        self._write_frames()
 
     def discard(self) -> None:
         """Drop all frames that are not written, and accept no further frames."""
@@ -105,10 +105,10 @@ class Outbox:
                 self._scheduled.cancel()
             self._flush_is_immediate = is_immediate
             self._scheduled = (
-                loop.call_soon(self._flush_later) if is_immediate else loop.call_later(delay, self._flush_later)
+                loop.call_soon(self._write_frames) if is_immediate else loop.call_later(delay, self._write_frames)
             )
 
-    def _flush_later(self) -> None:
+    def _write_frames(self) -> None:
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None

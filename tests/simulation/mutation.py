@@ -26,14 +26,15 @@ def read_components(patch: Path) -> str:
 
 
 def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool:
-    """Apply a patch to a copy of the code; return False if it does not apply.
+    """Apply a patch to a copy of the code; return False if the lines around a change differ from those of the patch.
 
     Args:
         patch: the patch.
         folder: folder of the copy.
         is_reverse: whether the change is taken back.
     """
-    command = ["patch", "--strip=1", "--batch", "--silent", "--no-backup-if-mismatch", f"--input={patch}"]
+    options = ["--strip=1", "--fuzz=0", "--batch", "--silent", "--no-backup-if-mismatch"]
+    command = ["patch", *options, f"--input={patch}"]
     if is_reverse:
         command.append("--reverse")
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Tests of words of `oi audit verify` for an auditor."""
+"""Tests of the text in which `oi audit verify` explains its result to an auditor."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def build_verdict(**changed: Any) -> "Verdict":
-    """Return the verdict of an intact chain with changed members."""
+    """Return the verdict about an intact chain with changed members."""
     verdict = {
         "Valid": None,
         "ChainValid": True,
@@ -25,19 +25,19 @@ def build_verdict(**changed: Any) -> "Verdict":
 
 
 def test_an_intact_chain_is_explained() -> None:
-    """The text says what an intact chain means."""
+    """The text about an intact chain explains the meaning of the result."""
     assert "No record was altered, inserted, removed or reordered." in explain_verdict(build_verdict())
 
 
 def test_an_empty_chain_is_no_proof() -> None:
-    """The text for an empty chain says that nothing was checked, for example because the scope is wrong."""
+    """The text about an empty chain says that nothing was checked, for example because of a wrong scope."""
     text = explain_verdict(build_verdict(Empty=True))
     assert "nothing was checked" in text
     assert "intact" not in text
 
 
 def test_a_broken_chain_is_explained() -> None:
-    """The text names the place, the reason, the fork, and what to do next."""
+    """The text about a broken chain states the position, the reason, and what to do next."""
     broken = {"ChainValid": False, "BrokenAt": "000000000004", "Reason": "000000000004 is missing"}
     text = explain_verdict(build_verdict(**broken, ForkDetected=True))
     assert "THE CHAIN IS BROKEN at 000000000004" in text
@@ -47,7 +47,7 @@ def test_a_broken_chain_is_explained() -> None:
 
 
 def test_an_altered_record_is_explained() -> None:
-    """The text of a single record says whether it is genuine, altered or missing."""
+    """The text about a single record says whether it is genuine, altered or missing."""
     record = {"RecordID": "000000000002"}
     assert "its content matches its hash" in explain_verdict(build_verdict(Valid=True, Record=record))
     assert "ALTERED OR DAMAGED" in explain_verdict(build_verdict(Valid=False, Record=record))

@@ -1,4 +1,4 @@
-"""Tests of ids of telemetry messages, and batches of lines."""
+"""Tests of the ids that the client adds to messages, and of the batches in which it sends lines."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from oi.json_text import JsonTextError
 
 
 def test_a_message_without_an_id_gets_one() -> None:
-    """Each message gets an id of its own; the caller's message is not changed."""
+    """Each message without an id gets a new id in a copy of the message."""
     message: dict[str, Any] = {"value": 1, "messageId": None}
     first, second = add_message_id(message), add_message_id(message)
     assert first["messageId"] != second["messageId"]
@@ -17,12 +17,12 @@ def test_a_message_without_an_id_gets_one() -> None:
 
 @pytest.mark.parametrize("own", ["m-1", "", 0, 7])
 def test_an_id_is_not_changed(own: Any) -> None:
-    """A message with an id is sent unchanged, also if the id is invalid; the service then refuses it."""
+    """A message that has an id is sent unchanged, even if the service will reject the id."""
     assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
-    """The id is added at the pointer from which the connection reads it, and not elsewhere in the payload."""
+    """The id is added at the pointer from which the connection reads it."""
     added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
     assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}
     assert add_message_id({"h": {"id": "m"}}, "/h/id") == {"h": {"id": "m"}}
@@ -38,7 +38,7 @@ def test_an_array_in_an_object_gets_no_id() -> None:
 
 
 def test_batches_keep_the_limits_of_a_request() -> None:
-    """A batch ends at the largest number of messages or of bytes; a larger line is a batch of its own."""
+    """A batch has at most the maximum number of messages and bytes; a larger line is sent alone."""
     assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
     large = b"x" * (MAX_BYTES // 2)
     assert [len(batch) for batch in split_lines([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]
@@ -46,7 +46,7 @@ def test_batches_keep_the_limits_of_a_request() -> None:
 
 
 def test_a_message_is_one_line() -> None:
-    """Line breaks in texts are escaped; a value without a form in JSON is an error."""
+    """A message is encoded as one line; a value that JSON cannot express raises an error."""
     assert encode_message({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
     with pytest.raises(JsonTextError, match="NaN or infinite"):
         encode_message({"a": float("nan")})

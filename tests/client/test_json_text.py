@@ -1,4 +1,4 @@
-"""Tests of strict JSON of the client."""
+"""Tests of the client's strict JSON encoder and parser."""
 
 import json
 
@@ -16,7 +16,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_encoded_values_are_parsed_again(value: object) -> None:
-    """A value that can be encoded is equal after parsing the text."""
+    """Encoding and then parsing a value gives an equal value."""
     try:
         text = encode_json(value).decode()
     except JsonTextError:
@@ -47,7 +47,7 @@ def test_encoded_values_are_parsed_again(value: object) -> None:
     ],
 )
 def test_faults_are_described(text: str, message: str) -> None:
-    """The error about invalid JSON names the rule and the place."""
+    """The error about invalid JSON states the rule and the place."""
     with pytest.raises(JsonTextError) as raised:
         parse_json(text)
     assert str(raised.value) == message
@@ -81,7 +81,7 @@ def test_values_that_json_cannot_express(value: object, message: str) -> None:
     ],
 )
 def test_pointers_select_values(pointer: str, expected: object) -> None:
-    """A pointer selects through objects and arrays as RFC 6901 says, and nothing that does not exist."""
+    """A pointer selects a value as RFC 6901 specifies; a missing place is reported as missing."""
     value: object = {"a": [0, {"b/c~": 5, "n": None}]}
     for part in split_pointer(pointer):
         value = select_inner(value, part)
@@ -89,7 +89,7 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
 
 
 def test_equal_members_are_found_in_linear_time() -> None:
-    """An object with very many members, two of them equal, is rejected in linear time."""
+    """A duplicate among very many members of an object is found in linear time."""
     text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
     with pytest.raises(JsonTextError, match='"199999" occurs twice'):
         parse_json(text)

@@ -1,4 +1,4 @@
-"""Tests of receiver of webhooks for trials."""
+"""Tests of the local receiver of webhooks, which is for trials."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ def sign(body: str) -> dict[str, str]:
 
 
 def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The receiver reads the secret for each request, prints the verdict and the body, and replies with its status."""
+    """The receiver verifies each request with the current secret file, prints the result, and sends its status."""
     secret = tmp_path / "secret"
     with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -1,4 +1,4 @@
-"""Tests of views of live telemetry in a terminal."""
+"""Tests of the views of live telemetry in a terminal."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def build_message(device: str, **payload: Any) -> dict[str, Any]:
 
 
 def render(view: LiveTable | LiveChart) -> list[list[str]]:
-    """Return the words of each line of a view."""
+    """Return the lines of a view, each as a list of words."""
     console = Console(width=200)
     with console.capture() as text:
         console.print(view.build())
@@ -26,7 +26,7 @@ def render(view: LiveTable | LiveChart) -> list[list[str]]:
 
 
 def test_the_table_has_the_newest_message_of_each_device() -> None:
-    """A later message of a device replaces its row; a new field adds a column."""
+    """A later message of a device replaces the device's row; a new field adds a column."""
     table = LiveTable()
     for message in (build_message("b", x=1), build_message("a", x=2), build_message("b", x=3, y=True)):
         table.add(message)
@@ -38,7 +38,7 @@ def test_the_table_has_the_newest_message_of_each_device() -> None:
 
 
 def test_the_chart_draws_the_last_values_of_each_device() -> None:
-    """Values that are missing or not numbers are left out; the oldest of more than 60 values leave the chart."""
+    """The chart draws the last 60 numbers of each device, and ignores other values."""
     chart = LiveChart("x")
     for value in (0, "text", None, True, 7, 3.5):
         chart.add(build_message("a", x=value))
@@ -53,7 +53,7 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
 
 
 def test_a_chart_without_numbers_names_the_fields() -> None:
-    """If no message has numbers in the chart's field, the output names the fields that exist."""
+    """If a field has no numbers, the output of its chart lists the existing fields."""
     chart = LiveChart("z")
     assert render(chart)[1:] == []
     chart.add(build_message("a", y="text", x=1))
@@ -66,5 +66,5 @@ def test_a_chart_without_numbers_names_the_fields() -> None:
     [([1.0], "▁"), ([2.0, 2.0], "▁▁"), ([-1e308, 1e308], "▁█"), ([0.0, 5e-324], "▁▁")],
 )
 def test_numbers_of_any_size_are_drawn(values: list[float], expected: str) -> None:
-    """Equal, very large and very small numbers cause no error."""
+    """A chart can draw equal, very large and very small numbers."""
     assert draw_blocks(values) == expected

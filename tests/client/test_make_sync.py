@@ -1,4 +1,4 @@
-"""Tests that the client without asyncio is derived from the client with asyncio."""
+"""Tests that the synchronous client is generated from the asyncio client."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from tests.service.local_service import ROOT
 
 
 def test_the_derived_client_is_up_to_date() -> None:
-    """The package oi._sync equals the output of the script for oi._async."""
+    """The committed package oi._sync equals the output of its generator."""
     command: list[str | Path] = [sys.executable, ROOT / "client" / "scripts" / "make_sync.py", "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"run client/scripts/make_sync.py: {run.stdout}{run.stderr}"

@@ -1,4 +1,4 @@
-"""Tests of the client's OAuth flow without a service: metadata, errors, stored tokens, local callback page."""
+"""Tests of the client's OAuth flow with a fake server: metadata, errors, stored tokens and the local callback page."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ URL = "https://plant.example"
 
 
 class FakeServer:
-    """Authorization server that rotates refresh tokens and refuses used ones."""
+    """Fake authorization server, which rotates refresh tokens and rejects used ones."""
 
     def __init__(self) -> None:
         self.issuer = URL
@@ -57,7 +57,7 @@ class FakeServer:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
-    """Return the server that all clients of this test reach."""
+    """Return the fake authorization server, to which all clients of the test connect."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -68,18 +68,18 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 
 
 def open_fake(server: FakeServer) -> httpx.Client:
-    """Return a client of the server."""
+    """Return an OAuth client of the fake server."""
     return httpx.Client(transport=httpx.MockTransport(server.handle), base_url=URL)
 
 
 def store(expires_in: float) -> None:
-    """Store the first tokens that the server issues, as after a sign-in."""
+    """Store the tokens that the server issues at a sign-in."""
     get_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
 
 def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]) -> list[httpx.Response]:
-    """Replace the browser: it visits a wrong address, then the address with a reply to the request's parameters."""
+    """Replace the browser by a function that visits a forged callback address, and then the right one."""
     seen: list[httpx.Response] = []
 
     def open_page(address: str) -> bool:
@@ -95,7 +95,7 @@ def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dic
 
 
 def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply with the state of the request ends the sign-in; a reply with another state is refused."""
+    """A callback with the state of the request completes the sign-in; one with another state is rejected."""
     pages = visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
     grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
     assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
@@ -104,35 +104,35 @@ def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the user declines, the error's message is the reason in the authorization server's reply."""
+    """If the user declines, the error contains the authorization server's reason."""
     visit(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
         sign_in(URL, "oi", [])
 
 
 def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a reply the sign-in ends with a message, also after replies of another issuer."""
+    """If no valid callback arrives in time, the sign-in fails; a callback of another issuer does not count."""
     visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
         sign_in(URL, "oi", [], wait_seconds=0.2)
 
 
 def test_an_unknown_client_is_explained(server: FakeServer) -> None:
-    """The message names what an administrator adds to the workspace document."""
+    """The error about an unknown OAuth client says what an administrator must add to the workspace document."""
     assert server.issuer == URL
     with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
         sign_in(URL, "other", [])
 
 
 def test_another_issuer_is_refused(server: FakeServer) -> None:
-    """A service whose metadata names another issuer gets no credentials."""
+    """If the metadata of a service names another issuer, the client sends it no credentials."""
     server.issuer = "https://evil.example"
     with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
         find_server(client, URL)
 
 
 def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
-    """The URL for the browser contains the PKCE challenge, but not the secret verifier."""
+    """The URL for the browser contains the PKCE challenge, but not the verifier, which is secret."""
     with open_fake(server) as client:
         request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
         address = request.build_url(find_server(client, URL))
@@ -141,14 +141,14 @@ def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
 
 
 def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
-    """An outage of the service raises its own error, so that users need not sign in again."""
+    """An outage of the service raises an error of its own, not the error that requires a new sign-in."""
     server.status = 503
     with open_fake(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
 def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
-    """A token that is still valid is not refreshed, and only its owner can read the file."""
+    """A valid token is not refreshed, and only its owner can read the file that stores it."""
     store(3600)
     assert get_path().stat().st_mode & 0o777 == 0o600
     login = find_login()
@@ -157,7 +157,7 @@ def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
 
 
 def test_many_processes_refresh_once(server: FakeServer) -> None:
-    """Of several simultaneous commands only one refreshes, because a refresh token can be used once."""
+    """Of several simultaneous processes only one refreshes the token, because a refresh token works once."""
     store(30)
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
@@ -166,7 +166,7 @@ def test_many_processes_refresh_once(server: FakeServer) -> None:
 
 
 def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
-    """If the refresh token is refused, the error names the command for a new sign-in."""
+    """If the refresh token is rejected, the error names the command for a new sign-in."""
     store(0)
     server.refresh_token = "other"
     with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
@@ -177,7 +177,7 @@ def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
 
 
 def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
-    """A revocation sends the refresh token, which ends the whole consent."""
+    """A logout revokes the refresh token, which ends the whole grant."""
     store(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]

@@ -1,4 +1,4 @@
-"""Tests of the client as a package: its dependencies, its documentation, its examples."""
+"""Tests of the client as a Python package: dependencies, documentation and examples."""
 
 import ast
 import doctest
@@ -23,7 +23,7 @@ OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "websockets
 
 
 def list_requirements(name: str, seen: set[str]) -> set[str]:
-    """Return a package's direct and indirect requirements; packages of other platforms are left out."""
+    """Return a package's direct and indirect requirements on this platform."""
     if name in seen:
         return seen
     seen.add(name)
@@ -39,13 +39,13 @@ def list_requirements(name: str, seen: set[str]) -> set[str]:
 
 
 def list_server_packages() -> set[str]:
-    """Return the packages that the service pins."""
+    """Return the names of the packages that the service pins."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return {Requirement(line.split("#")[0]).name.lower() for line in lines if line[:1].isalpha()}
 
 
 def test_the_client_needs_no_package_of_the_service() -> None:
-    """The client requires none of the packages that the service pins, except those that it names itself."""
+    """The client's requirements include none of the packages of the service, except those that it declares itself."""
     named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
     assert named == OWN
     needed: set[str] = set()
@@ -57,7 +57,7 @@ def test_the_client_needs_no_package_of_the_service() -> None:
 
 
 def test_the_client_imports_only_what_it_declares() -> None:
-    """No module imports the service, and third-party modules are dependencies or extras."""
+    """No module of the client imports the service or a package that the client does not declare."""
     extras = {Requirement(each).name.lower() for group in PROJECT["optional-dependencies"].values() for each in group}
     modules = {"paho-mqtt": "paho", "pyyaml": "yaml"}
     allowed = {modules.get(name, name) for name in OWN | extras} | {"oi"}
@@ -71,7 +71,7 @@ def test_the_client_imports_only_what_it_declares() -> None:
 
 
 def is_standard(name: str) -> bool:
-    """Return whether a module belongs to Python."""
+    """Return whether a module belongs to the Python standard library."""
     return name in STANDARD
 
 
@@ -80,7 +80,7 @@ STANDARD = frozenset(sys.stdlib_module_names)
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_each_public_name_is_documented(path: Path) -> None:
-    """Modules, public classes, functions and methods have docstrings, and aliases have a text below them."""
+    """All public modules, classes, functions, methods and aliases have documentation."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), path
     assert [name for name, documented in list_public_names(tree) if not documented] == []
@@ -96,7 +96,7 @@ def list_public_names(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, bo
 
 
 def test_the_public_names_exist() -> None:
-    """Each name that the package exports can be imported, and none is missing in its list."""
+    """The package's list of public names is complete, and each name can be imported."""
     package = importlib.import_module("oi")
     names = {name for group in package._MODULES.values() for name in group}
     assert set(package.__all__) == names
@@ -105,7 +105,7 @@ def test_the_public_names_exist() -> None:
 
 
 def list_modules() -> Iterator[ModuleType]:
-    """Import and yield each module that has examples."""
+    """Import each module of the client that may have examples, and yield it."""
     for path in FILES:
         if ">>> " in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")

@@ -1,4 +1,4 @@
-"""Tests of query results as tables."""
+"""Tests of the conversion of query results to tables."""
 
 import math
 
@@ -24,7 +24,7 @@ REPLY = {
 
 
 def test_tables_have_the_types_of_the_columns() -> None:
-    """Times are UTC instants, integers stay exact, dynamic values are JSON text, and missing cells are null."""
+    """A table has UTC times, exact integers, dynamic values as JSON text, and null for missing cells."""
     result = QueryResult.from_reply(REPLY)
     assert (len(result), [row["Id"] for row in result]) == (2, ["x", None])
     table = result.to_arrow()
@@ -38,7 +38,7 @@ def test_tables_have_the_types_of_the_columns() -> None:
 
 
 def test_pandas_gets_the_same_cells() -> None:
-    """A data frame has a row for each row, and times with their zone."""
+    """A data frame has the columns of the result, and its times have a time zone."""
     frame = QueryResult.from_reply(REPLY).to_pandas()
     assert list(frame.columns) == ["Time", "Value", "Count", "Payload", "Id"]
     assert str(frame["Time"].dtype) == "datetime64[us, UTC]"

@@ -1,4 +1,4 @@
-"""Tests of signed decisions by the client and by the command `oi`, with a fake service."""
+"""Tests of signed decisions with the client library and the command `oi`, with a fake service."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SIGNED = [*APPROVE, "--meaning", "approval", "--statement", "I checked it."]
 
 
 class Service:
-    """Fake service that demands a recent sign-in from every credential but one."""
+    """Fake service that accepts a signature only with one of several API keys."""
 
     def __init__(self) -> None:
         self.fresh = "oik_typed"
@@ -30,7 +30,7 @@ class Service:
         self.paths: list[str] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply to a request; the fake tokens are the API keys for which they were issued."""
+        """Reply to a request; the token for an API key is the key itself."""
         credential = request.headers["authorization"].removeprefix("Bearer ")
         path = request.url.path
         if path == "/workspace/api/keys/jwt":
@@ -56,7 +56,7 @@ class Service:
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Return the fake service that every client of this test reaches with a stored key."""
+    """Return the fake service, to which all clients of the test connect."""
     fake = Service()
     opened = partial(httpx.Client, transport=httpx.MockTransport(fake.handle))
     monkeypatch.setattr("oi._sync.transport.httpx.Client", opened)
@@ -67,7 +67,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def type_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    """Let the command read an API key from standard input."""
+    """Put an API key on the command's standard input."""
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
 
 
@@ -78,7 +78,7 @@ def type_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
 def test_a_decision_is_signed_with_the_key_that_is_typed_again(
     service: Service, status: int, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the sign-in is too old, used or made by a browser, the command reads the key and sends the decision again."""
+    """If the sign-in cannot sign, the command reads an API key and sends the decision again."""
     service.refusal = (status, code)
     type_key(monkeypatch, "oik_typed")
     assert execute(SIGNED) == 0
@@ -94,7 +94,7 @@ def test_a_decision_is_signed_with_the_key_that_is_typed_again(
 def test_another_persons_key_cannot_sign(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The key of a person other than the one who is signed in cannot sign."""
+    """The command rejects an API key of another person than the one who is signed in."""
     service.fresh = "oik_other"
     type_key(monkeypatch, "oik_other")
     assert execute(SIGNED) == 1
@@ -103,7 +103,7 @@ def test_another_persons_key_cannot_sign(
 
 
 def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a key on standard input the decision is not sent again."""
+    """Without an API key on standard input, the command does not repeat a rejected decision."""
     type_key(monkeypatch, "")
     assert execute(SIGNED) == 2
     assert len(service.requests) == 1
@@ -111,7 +111,7 @@ def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatc
 
 @pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
 def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a signature is missing or its meaning is not allowed, the output names the option and the allowed meanings."""
+    """If a meaning is missing or not allowed, the output names the option and the allowed meanings."""
     service.refusal = (400, code)
     assert execute(APPROVE) == 1
     assert "Sign with --meaning (one of: approval, review)." in capsys.readouterr().err
@@ -119,14 +119,14 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
 
 
 def test_other_refusals_do_not_request_a_key(service: Service) -> None:
-    """After a refusal that another sign-in would not change, the command ends and does not request a key."""
+    """If a new sign-in would not help, the command ends without a request for the API key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
 
 
 def test_a_statement_needs_a_meaning(service: Service) -> None:
-    """A statement belongs to a signature, so it is refused without a meaning."""
+    """The command rejects a statement without a meaning, because a statement belongs to a signature."""
     assert execute([*APPROVE, "--statement", "I checked it."]) == 2
     assert not service.requests
     with pytest.raises(ValueError, match="meaning"):
@@ -134,7 +134,7 @@ def test_a_statement_needs_a_meaning(service: Service) -> None:
 
 
 def test_queries_and_rejections_are_signed(service: Service) -> None:
-    """Approvals and rejections of queries, and rejections of amendments, can be signed, too."""
+    """Decisions about queries and rejections of amendments can be signed, too."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
     assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0
@@ -148,7 +148,7 @@ def test_queries_and_rejections_are_signed(service: Service) -> None:
 
 
 def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
-    """Without a meaning no signature is sent, and the approval of a query has no body."""
+    """A decision without a meaning is sent without a signature."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest"]) == 0
     assert execute(APPROVE) == 0
@@ -156,7 +156,7 @@ def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
 
 
 def test_a_program_with_a_stored_key_does_not_sign_in_again(service: Service) -> None:
-    """The library reports that a person must sign in again; it does not renew the sign-in with its stored key."""
+    """The library reports that a new sign-in is required, and does not use its stored key for one."""
     with Workspace(URL, key="oik_stored") as workspace, pytest.raises(SignInError) as refused:
         workspace.amendments.approve("line-1", "000000000007", meaning="approval")
     assert refused.value.code == "REAUTHENTICATION_REQUIRED"
@@ -175,7 +175,7 @@ def test_all_signatures_are_listed(service: Service, capsys: pytest.CaptureFixtu
 
 
 def test_an_id_is_one_part_of_the_path(service: Service) -> None:
-    """An id with characters of other meaning in a URL stays one part of the path."""
+    """An id with characters that have a meaning in URLs is encoded as one segment of the path."""
     service.fresh = "oik_stored"
     assert execute(["amendments", "approve", "../7?a=1#b", "--scope", "line-1"]) == 0
     assert service.paths[-1] == "/oi-api/provenance/amendments/..%2F7%3Fa%3D1%23b/approve?scopeKey=line-1"

@@ -11,7 +11,7 @@ from oi.spool_file import SpoolFile
 
 
 class Wire:
-    """Fake service that loses some replies after it has stored the messages."""
+    """Fake service that stores messages and loses some of its replies."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -20,7 +20,7 @@ class Wire:
         self.unknown = set[str]()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Store the messages of a request, each messageId once, and reply or lose the reply."""
+        """Store the messages of a request, each messageId once; reply, or lose the reply if this is due."""
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]
@@ -58,7 +58,7 @@ def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A message without a JSON form stores nothing of its batch."""
+    """If one message of a batch cannot be encoded as JSON, the spool stores no message of the batch."""
     spool = _open(tmp_path / "spool", Wire())
     with spool, pytest.raises(ValueError, match="NaN or infinite"):
         spool.put("press", [{"value": 1}, {"value": float("nan")}])
@@ -68,7 +68,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
-    """A refused message does not delay others; it stays on disk with the reason until a user removes it."""
+    """A rejected message does not delay others, and stays on disk with the reason until a user removes it."""
     wire = Wire()
     wire.refused = {1, 4}
     with _open(tmp_path / "spool", wire) as spool:
@@ -87,7 +87,7 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
-    """Messages of an unknown connection stay on disk, those of the others are sent, and the error is raised."""
+    """Messages of an unknown connection stay on disk with an error, and those of other connections are sent."""
     wire = Wire()
     wire.unknown = {"press"}
     with _open(tmp_path / "spool", wire) as spool:

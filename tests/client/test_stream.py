@@ -1,4 +1,4 @@
-"""Tests of reconnection of the live stream."""
+"""Tests of the client's live stream when connections are lost."""
 
 import json
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ def build_message(number: int, moment: datetime, connection: str = "rig") -> str
 
 
 class FakeService:
-    """Service whose connections end after their messages; an exception stands for a failed handshake."""
+    """Fake live stream that plays a list of connections; an exception in the list makes a handshake fail."""
 
     def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
@@ -32,7 +32,7 @@ class FakeService:
 
     @asynccontextmanager
     async def connect(self, url: str, additional_headers: dict[str, str]) -> AsyncIterator[AsyncIterator[str]]:
-        """Open the next connection of the fake live stream."""
+        """Open the next connection of the list."""
         since = parse_qs(urlsplit(url).query).get("since")
         self.starts.append(datetime.fromisoformat(since[0]) if since else None)
         self.credentials.append(additional_headers["Authorization"])
@@ -50,7 +50,7 @@ class FakeService:
 async def read(
     service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
 ) -> list[tuple[str, str]]:
-    """Return connection and id of a number of messages."""
+    """Return connection and id of a number of messages of the stream."""
     tokens = iter(range(1, 100))
 
     async def skip(_seconds: float) -> None:
@@ -78,7 +78,7 @@ async def read(
 
 
 async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a lost connection the stream requests the messages that it may have missed, and drops repeated ones."""
+    """After a lost connection the client requests a replay and drops messages that it has received before."""
     now = datetime.now(UTC)
     first = [build_message(1, now - timedelta(seconds=3)), build_message(2, now - timedelta(seconds=2))]
     service = FakeService(first, [*first, build_message(3, now)])
@@ -90,14 +90,14 @@ async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest
 
 
 async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal message ids of two connections belong to two messages."""
+    """Messages of two connections are different messages, even if their ids are equal."""
     now = datetime.now(UTC)
     service = FakeService([build_message(1, now), build_message(1, now, "press"), build_message(1, now)], [])
     assert await read(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]
 
 
 async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream continues from the time at which the last message arrived, not from a timestamp in the future."""
+    """The replay starts at the arrival time of the last message, even if its timestamp was in the future."""
     now = datetime.now(UTC)
     ahead = build_message(1, now + timedelta(minutes=5))
     service = FakeService([ahead], [build_message(2, now)])
@@ -108,19 +108,19 @@ async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPat
 
 
 def refuse(status: int) -> InvalidStatus:
-    """Build the error of a handshake that the service refuses."""
+    """Build the error that the client gets if the service rejects a handshake."""
     return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
 
 
 async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that restarts may close a connection before its reply, or be overloaded; the stream continues."""
+    """After a handshake that fails because of a restart or overload, the client tries again."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(InvalidMessage("no HTTP response"), refuse(503), refuse(429), OSError("refused"), [message])
     assert await read(service, 1, monkeypatch) == [("rig", "m-1")]
 
 
 async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After repeated failures, the stream ends with the error that the service is not reachable."""
+    """After repeated failures the stream raises the error that the service is unreachable."""
     service = FakeService(*(InvalidMessage("no HTTP response") for _ in range(20)))
     with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):
         await read(service, 1, monkeypatch)
@@ -128,7 +128,7 @@ async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an API key, a stream whose token is rejected requests a new token; a second rejection ends the stream."""
+    """If the token is rejected, the client requests a new token with its API key once."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(refuse(401), [message])
     assert await read(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]

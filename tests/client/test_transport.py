@@ -15,7 +15,7 @@ type Answer = httpx.Response | Exception
 
 
 class Wire:
-    """Fake service: issues tokens and answers from a list."""
+    """Fake service that issues tokens and sends the replies of a list."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -24,7 +24,7 @@ class Wire:
         self.expires = datetime.now(UTC) + timedelta(hours=1)
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply to one request."""
+        """Return the reply to one request."""
         if request.url.path == "/workspace/api/keys/jwt":
             self.tokens += 1
             return httpx.Response(200, json={"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()})
@@ -37,7 +37,7 @@ class Wire:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record pauses instead of waiting."""
+    """Replace the client's pauses by a list that records them."""
     recorded: list[float] = []
     monkeypatch.setattr(module, "sleep", recorded.append)
     return recorded
@@ -45,7 +45,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
-    """Yield the client's transport, whose requests the fake service answers."""
+    """Yield the client's transport, which is connected to the fake service."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
     transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
     yield transport
@@ -53,14 +53,14 @@ def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
 
 
 def refuse(status: int, **headers: str) -> httpx.Response:
-    """Build an error reply."""
+    """Build an error reply of the service."""
     problem = {"code": "CODE", "detail": "Reason.", "traceId": "t", "errors": [{"field": "f", "message": "m"}]}
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     return httpx.Response(status, json=problem, headers={"content-type": "application/problem+json", **headers})
 
 
 def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
-    """With a maximum of one attempt, the first failure is reported at once."""
+    """With a maximum of one attempt, the client reports the first failure at once."""
     wire = Wire(refuse(503))
     with connect(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")
@@ -68,7 +68,7 @@ def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
 
 
 def test_one_token_serves_many_requests(pauses: list[float]) -> None:
-    """A token is requested once and renewed when it is about to expire or was refused."""
+    """The client requests a token once, and again when the token nearly expires or is rejected."""
     wire = Wire(*(httpx.Response(200) for _ in range(2)), refuse(401), httpx.Response(200), httpx.Response(200))
     with connect(wire) as transport:
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_one_token_serves_many_requests(pauses: list[float]) -> None:
 
 
 def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
-    """A client with a fixed token reports that the token was refused, and does not renew it."""
+    """If a fixed token is rejected, the client reports this and requests no new token."""
     wire = Wire(refuse(401))
     with connect(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
@@ -91,7 +91,7 @@ def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
 
 
 def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
-    """A 429 or 503 reply is repeated after Retry-After, also for POST, because the service did nothing."""
+    """A request that gets 429 or 503 is repeated after Retry-After, also a POST, because it had no effect."""
     wire = Wire(refuse(429, retry_after="7"), refuse(503, retry_after="2"), httpx.Response(202))
     with connect(wire) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
@@ -110,7 +110,7 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
     ],
 )
 def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
-    """A request is not repeated after four attempts, after a long Retry-After, or if a POST may have been executed."""
+    """The client gives up after four attempts, for a long Retry-After, or if a POST may have been executed."""
     wire = Wire(*(answer() for _ in range(attempts)))
     with connect(wire) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
@@ -119,7 +119,7 @@ def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempt
 
 
 def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
-    """An append with a lost reply is repeated under the same Idempotency-Key; another append has another key."""
+    """If the reply to an append is lost, the client repeats the append with the same Idempotency-Key."""
     wire = Wire(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
     with connect(wire) as transport:
         transport.request("POST", "/a", appends=True)
@@ -130,7 +130,7 @@ def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
 
 
 def test_a_client_needs_exactly_one_credential() -> None:
-    """Creating a client without a credential, or with two, is an error."""
+    """A client cannot be created without a credential or with two credentials."""
     for key, token in ((None, None), ("k", "t")):
         with pytest.raises(ValueError, match="exactly one of the arguments"):
             Transport("http://service.example", key=key, token=token)
@@ -138,7 +138,7 @@ def test_a_client_needs_exactly_one_credential() -> None:
 
 @pytest.mark.parametrize("credential", ["oik_secret\n", "oik_secr\u00e9t", "oik_secret x", "oik_secret\0"])
 def test_a_malformed_credential_is_not_printed(credential: str) -> None:
-    """A credential that no HTTP header can contain is refused before a request, and the error does not contain it."""
+    """A credential that is invalid in an HTTP header is rejected, and the error does not contain it."""
     for key, token in ((credential, None), (None, credential)):
         with pytest.raises(ValueError, match="line break") as refused:
             Transport("https://service.example", key=key, token=token)
@@ -146,13 +146,13 @@ def test_a_malformed_credential_is_not_printed(credential: str) -> None:
 
 
 def test_an_invalid_address_is_named() -> None:
-    """An address that is no URL is an error that names it."""
+    """An invalid URL is rejected, and the error contains the URL."""
     with pytest.raises(ValueError, match="is not an address"):
         Transport("https://service.example:port", key="oik_1")
 
 
 def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
-    """A redirect is an error that names its target, because the credential must not be sent there."""
+    """A redirect raises an error that names its target, and the credential is not sent there."""
     wire = Wire(httpx.Response(301, headers={"Location": "https://other.example/a"}))
     with connect(wire) as transport, pytest.raises(ApiError, match="redirects to https://other") as refused:
         transport.get_json("/a")
@@ -162,7 +162,7 @@ def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
 
 
 def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
-    """A successful reply that is not JSON is an error that names the address."""
+    """A successful reply that is not JSON raises an error that names the address."""
     wire = Wire(httpx.Response(200, text="<html>"))
     with (
         connect(wire) as transport,
@@ -173,7 +173,7 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
 
 
 def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
-    """A reply whose compression is damaged counts as a lost reply."""
+    """A reply with damaged compression is treated like a lost reply."""
     wire = Wire(*(httpx.DecodingError("damaged") for _ in range(5)))
     with connect(wire) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
@@ -182,7 +182,7 @@ def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
 
 @pytest.mark.parametrize("errors", ["text", [None, 1], {"field": "f"}, None])
 def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
-    """An error reply whose list of fields has another form is still an error with its code."""
+    """A malformed list of field errors is ignored, and the error still has its code."""
     wire = Wire(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
     with connect(wire) as transport, pytest.raises(ApiError) as refused:
         transport.request("GET", "/a")
@@ -192,7 +192,7 @@ def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> N
 
 @pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])
 def test_a_reply_without_a_token_is_explained(reply: str) -> None:
-    """A server that is no workspace may reply with any JSON; the error says that the address may be wrong."""
+    """If a token request gets JSON without a token, the error says that the address may be wrong."""
     transport = Transport("http://service.example", key="oik_1")
     headers = {"Content-Type": "application/json"}
     transport.client = httpx.Client(

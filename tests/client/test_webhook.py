@@ -1,4 +1,4 @@
-"""Tests of verification of webhook requests."""
+"""Tests of the client's verification of webhook requests."""
 
 import base64
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ def _sign(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[str, 
 
 
 def test_genuine_requests_are_accepted() -> None:
-    """A request signed by the official library is accepted, also at the edge of five minutes."""
+    """A request that the official library signed up to five minutes ago is accepted."""
     for sent in (NOW - 300, NOW + 300):
         assert verify_webhook(_sign(sent=sent), BODY.encode(), SECRET, now=NOW)["type"] == "webhook.test"
 
@@ -43,6 +43,6 @@ def test_genuine_requests_are_accepted() -> None:
     ],
 )
 def test_other_requests_are_rejected(headers: dict[str, str], body: str, secret: str, reason: str) -> None:
-    """A changed, old, unsigned or wrongly addressed request is rejected with the reason."""
+    """A request that is changed, too old, unsigned or malformed is rejected with the reason."""
     with pytest.raises(WebhookError, match=reason):
         verify_webhook(headers, body, secret, now=NOW)

@@ -45,7 +45,7 @@ def put_connection(admin: httpx.Client, lookup: str, **definition: Any) -> None:
 
 
 def find_field(page: Page, label: str) -> Locator:
-    """Return the input with exactly this label."""
+    """Return the input field with exactly this label."""
     return page.get_by_label(label, exact=True)
 
 
@@ -55,17 +55,17 @@ def press(page: Page, name: str) -> None:
 
 
 def confirm(page: Page, name: str) -> None:
-    """Press a button of the open dialog."""
+    """Press a button of the open confirmation dialog."""
     page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
 
 def open_heading(page: Page, name: str) -> None:
-    """Wait until the page has this heading and its focus."""
+    """Wait until the page has this heading and the heading has the focus."""
     expect(page.get_by_role("heading", level=1, name=name, exact=True)).to_be_focused()
 
 
 def list_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str, str]]:
-    """Return action and entity of the audit events of a user, oldest first."""
+    """Return action and entity of the audit events that a user caused, oldest first."""
     events = client.get(EVENTS, params={"target": target, "userId": user, "limit": 1000}).json()
     return [(event["ActionType"].removeprefix("Catalog."), event["EntityID"]) for event in reversed(events)]
 
@@ -145,7 +145,7 @@ def add_surface(console: Console) -> None:
 
 
 def expose_table(console: Console) -> None:
-    """Expose a table for the creation of documents."""
+    """Expose a table so that documents can be created in it."""
     page = console.open("tables", "Tables").page
     page.get_by_role("row").filter(has_text="recipes").click()
     open_heading(page, "recipes")
@@ -155,7 +155,7 @@ def expose_table(console: Console) -> None:
 
 
 def tighten_policy(console: Console) -> None:
-    """Require a reason in words for amendments."""
+    """Change the policy so that amendments require a reason in words."""
     page = console.open("policies", "Policies").page
     page.get_by_role("checkbox", name=re.compile("reason in words")).check()
     find_field(page, "Unfinished downloads").fill("none")
@@ -167,7 +167,7 @@ def tighten_policy(console: Console) -> None:
 
 
 def disable_member(console: Console) -> None:
-    """Disable the member after a confirmation."""
+    """Disable a member and confirm the dialog."""
     page = console.open("team", "Team").page
     page.get_by_role("row").filter(has_text="Export clerk").click()
     open_heading(page, "Export clerk")
@@ -179,7 +179,7 @@ def disable_member(console: Console) -> None:
 
 
 def test_a_new_administrator_needs_only_the_console(console: Console, admin: httpx.Client) -> None:
-    """A new administrator adds, exposes, tightens and disables in the console; the audit log shows all and verifies."""
+    """A new administrator can do all administration in the console; the audit log contains each change and is valid."""
     user = "maria@plant-a.example"
     # The chain may have no checkpoint yet, but the page requests it.
     console.expected.append("404")
@@ -209,7 +209,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
 
 
 def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> None:
-    """Nothing is stored over another change; Reload merges both, and a second Save stores the result."""
+    """If an item changed meanwhile, Save stores nothing; after Reload, the form has both changes and can be saved."""
     console.expected.append("412")
     put_connection(admin, "shared", source={"devices": ["a-*"]})
     page = console.sign_in().open("connections/shared", "shared").page
@@ -234,7 +234,7 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
 
 
 def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: httpx.Client) -> None:
-    """A connection's messages propose its signals; units and limits are edited and stored with the connection."""
+    """The page proposes signals from messages; the user edits units and limits and saves them with the connection."""
     put_connection(admin, "press")
     page = console.sign_in().open("connections/press", "press").page
     press(page, "Propose from messages")
@@ -263,7 +263,7 @@ def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: 
 
 
 def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Client) -> None:
-    """After Reload the own changes can be discarded; a removed connection can be saved again."""
+    """After Reload users can discard their own changes; a connection that was removed meanwhile can be saved again."""
     console.expected += ["412", "404"]
     put_connection(admin, "taken")
     page = console.sign_in().open("connections/taken", "taken").page
@@ -284,7 +284,7 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
 
 
 def test_a_removal_names_what_prevents_it(console: Console) -> None:
-    """A connection in use cannot be removed; the page links to its surfaces, and a surface to its queries."""
+    """A connection in use cannot be removed; the page links to the surfaces that use it, and these to their queries."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page
     press(page, "Remove")
@@ -302,7 +302,7 @@ def test_a_removal_names_what_prevents_it(console: Console) -> None:
 
 
 def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.Client) -> None:
-    """A removed connection disappears; a removed member's ID is retired and cannot be used again."""
+    """After a confirmation a connection is removed; the id of a removed member cannot be used again."""
     console.expected.append("409")
     put_connection(admin, "gone")
     put_member(admin, "gone@plant-a.example", name="Gone")
@@ -328,7 +328,7 @@ def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.
 
 
 def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: httpx.Client) -> None:
-    """The own row has no buttons to disable or remove; a smaller role is rejected with the reason."""
+    """Administrators cannot disable, remove or demote themselves, nor can others disable the last administrator."""
     console.expected.append("409")
     page = console.sign_in().open(f"team/{quote(ADMIN)}", "Administrator").page
     expect(page.get_by_text("only another administrator can disable or remove you")).to_be_visible()
@@ -353,7 +353,7 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
 
 
 def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: httpx.Client) -> None:
-    """A manager of the team sees only rights and roles to give; a right that others gave meanwhile is explained."""
+    """A manager of the team can select only rights and roles that the manager may grant."""
     manager, other = "manager@plant-a.example", "other@plant-a.example"
     put_member(admin, manager, rights=["Workspace.Team.Manage"])
     put_member(admin, other, name="Other")
@@ -377,7 +377,7 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
 
 
 def test_a_reader_changes_nothing(console: Console) -> None:
-    """Without the rights to manage, the pages show values without forms, and send no rejected request."""
+    """Without the rights to manage, the pages show values without forms and cause no rejected request."""
     page = console.sign_in(VIEWER).page
     for path, title in (
         (f"team/{quote(EDITOR)}", "Process engineer"),
@@ -396,7 +396,7 @@ def test_a_reader_changes_nothing(console: Console) -> None:
 
 
 def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
-    """Messages of the service appear at their fields, also for parts of a field and for a key that is in use."""
+    """The page shows each error message of the service at the field that it concerns."""
     console.expected += ["400", "412"]
     page = console.sign_in().open("connections?view=new", "Add connection").page
     find_field(page, "ID").fill("pump-rig")
@@ -417,7 +417,7 @@ def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
 
 
 def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: httpx.Client) -> None:
-    """A connection with the status error shows the reason in the list and on its page."""
+    """The list and the page of a connection with the status ERROR show the reason."""
     source = {"eventHub": "unread-hub", "consumerGroup": "oi"}
     put_connection(admin, "unread", type="CLOUD_EVENT_HUB", source=source)
     page = console.sign_in().open("connections", "Connections").page
@@ -449,7 +449,7 @@ def test_pages_fit_the_screen(service: Service, width: int) -> None:
 
 
 def test_signals_have_visible_labels_on_a_phone(service: Service) -> None:
-    """On a narrow screen each input of a signal shows its label."""
+    """On a narrow screen each input field of a signal has a visible label."""
     with open_console(service, width=390) as console:
         page = console.sign_in().open("connections/chiller-sim", "Chiller simulator").page
         first = page.get_by_role("region", name="Signals").get_by_role("listitem").first
@@ -461,7 +461,7 @@ def test_signals_have_visible_labels_on_a_phone(service: Service) -> None:
 
 
 def test_keyboard_alone(console: Console, admin: httpx.Client) -> None:
-    """A member is opened, changed and disabled without a mouse."""
+    """A member can be opened, changed and disabled with the keyboard alone."""
     put_member(admin, "aa-keyboard@plant-a.example", name="Keyboard")
     page = console.sign_in().open("team", "Team").page
     page.get_by_role("grid", name="Team").focus()

@@ -43,7 +43,7 @@ def queue(console: Console, scope: str) -> Page:
 def test_record_is_amended_by_one_and_approved_by_another(
     console: Console, editor: httpx.Client, tmp_path: Path
 ) -> None:
-    """The author of an amendment cannot decide it; another user can."""
+    """The author of an amendment cannot approve it; another user can."""
     append_events(editor, "two people", 2)
     console.sign_in(EDITOR).open("audit/DomainEvents/two people?record=2", "Audit log")
     page = console.page
@@ -96,7 +96,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
 
 
 def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> None:
-    """A rejection requires a reason, which the timeline shows."""
+    """An amendment can be rejected only with a reason, which the timeline shows."""
     create_amendment(editor, "rejected", "B-2")
     page = queue(console.sign_in(ADMIN), "rejected")
     page.get_by_role("button", name="Reject").click()
@@ -113,7 +113,7 @@ def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> 
 
 
 def test_second_decision_shows_the_first(console: Console, editor: httpx.Client) -> None:
-    """The second of two concurrent decisions fails with the first one's result."""
+    """If two users decide an amendment at the same time, the second user sees the first decision."""
     console.expected.append("409")
     made = create_amendment(editor, "raced")
     page = queue(console.sign_in(ADMIN), "raced")
@@ -129,7 +129,7 @@ def test_second_decision_shows_the_first(console: Console, editor: httpx.Client)
 
 
 def test_an_altered_amendment_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """An amendment whose content was edited in the store has a banner above its values."""
+    """A banner marks an amendment whose content was edited in the database."""
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
     page = queue(console.sign_in(ADMIN), "tampered")
@@ -139,7 +139,7 @@ def test_an_altered_amendment_is_unmistakable(console: Console, editor: httpx.Cl
 
 
 def test_invalid_json_is_reported_at_its_field(console: Console) -> None:
-    """Missing fields and invalid JSON are marked in the form; nothing is sent."""
+    """The form marks missing fields and invalid JSON, and sends nothing."""
     console.sign_in(EDITOR).open("amendments/scratch/new", "Amendments")
     page = console.page
     page.get_by_label("Original record").fill('{"a": 1, "a": 2}')
@@ -154,7 +154,7 @@ def test_invalid_json_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_rejection_by_the_service_is_shown(console: Console) -> None:
-    """An error reply is shown with code and request id; the form retains its values."""
+    """The page shows the code and request id of an error reply; the form keeps its values."""
     console.expected.append("400")
     console.sign_in(EDITOR).open("amendments/refused/new", "Amendments")
     page = console.page
@@ -168,7 +168,7 @@ def test_rejection_by_the_service_is_shown(console: Console) -> None:
 
 
 def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.Client) -> None:
-    """With a read-only token the page disables changes, explains why, and causes no 403."""
+    """With a read-only token the page disables changes with an explanation and sends no request that gets 403."""
     create_amendment(editor, "reader")
     token = service.caller(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
     with open_console(service) as console:
@@ -188,7 +188,7 @@ def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.
 
 
 def test_empty_views_show_the_next_step(console: Console) -> None:
-    """The page requests a scope, and shows a message for an entity without amendments."""
+    """Without a scope the page requests one; for an entity without amendments it shows a message."""
     console.sign_in().open("amendments", "Amendments")
     page = console.page
     expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()
@@ -206,7 +206,7 @@ def test_empty_views_show_the_next_step(console: Console) -> None:
 
 
 def test_long_history_is_marked_as_incomplete(console: Console, editor: httpx.Client) -> None:
-    """For more than 1,000 amendments the page shows the oldest and a warning."""
+    """For an entity with over 1,000 amendments the page shows the oldest ones and a warning."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: create_amendment(editor, "often", "B-1000"), range(1_001)))
     console.sign_in(ADMIN).open("amendments/often/entity/B-1000", "Amendments")

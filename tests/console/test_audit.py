@@ -22,7 +22,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def open_events(console: Console, scope: str, record: int | None = None) -> Page:
-    """Open a scope's events, and optionally one record."""
+    """Open the events of a scope, and optionally the panel of one record."""
     console.open(f"audit/DomainEvents/{scope}" + (f"?record={record}" if record else ""), "Audit log")
     console.page.get_by_role("grid").wait_for()
     return console.page
@@ -39,7 +39,7 @@ def find_dialog(page: Page, title: str) -> Locator:
 
 
 def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client) -> None:
-    """The list is newest first; a bar counts new records without moving rows."""
+    """Records that arrive while the list is open do not move its rows; a bar shows their number."""
     append_events(editor, "arrivals", 3)
     page = open_events(console.sign_in(), "arrivals")
     before = ["000000000003", "000000000002", "000000000001"]
@@ -54,7 +54,7 @@ def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client
 
 
 def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -> None:
-    """Scrolling loads records down to the first; the list can start at any record."""
+    """Scrolling loads older records down to the first one; a filter starts the list at any record."""
     append_events(editor, "long", 230)
     page = open_events(console.sign_in(), "long")
     expect(page.get_by_text("200 records shown")).to_be_visible()
@@ -70,7 +70,7 @@ def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -
 
 
 def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client) -> None:
-    """Filters narrow the list, show a message without matches, and survive a reload."""
+    """Filters narrow the list and survive a reload; a message says that no record matches."""
     append_events(editor, "filtered", 2)
     append_events(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
     page = open_events(console.sign_in(), "filtered")
@@ -90,7 +90,7 @@ def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client)
 
 
 def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None:
-    """Arrow keys and Enter open a record with its change and its verified links."""
+    """Arrow keys and Enter open a record, which shows its change and its verified links to its neighbours."""
     append_events(editor, "keys", 3)
     page = open_events(console.sign_in("viewer@plant-a.example"), "keys")
     page.get_by_role("grid").focus()
@@ -110,7 +110,7 @@ def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None
 
 
 def test_verification_shows_the_position_of_a_break(console: Console, editor: httpx.Client) -> None:
-    """A valid chain passes; after an edit in the database file the picture shows the break."""
+    """Verification accepts a valid chain; after an edit in the database file, the picture shows the broken position."""
     append_events(editor, "broken", 6)
     page = open_events(console.sign_in(), "broken")
     page.get_by_role("button", name="Verify chain").click()
@@ -135,7 +135,7 @@ def test_verification_shows_the_position_of_a_break(console: Console, editor: ht
 
 
 def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> None:
-    """A damaged record shows its stored content and broken links, without a proof."""
+    """The page shows a damaged record's stored content and broken links, and offers no proof."""
     append_events(editor, "damaged", 3)
     destroy_record(console.service, "damaged", 2)
     page = open_events(console.sign_in(), "damaged")
@@ -149,7 +149,7 @@ def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> Non
 
 
 def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """An altered record has a banner above its values and a mark in the list; the picture marks it, and no link."""
+    """A banner, the list and the picture mark an altered record; the picture marks no link of the chain."""
     append_events(editor, "altered", 4)
     edit_record(console.service, "altered", 2, '"setpoint":5.5', '"setpoint":5.6')
     page = open_events(console.sign_in(), "altered")
@@ -172,7 +172,7 @@ def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Clien
 
 
 def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """An export contains the matches; an incomplete one shows the command for the whole chain."""
+    """An export contains the matching records; an incomplete export shows the command for the whole chain."""
     made = append_events(editor, "export it", 4)
     page = open_events(console.sign_in(), "export it")
     page.get_by_role("button", name="Export", exact=True).click()
@@ -195,7 +195,7 @@ def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp
 
 
 def test_event_is_written(console: Console, editor: httpx.Client) -> None:
-    """The form marks missing and invalid values; a stored event opens."""
+    """The form for an event marks missing and invalid values; a stored event is opened."""
     append_events(editor, "by hand", 1)
     page = open_events(console.sign_in(EDITOR), "by hand")
     page.get_by_role("button", name="Write an event").click()
@@ -217,7 +217,7 @@ def test_event_is_written(console: Console, editor: httpx.Client) -> None:
 
 
 def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client) -> None:
-    """A read-only token can read and prove records; other actions are hidden."""
+    """With a read-only token, records can be read and proved; the page hides other actions."""
     append_events(editor, "read only", 2)
     wait_for_checkpoint(editor, "read only", 2)
     token = service.caller(EDITOR, "Workspace.Provenance.Read").headers["Authorization"].removeprefix("Bearer ")
@@ -237,7 +237,7 @@ def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client
 
 
 def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx.Client) -> None:
-    """The page suggests the recent scopes first until the user signs out; the field names the opened scope."""
+    """The page suggests recently opened scopes first, until the user signs out."""
     append_events(editor, "remembered", 1)
     console.sign_in().open("audit/DomainEvents", "Audit log")
     page = console.page
@@ -260,7 +260,7 @@ def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx
 
 
 def test_empty_scope_shows_the_next_step(console: Console) -> None:
-    """An empty chain shows the next step; its verification checks nothing."""
+    """For an empty chain the page shows the next step, and a verification reports that nothing was checked."""
     console.sign_in().open("audit/DomainEvents/never-written", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="No records yet")).to_be_visible()

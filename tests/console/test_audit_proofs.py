@@ -1,4 +1,4 @@
-"""Tests of proof of a record in the browser, before and after an edit."""
+"""Tests of the proof of an audit record in the browser, before and after the record is edited."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def start_proof(console: Console, scope: str, sequence: int) -> Locator:
 
 
 def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> None:
-    """All steps pass for an unchanged record; an edited one fails, even with a recomputed Hash."""
+    """The proof of an unchanged record passes; that of an edited record fails, even with a recomputed Hash."""
     append_events(editor, "proven", 5)
     wait_for_checkpoint(editor, "proven", 5)
     proof, page = start_proof(console.sign_in(), "proven", 3), console.page
@@ -55,7 +55,7 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """The proof compares the reader's key with the published one and fails if they differ."""
+    """The proof fails if the key that the reader enters differs from the published key."""
     append_events(editor, "own key", 1)
     wait_for_checkpoint(editor, "own key", 1)
     proof = start_proof(console.sign_in(), "own key", 1)
@@ -76,7 +76,7 @@ def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) 
 
 
 def test_the_receipt_of_a_record_is_saved(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """A record that a checkpoint covers has a button that saves its receipt, which scitt-cose verifies."""
+    """The receipt of a record that a checkpoint covers can be saved, and scitt-cose verifies the file."""
     append_events(editor, "with receipts", 2)
     wait_for_checkpoint(editor, "with receipts", 2)
     page = console.sign_in().open("audit/DomainEvents/with receipts?record=2", "Audit log").page
@@ -100,6 +100,6 @@ def test_a_record_without_checkpoint_has_no_receipt(console: Console, editor: ht
 
 
 def answer_without_checkpoint(route: Route) -> None:
-    """Reply as the service does for a chain without a checkpoint of its newest record."""
+    """Reply as the service does while no checkpoint covers the newest record of a chain."""
     checkpoint = {"origin": "o", "size": 0, "rootHash": "", "lastHash": "", "timestamp": "", "signedNote": ""}
     route.fulfill(json=checkpoint)

@@ -1,4 +1,4 @@
-"""Tests of the console's build: size, origins and security policy; and its unit tests."""
+"""Tests of the console's build: size, origins, security policy, and the console's unit tests."""
 
 import gzip
 import re
@@ -29,7 +29,7 @@ needs_packages = pytest.mark.skipif(
 
 
 def test_roles_have_the_rights_of_the_service() -> None:
-    """The console's table of roles equals the service's."""
+    """The roles in the console's source have the same access rights as in the service."""
     rights = re.findall(r'"(Workspace\.[\w.]+)"', (CONSOLE / "src/session/rights.ts").read_text(encoding="utf-8"))
     assert sorted(rights) == sorted(AccessRight)
     roles = (CONSOLE / "src/session/roles.ts").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_roles_have_the_rights_of_the_service() -> None:
 
 @needs_build
 def test_build_is_small() -> None:
-    """All files together are smaller than 250 kB compressed."""
+    """All files of the console together have less than 250 kB when compressed."""
     sizes = [len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()]
     assert 10_000 < sum(sizes) < MOST_BYTES
 
@@ -52,7 +52,7 @@ def test_build_is_small() -> None:
 @needs_build
 @pytest.mark.parametrize("first", ["Inbox", "Overview"])
 def test_first_page_is_small(first: str) -> None:
-    """The sign-in page, the shell, and the inbox or the overview with its charts are at most 150 kB compressed."""
+    """The files that the first page loads have at most 150 kB when compressed."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     files = {BUILT / name for name in re.findall(r'(?:src|href)="/console/([^"]+)"', page)}
     script = next(BUILT.glob(f"assets/{first}-*.js"))
@@ -67,7 +67,7 @@ def test_first_page_is_small(first: str) -> None:
 
 
 def _find_imports(script: Path) -> set[Path]:
-    """Return the scripts that a script imports, directly or not."""
+    """Return the scripts that a script imports, directly or indirectly."""
     found: set[Path] = set()
     pending = [script]
     while pending:

@@ -33,7 +33,7 @@ WORKSPACE = ROOT / "tests" / "service" / "workspace.yaml"
 
 
 class Pages:
-    """HTTP server of a test client: its metadata document, and the page to which the browser returns.
+    """HTTP server with the pages of a test client: its metadata, and the page to which browsers return.
 
     Attributes:
         documents: JSON documents by path.
@@ -109,7 +109,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
 
 @pytest.fixture
 def returns() -> Iterator[Pages]:
-    """Yield the server to which browsers return."""
+    """Yield the server with the page to which browsers return."""
     pages = Pages("127.0.0.1")
     yield pages
     pages.close()
@@ -124,7 +124,7 @@ def create_link(service: Service, member: str) -> str:
 
 
 def test_the_mcp_client_signs_a_person_in(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """The official MCP client discovers the server, signs a person in through the browser, lists tools, and refreshes.
+    """The official MCP client signs a person in through the browser, lists the tools, and refreshes its token.
 
     Its id is the address of a metadata document, and the person signs in with a link while the page waits.
     """
@@ -205,7 +205,7 @@ async def list_tools_twice(
 
 
 def test_a_person_declines_and_allows_a_declared_client(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """The page names client and host; declining returns an error; allowed access is listed and can be ended."""
+    """The consent page names client and host; a person can decline access, allow it, and end it later."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:
@@ -237,7 +237,7 @@ def test_the_command_signs_a_person_in(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`oi login --browser` signs in through the page, refreshes its token, and `oi logout` ends the access."""
+    """`oi login --browser` signs in through the consent page, and `oi logout` ends the access."""
     service, _ = plant
     opened: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr("webbrowser.open", opened.put)
@@ -267,7 +267,7 @@ def test_the_command_signs_a_person_in(
 
 
 def test_a_new_sign_in_is_demanded(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """With `prompt=login` the person signs in again at the decision, and then continues on the same page."""
+    """With `prompt=login` a person who is signed in must sign in again on the consent page."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:
@@ -283,7 +283,7 @@ def test_a_new_sign_in_is_demanded(plant: tuple[Service, ssl.SSLContext], return
 
 
 def test_a_faulty_request_is_explained(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """An unknown client gets an error on the page; another fault shows its reason before the browser returns."""
+    """For an unknown client the page shows an error; for any other fault, the reason before the browser returns."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:

@@ -18,7 +18,7 @@ def _open_with_token(console: Console, scopes: str, address: str) -> None:
 
 
 def test_existing_container_cannot_be_removed(console: Console) -> None:
-    """The page creates a container, and explains why it cannot delete an existing one."""
+    """The page can create a container; for an existing container it explains why it cannot delete it."""
     console.expected.extend(("400", "409"))
     page = console.sign_in().open("data", "Data").page
     name = f"inspections-{uuid.uuid4().hex[:6]}"
@@ -44,7 +44,7 @@ def test_existing_container_cannot_be_removed(console: Console) -> None:
 
 
 def test_document_is_created_edited_and_deleted(console: Console) -> None:
-    """A document is created, found by its partition key, updated with its ETag, and deleted."""
+    """A document can be created, found by its partition key, updated and deleted."""
     line = f"l-{uuid.uuid4().hex[:6]}"
     page = console.sign_in().open("data/orders/mes/workorders", "Data").page
     page.get_by_role("button", name="New document").click()
@@ -71,7 +71,7 @@ def test_document_is_created_edited_and_deleted(console: Console) -> None:
 
 
 def test_conflicting_document_edit(console: Console) -> None:
-    """After a concurrent edit the user chooses between the two versions."""
+    """After a concurrent edit of a document, the user chooses between both versions."""
     console.expected.append("412")
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
@@ -98,7 +98,7 @@ def test_conflicting_document_edit(console: Console) -> None:
 
 
 def test_pages_of_documents(console: Console) -> None:
-    """A long list has pages, forwards and backwards."""
+    """The list of documents has pages, which the user can turn forwards and backwards."""
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
     for number in range(60):
@@ -116,7 +116,7 @@ def test_pages_of_documents(console: Console) -> None:
 
 
 def test_database_by_its_lookup(console: Console) -> None:
-    """A database opens by its lookup, which the tab remembers; an unknown one shows an error."""
+    """The user can open a database by its lookup; an unknown lookup shows an error."""
     console.expected.append("404")
     page = console.sign_in().open("data", "Data").page
     page.get_by_label("Another database").fill("nowhere")
@@ -127,7 +127,7 @@ def test_database_by_its_lookup(console: Console) -> None:
 
 
 def test_reader_of_documents_only(service: Service) -> None:
-    """A token that reads documents sees tables, without other actions."""
+    """With only the right to read documents, the page shows tables and no other actions."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.Document.Read", "data")
         page = console.page
@@ -141,7 +141,7 @@ def test_reader_of_documents_only(service: Service) -> None:
 
 
 def test_reader_of_containers_only(service: Service) -> None:
-    """A token that lists containers sees no documents."""
+    """With only the right to list containers, the page shows no documents."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.DataStore.Read", "data/orders")
         page = console.page

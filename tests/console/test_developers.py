@@ -13,7 +13,7 @@ from tests.service.local_service import Service
 
 
 def test_shown_commands_run(console: Console, service: Service) -> None:
-    """The commands turn a key into a token and list the queries."""
+    """The commands on the page exchange a key for a token and list the queries."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     console.check_appearance("developers")
     exchange = page.get_by_role("region", name="Exchange of a key for a token with curl").inner_text()
@@ -36,7 +36,7 @@ def test_shown_commands_run(console: Console, service: Service) -> None:
 
 
 def test_assistant_configurations_are_valid(console: Console) -> None:
-    """Each configuration contains the address and a token placeholder, in its file's format."""
+    """Each configuration for an assistant is valid and contains the address and a placeholder for the token."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     url = f"{console.service.url}/oi-api/mcp"
     command = shlex.split(page.get_by_role("region", name="Configuration of Claude Code").inner_text())
@@ -53,7 +53,7 @@ def test_assistant_configurations_are_valid(console: Console) -> None:
 
 
 def test_links_and_openapi_download_work(console: Console, tmp_path: Path) -> None:
-    """The OpenAPI document has the caller's operations; each link works."""
+    """The downloaded OpenAPI document contains the caller's operations, and each link of the page works."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save the OpenAPI document").click()

@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def _wait_until_archived(service: Service) -> None:
-    """Send messages and wait until a download contains them."""
+    """Send messages, and wait until a download contains them."""
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
@@ -29,7 +29,7 @@ def _wait_until_archived(service: Service) -> None:
 
 
 def test_download_is_started_and_saved(console: Console) -> None:
-    """A started download completes, and its file matches the SHA-256 on the page."""
+    """A started download completes, and its file has the SHA-256 that the page shows."""
     _wait_until_archived(console.service)
     page = console.sign_in().open("downloads", "Downloads").page
     expect(page.get_by_role("heading", name="No downloads")).to_be_visible()
@@ -47,7 +47,7 @@ def test_download_is_started_and_saved(console: Console) -> None:
 
 
 def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
-    """A rejected range shows the error code; the form retains its values."""
+    """The page shows the error code for a rejected time range, and the form keeps its values."""
     console.expected.append("400")
     page = console.sign_in().open("downloads?connection=pump-rig", "Downloads").page
     page.get_by_label("From").fill("2026-05-02T00:00")
@@ -58,7 +58,7 @@ def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_form_lists_connections_of_the_surface(console: Console) -> None:
-    """After the choice of a surface the form lists only its connections."""
+    """After a surface is selected, the form lists only the connections of this surface."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
     expect(page.get_by_label("Surface")).to_have_value("packaging")
     page.get_by_label("Data").select_option("within")
@@ -68,7 +68,7 @@ def test_form_lists_connections_of_the_surface(console: Console) -> None:
 
 
 def test_token_without_the_catalog(service: Service) -> None:
-    """Without the catalog the user types the lookup; no request causes a 403."""
+    """Without the right to read the catalog, the user types the lookup, and no request gets 403."""
     token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
     with open_console(service) as console:
         page = console.page

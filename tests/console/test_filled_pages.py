@@ -1,4 +1,4 @@
-"""Accessibility and width of pages that show data, after their data have loaded."""
+"""Tests of accessibility and width of pages after their data have loaded."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def filled(service: Service, width: int) -> Iterator[Console]:
-    """Yield a console of the width for the editor; errors in it fail the test."""
+    """Yield a console with the given width, signed in as editor; an error in it fails the test."""
     with open_console(service, width=width) as made:
         yield made.sign_in()
         made.check_no_errors()

@@ -19,7 +19,7 @@ KQL = "Telemetry | summarize readings = count() by DeviceId"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant, in whose inbox only the tests of this module place items."""
+    """Yield a service of the sample plant that only the tests of this module use."""
     running = Service(tmp_path_factory.mktemp("inbox") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0
@@ -48,7 +48,7 @@ def open_inbox(console: Console) -> Page:
 
 
 def read_badge(page: Page) -> int:
-    """Return the number of open decisions that the navigation shows at the inbox."""
+    """Return the number of pending decisions that the navigation shows next to the inbox."""
     link = page.get_by_role("link", name=re.compile(r"^Inbox"))
     expect(link).to_have_accessible_name(re.compile(r"\d+ waiting"))
     found = re.search(r"\d+", link.inner_text())
@@ -57,7 +57,7 @@ def read_badge(page: Page) -> int:
 
 
 def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.Client) -> None:
-    """An amendment waits until it is decided; a row opens it in the queue of its scope."""
+    """The inbox lists the pending amendments of all scopes; a row opens the amendment among those of its scope."""
     create_amendment(editor, "inbox-a", "Tank-1")
     create_amendment(editor, "inbox-b", "Tank-2")
     newest = create_amendment(editor, "inbox-b", "Tank-3")
@@ -82,7 +82,7 @@ def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.C
 
 
 def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, editor: httpx.Client) -> None:
-    """The approver rejects a draft; the comment is shown until the editor changes the query."""
+    """The comment of a rejection is shown at the draft until the editor changes the query."""
     create_draft(editor, "inbox-draft", "Draft of the inbox")
     page = open_inbox(console.sign_in(APPROVER))
     waiting = page.get_by_role("grid", name="Draft queries that wait for a decision")
@@ -115,7 +115,7 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
 def test_a_draft_that_changed_meanwhile_is_not_rejected(
     console: Console, service: Service, editor: httpx.Client
 ) -> None:
-    """A rejection names the text that the approver saw; after a conflict the page shows the newer text."""
+    """A draft that was changed after the approver opened it is not rejected; the page shows the newer text."""
     console.expected += ["412"]
     create_draft(editor, "inbox-raced", "Raced draft")
     page = console.sign_in(APPROVER).open("queries/inbox-raced", "Raced draft").page
@@ -131,7 +131,7 @@ def test_a_draft_that_changed_meanwhile_is_not_rejected(
 
 
 def test_a_viewer_reads_the_inbox_and_decides_nothing(console: Console, service: Service, editor: httpx.Client) -> None:
-    """Without Workspace.WarmQuery.Approve a draft has no buttons for a decision."""
+    """Without the right to approve queries, the inbox has no buttons for decisions about drafts."""
     create_draft(editor, "inbox-seen", "Draft for a viewer")
     page = open_inbox(console.sign_in(VIEWER))
     expect(page.get_by_role("heading", name="Needs your decision")).to_have_count(0)
@@ -143,7 +143,7 @@ def test_a_viewer_reads_the_inbox_and_decides_nothing(console: Console, service:
 
 
 def test_the_inbox_is_the_first_page(console: Console, service: Service, editor: httpx.Client) -> None:
-    """The console opens with decisions, alerts, connections and chains; what the reader made waits for others."""
+    """The console opens with the inbox, which lists the user's own drafts as waiting for another person."""
     create_draft(editor, "inbox-own", "Draft of the reader")
     page = console.sign_in(EDITOR).page
     expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
@@ -157,7 +157,7 @@ def test_the_inbox_is_the_first_page(console: Console, service: Service, editor:
 
 
 def test_a_failing_connection_needs_a_person(console: Console, service: Service) -> None:
-    """A connection with an error is in the inbox with its reason, and counted in the navigation."""
+    """The inbox lists a connection with an error and its reason, and the navigation counts it."""
     admin = service.caller("admin@plant-a.example")
     hub = {"name": "Unreachable hub", "type": "CLOUD_EVENT_HUB", "enabled": True, "source": {"eventHub": "nowhere"}}
     assert admin.put("/oi-api/connections/inbox-hub", json=hub).status_code == 201
@@ -173,7 +173,7 @@ def test_a_failing_connection_needs_a_person(console: Console, service: Service)
 
 @pytest.mark.parametrize("width", [1024, 390])
 def test_the_inbox_fits_narrow_screens(service: Service, width: int) -> None:
-    """The page does not scroll sideways."""
+    """On a narrow screen the inbox does not scroll sideways."""
     with open_console(service, width=width) as narrow:
         page = open_inbox(narrow.sign_in(VIEWER))
         page.get_by_role("heading", name="Waits for another person").wait_for()

@@ -1,4 +1,4 @@
-"""Journeys of an engineer, an approver, an auditor and an administrator on screens of three widths.
+"""Tests of whole tasks of an engineer, an approver, an auditor and an administrator on screens of three widths.
 
 Each step is checked in both themes; the table of screens decides the theme in which the journey is done.
 """
@@ -39,7 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @contextmanager
 def begin(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
-    """Sign in as a member on a screen; errors and refused requests fail the journey."""
+    """Open the console and sign in as a member; errors and rejected requests fail the test."""
     width, theme = screen
     with open_console(service, width, touch=touch) as console:
         # Before the page loads, because a change during its start can go unnoticed.

@@ -1,4 +1,4 @@
-"""Tests of journeys on a phone by touch, and by keyboard alone."""
+"""Tests of whole tasks on a phone by touch, and with the keyboard alone."""
 
 import re
 
@@ -19,7 +19,7 @@ SHOWS_FOCUS = """document.activeElement.matches("body, [type=datetime-local]")
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) -> None:
-    """On a phone, by touch, the live charts, a query, the alerts and the inbox need no sideways scrolling."""
+    """On a phone, charts, a query, alerts and the inbox can be used by touch without scrolling sideways."""
     with begin(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
         tap_link(page, "Overview")
@@ -54,7 +54,7 @@ def tap_link(page: Page, title: str) -> None:
 
 @pytest.mark.parametrize("screen", WIDE_FIRST)
 def test_an_auditor_uses_the_keyboard_alone(service: Service, screen: Screen) -> None:
-    """Sign-in, navigation, a query, its chart, a dialog, a record and the sign-out work without a mouse."""
+    """All steps from sign-in to sign-out work with the keyboard alone."""
     width, theme = screen
     with open_console(service, width) as console:
         page = console.page
@@ -102,7 +102,7 @@ def open_by_keyboard(page: Page, title: str) -> None:
 
 
 def tab_to(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
-    """Press Tab until an element has the focus; each element on the way must show that it has it."""
+    """Press Tab until an element has the focus, and check that each focused element has a visible focus mark."""
     wanted.wait_for()
     for _ in range(MAX_TABS):
         if wanted.evaluate("element => element === document.activeElement"):

@@ -39,7 +39,7 @@ def read_secret(page: Page, label: str | re.Pattern[str]) -> str:
 
 
 def confirm_copied(page: Page) -> None:
-    """Confirm that the credential is copied, which removes it from the page."""
+    """Confirm that the credential was copied; the page then removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
 
@@ -71,7 +71,7 @@ def test_token_is_shown_once(console: Console) -> None:
 
 
 def test_keyboard_selects_rights(console: Console) -> None:
-    """The tree has one tab stop, arrows move and fold, Space selects; it lists only the caller's rights."""
+    """The tree of access rights can be used by keyboard, and lists only the caller's rights."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("treeitem", name="Keys", exact=True)).to_have_count(0)
@@ -93,7 +93,7 @@ def test_keyboard_selects_rights(console: Console) -> None:
 
 
 def test_token_cannot_outlive_its_issuer(console: Console) -> None:
-    """After sign-in by a link, longer lifetimes are disabled with a reason; custom minutes work."""
+    """After sign-in by a link, lifetimes longer than the session are disabled with a reason."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
@@ -114,7 +114,7 @@ def test_token_cannot_outlive_its_issuer(console: Console) -> None:
 
 
 def test_token_is_revoked(console: Console) -> None:
-    """A pasted token is revoked by its id after a confirmation; an unknown id shows an error."""
+    """A pasted token is revoked after a confirmation; an unknown token id shows an error."""
     console.expected.append("404")
     token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
     console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
@@ -133,7 +133,7 @@ def test_token_is_revoked(console: Console) -> None:
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
 def test_key_is_created_listed_and_revoked(console: Console, member: str, owner: str) -> None:
-    """A key, own or of another member, is created, shown once, listed and revoked."""
+    """A key for oneself or another member is shown once after its creation, then listed, and can be revoked."""
     console.sign_in(member).open("keys/keys", "Keys and tokens")
     page, name = console.page, f"dashboard of {owner or member}"
     page.get_by_role("button", name="Create an API key").click()
@@ -162,7 +162,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
 
 
 def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
-    """A key for a device is bound to connections and devices; the shown call for curl sends telemetry with it."""
+    """The curl command that the page shows sends telemetry with the new key of a device."""
     console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
     page = console.page
     page.get_by_role("button", name="Create an API key").click()
@@ -197,7 +197,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
 
 
 def test_viewer_cannot_create_a_device_key(console: Console) -> None:
-    """A caller who may not write telemetry gets no choice of a key for a device."""
+    """Without the right to write telemetry, the page offers no key for a device."""
     console.sign_in(VIEWER).open("keys/keys", "Keys and tokens")
     console.page.get_by_role("button", name="Create an API key").click()
     expect(console.page.get_by_label("Name")).to_be_visible()
@@ -205,7 +205,7 @@ def test_viewer_cannot_create_a_device_key(console: Console) -> None:
 
 
 def test_rejected_device_pattern_is_reported_at_its_field(console: Console) -> None:
-    """The form shows the service's message about a pattern at the field."""
+    """The form shows the service's error about a device pattern at the field of the pattern."""
     console.expected.append("400")
     console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
     page = console.page
@@ -219,7 +219,7 @@ def test_rejected_device_pattern_is_reported_at_its_field(console: Console) -> N
 
 
 def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
-    """The form shows the service's message at the field."""
+    """The form shows the service's error about an unknown owner at the field of the owner."""
     console.expected.append("400")
     console.sign_in().open("keys/keys", "Keys and tokens")
     page = console.page
@@ -231,7 +231,7 @@ def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_usage_meter_changes_with_each_reply(console: Console) -> None:
-    """The meter shows the caller's requests and limit, updated by each reply."""
+    """After each reply, the meter shows the caller's number of requests and the limit."""
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))

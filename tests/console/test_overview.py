@@ -32,7 +32,7 @@ def _read_chart_picture(page: Page, lane: str) -> str:
 
 
 def test_connections_and_their_newest_values(console: Console) -> None:
-    """The page shows every connection with its message rate, and live charts."""
+    """The overview shows live charts, and every connection with its message rate."""
     page = console.sign_in().open("overview", "Overview").page
     table = page.get_by_role("grid", name="Connections")
     expect(table.get_by_role("row")).to_have_count(8)
@@ -45,7 +45,7 @@ def test_connections_and_their_newest_values(console: Console) -> None:
 
 
 def test_chart_moves_and_pauses(console: Console) -> None:
-    """New fields appear in the list and chart; a paused chart does not move and loses no data."""
+    """A new field of a message appears in the list and the chart; a paused chart stands still and loses no data."""
     service = console.service
     page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
@@ -96,7 +96,7 @@ def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
 
 
 def test_closed_stream_reconnects(console: Console) -> None:
-    """After the service closes the stream the page shows the reason, reconnects and continues."""
+    """After the service closes the live stream, the page shows the reason, reconnects and continues."""
     sockets: list[WebSocketRoute] = []
     page = console.page
 
@@ -119,7 +119,7 @@ def test_closed_stream_reconnects(console: Console) -> None:
 
 
 def test_unknown_source_shows_an_error(console: Console) -> None:
-    """An unknown source shows an error, without endless retries."""
+    """An unknown source of a live chart shows an error and is not requested again and again."""
     console.expected.append("404")
     page = console.sign_in().open("overview?surface=nowhere", "Overview").page
     expect(page.get_by_role("alert")).to_contain_text("SURFACE_NOT_FOUND")
@@ -128,7 +128,7 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
 
 
 def test_charts_come_before_the_table_and_follow_a_connection(console: Console) -> None:
-    """The live charts are above the table; the source can be one connection; the figures add up."""
+    """The live charts are above the table and can show one connection; the counts by status add up."""
     page = console.sign_in().open("overview?window=60", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     headings = page.get_by_role("heading", level=2).all_inner_texts()
@@ -151,7 +151,7 @@ def test_charts_come_before_the_table_and_follow_a_connection(console: Console) 
 
 
 def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
-    """Arrow keys read the values of a live chart; zooming pauses it; the values are a table, too."""
+    """Arrow keys select values of a live chart, zooming pauses it, and a table lists the values."""
     _send(console.service, {"Zoomed": 17.5}, device="rig-keys")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     page.get_by_label("rig-keys Zoomed").check(timeout=STREAM_MS)
@@ -181,7 +181,7 @@ def test_past_messages_are_awaited(console: Console) -> None:
 
 
 def test_values_are_outdated_without_the_service(console: Console) -> None:
-    """Without the service the page says so and marks its values as outdated; other pages offer no reload."""
+    """Without the service the page marks its values as outdated."""
     console.expected.extend(["ERR_", "Failed to load"])
     page = console.sign_in().open("overview", "Overview").page
     expect(page.get_by_role("grid", name="Connections")).to_contain_text("chiller-sim")
@@ -205,7 +205,7 @@ def test_values_are_outdated_without_the_service(console: Console) -> None:
 
 
 def test_token_without_the_live_stream(service: Service) -> None:
-    """A token with only the catalog sees connections and the right that the live stream requires."""
+    """With only the right to read the catalog, the page shows connections and names the right for live charts."""
     token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page
@@ -221,7 +221,7 @@ def test_token_without_the_live_stream(service: Service) -> None:
 
 
 def test_token_with_the_live_stream_alone(service: Service) -> None:
-    """A token with only the live stream sees the charts."""
+    """With only the right for the live stream, the page shows the live charts."""
     token = service.caller("viewer@plant-a.example", "Workspace.LiveStream.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page

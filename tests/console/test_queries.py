@@ -11,7 +11,7 @@ TEN_THOUSAND = """range i from 1 to 10000 step 1
 
 
 def run(page: Page) -> None:
-    """Run the query and wait for the summary of its result."""
+    """Run the query of the page and wait for the summary of its result."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("region", name="About the result").wait_for()
 
@@ -22,7 +22,7 @@ def ask(page: Page, kql: str) -> None:
 
 
 def test_queries_are_found_by_words_and_state(console: Console) -> None:
-    """The list shows the approver of each query; the address contains its filters."""
+    """The list can be filtered by words and state; the filters are in the address, and rows show the approver."""
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
     expect(grid.get_by_role("row", name="Pressure per five minutes")).to_contain_text("admin@plant-a.example")
@@ -39,7 +39,7 @@ def test_queries_are_found_by_words_and_state(console: Console) -> None:
 
 
 def test_a_query_is_run_and_charted(console: Console) -> None:
-    """A run shows a chart, a table and the approver; its address repeats the run."""
+    """A run shows a chart, a table and the approver; opening its address repeats the run."""
     page = console.sign_in().open("queries/chiller-temperature-5m", "Chiller supply temperature").page
     page.get_by_label("Time range").select_option("P1D")
     run(page)
@@ -63,7 +63,7 @@ def test_a_query_is_run_and_charted(console: Console) -> None:
 
 
 def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
-    """The service's message about a parameter, time range or limit is shown at its input."""
+    """The page shows the service's error about a parameter, time range or limit at its input field."""
     console.expected.append("400")
     page = console.sign_in().open("queries/chiller-excursions", "Chiller temperature excursions").page
     page.get_by_label("low").fill("warm")
@@ -77,7 +77,7 @@ def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
-    """A syntax error has line and column, a mark and a link to it; Ctrl+Enter runs."""
+    """The editor marks a syntax error at its line and column; Ctrl+Enter runs the text."""
     console.expected.append("400")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, "Telemetry\n| where Nope == 1\n| take 5")
@@ -96,7 +96,7 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
 
 
 def test_ten_thousand_rows_scroll(console: Console) -> None:
-    """A long result renders only the visible rows, up to the last one."""
+    """Of a result with 10,000 rows only the visible rows are rendered, down to the last one."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, TEN_THOUSAND)
     page.get_by_label("Row limit").fill("10000")

@@ -41,7 +41,7 @@ def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
 
 
 def test_chart_lines_can_be_selected(console: Console) -> None:
-    """A chart has one line per name and at most twelve; measurements are drawn first."""
+    """A chart draws at most twelve lines, measurements first, and the user can select the lines."""
     page = run_ad_hoc(console, WAVES)
     legend = page.get_by_role("list", name="Lines").get_by_role("listitem")
     expect(legend).to_have_count(8)
@@ -57,7 +57,7 @@ def test_chart_lines_can_be_selected(console: Console) -> None:
 
 
 def test_chart_has_tooltip_zoom_and_table(console: Console) -> None:
-    """The pointer shows all values of a moment; dragging zooms; the legend hides lines; a table has the values."""
+    """A chart shows the values at the pointer, zooms by dragging, hides lines by its legend, and has a table."""
     page = run_ad_hoc(console, WAVES)
     over = page.locator(".u-over")
     over.scroll_into_view_if_needed()
@@ -93,7 +93,7 @@ def test_chart_has_tooltip_zoom_and_table(console: Console) -> None:
 
 
 def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: Path) -> None:
-    """A truncated result shows a notice; CSV and Parquet contain the same rows."""
+    """The page marks a truncated result; CSV and Parquet downloads contain the same rows."""
     page = run_ad_hoc(console, "range i from 1 to 9 step 1", "4")
     expect(page.get_by_role("status").filter(has_text="cut off after 4 rows")).to_be_visible()
     with page.expect_download() as saved:
@@ -109,7 +109,7 @@ def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: P
 
 
 def test_cached_result_shows_its_age(console: Console, cached_query: str) -> None:
-    """The second run of a cached query shows the time of the first."""
+    """The second run of a query with a cached result shows the time of the first run."""
     page = console.sign_in("viewer@plant-a.example").open(f"queries/{cached_query}", "Kept").page
     about = page.get_by_role("region", name="About the result")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -132,7 +132,7 @@ def test_keyboard_opens_a_query(console: Console) -> None:
 
 
 def test_results_fit_a_narrow_screen(service: Service) -> None:
-    """After a run only the table scrolls horizontally, with the chart and with the table."""
+    """On a narrow screen only the table of a result scrolls sideways, not the page."""
     with open_console(service, width=390) as console:
         page = run_ad_hoc(console, WAVES)
         expect(page.locator("canvas")).to_be_visible()
@@ -147,7 +147,7 @@ def test_results_fit_a_narrow_screen(service: Service) -> None:
 
 
 def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
-    """A run from one time to another sends both; the address repeats it; the fields follow the time zone."""
+    """A run between two times sends them in UTC; the address repeats the run, and the fields follow the time zone."""
     page = console.sign_in().open("queries/latest-readings", "Latest readings").page
     page.get_by_label("Time range").select_option("between")
     page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")
@@ -164,7 +164,7 @@ def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
 
 
 def test_pages_fit_a_narrow_screen(service: Service) -> None:
-    """The query and developers pages fit a phone; only tables scroll horizontally."""
+    """On a phone, the pages for queries and developers do not scroll sideways; only tables do."""
     with open_console(service, width=390) as console:
         page = console.sign_in().page
         for path, heading in (

@@ -1,4 +1,4 @@
-"""Tests of texts in the console: invisible characters, unsaved input and conflicting edits."""
+"""Tests that the console warns of invisible characters, unsaved input and conflicting edits."""
 
 import re
 
@@ -27,7 +27,7 @@ def test_invisible_characters_are_escaped(console: Console) -> None:
 
 
 def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
-    """Links and the back button ask for a confirmation; after a refusal the text is unchanged."""
+    """Leaving a page with unsaved input needs a confirmation; without it the text is unchanged."""
     page = console.sign_in().open("queries", "Queries").page
     page.get_by_role("button", name="New query").click()
     page.get_by_label("Name", exact=True).fill("Not saved yet")
@@ -46,7 +46,7 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
 
 
 def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
-    """The second of two editors sees the first one's version and must confirm to overwrite it."""
+    """If two users edit a query, the second one sees the first one's version and must confirm to overwrite it."""
     first = console.sign_in().open("queries/-/new", "New query").page
     save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")
@@ -72,7 +72,7 @@ def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
 
 
 def test_editor_can_use_the_newer_text(console: Console, service: Service) -> None:
-    """After a conflict the editor can replace the draft by the newer text and edit that."""
+    """After a conflicting edit the user can load the newer text and continue with it."""
     console.expected.append("412")
     body, path = {"name": "Shared", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/shared"
     editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")

@@ -56,7 +56,7 @@ def test_another_user_approves_a_draft(console: Console) -> None:
 
 
 def test_an_empty_form_marks_every_required_field(console: Console) -> None:
-    """Saving an empty form marks each missing field and moves the focus to the first; nothing is sent."""
+    """Saving an empty form marks each missing field, focuses the first one, and sends nothing."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_label("KQL", exact=True).fill("")
     page.get_by_role("button", name="Save as a draft").click()
@@ -68,7 +68,7 @@ def test_an_empty_form_marks_every_required_field(console: Console) -> None:
 
 
 def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
-    """The form shows each error at its field; engine errors are marked in the text."""
+    """The form shows each error at its field; errors of the engine are marked in the KQL text."""
     console.expected += ["400", "412"]
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_role("button", name="Add a parameter").click()
@@ -87,7 +87,7 @@ def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
 
 
 def test_a_query_is_edited_and_removed(console: Console) -> None:
-    """The form of an edit has the stored values; removal needs a confirmation."""
+    """The form for an edit has the stored values; removing the query needs a confirmation."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     save_draft(page, "short-lived", "Short-lived")
     page.get_by_role("button", name="Edit").click()
@@ -127,7 +127,7 @@ def test_approval_shows_the_changes(console: Console, service: Service) -> None:
 
 
 def test_an_approver_runs_the_draft_before_the_decision(console: Console, service: Service) -> None:
-    """With the right to ad-hoc queries an approver runs the draft's text, under a banner, with entered values."""
+    """An approver with the right to ad-hoc queries can run the draft's text before the decision."""
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/tried"
     least = {"name": "least", "type": "long", "default": 5}
     body = {"name": "Tried", "surface": "cooling", "kql": "print readings = least", "parameters": [least]}
@@ -146,7 +146,7 @@ def test_an_approver_runs_the_draft_before_the_decision(console: Console, servic
 
 
 def test_an_imported_approval_is_named_so(console: Console, service: Service) -> None:
-    """An approval from the workspace document says so; an approval by a person links to its record."""
+    """The page states that an approval comes from the workspace document, or links to its audit record."""
     page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
     expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"
@@ -159,7 +159,7 @@ def test_an_imported_approval_is_named_so(console: Console, service: Service) ->
 
 
 def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:
-    """The approval of an outdated text fails with a link to the newer one; editors cannot approve."""
+    """Approving a text that was edited meanwhile fails and links to the newer text."""
     console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
@@ -192,7 +192,7 @@ def test_outdated_text_is_not_approved(console: Console, service: Service) -> No
 
 
 def test_approver_can_approve_the_newer_text(console: Console, service: Service) -> None:
-    """After a conflict the approver approves the newer text, and only that."""
+    """After a conflict the approver can approve the newer text."""
     console.expected.append("412")
     body, path = {"name": "Looked at", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/looked-at"
     editor = service.caller("editor@plant-a.example")
@@ -210,7 +210,7 @@ def test_approver_can_approve_the_newer_text(console: Console, service: Service)
 
 
 def test_outdated_query_is_not_deleted(console: Console, service: Service) -> None:
-    """The deletion of an edited query fails, and the page shows the newer text."""
+    """Deleting a query that was edited meanwhile fails, and the page shows the newer text."""
     console.expected.append("412")
     body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
     admin = service.caller("admin@plant-a.example")
@@ -235,7 +235,7 @@ def approve(page: Page) -> None:
 
 
 def test_a_text_runs_inside_its_form(console: Console) -> None:
-    """The form runs the typed text as an ad-hoc query, under a banner, with its parameters; nothing is saved."""
+    """The form for a query can run the typed text as an ad-hoc query, and saves nothing."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     expect(page.get_by_role("heading", name="Choose a surface first")).to_be_visible()
     page.get_by_label("Surface", exact=True).select_option("cooling")

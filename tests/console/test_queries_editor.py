@@ -11,7 +11,7 @@ BAGS = """range i from 1 to 5 step 1
 
 
 def test_editor_colours_and_completes_kql(console: Console) -> None:
-    """The editor colours words and completes operators, columns, signals and connections; undo works."""
+    """The editor highlights KQL and completes operators, columns, signals and connections; undo works."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     editor = page.get_by_label("KQL", exact=True)
     editor.fill("Telemetry\n| ")
@@ -36,7 +36,7 @@ def test_editor_colours_and_completes_kql(console: Console) -> None:
 
 
 def test_result_columns_are_filtered_and_resized_and_json_opens(console: Console) -> None:
-    """The columns of a result are filtered and resized, by keyboard too, and a cell with JSON opens."""
+    """Columns of a result can be filtered and resized, also by keyboard, and a cell with JSON can be opened."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(BAGS)
     page.get_by_role("button", name="Run", exact=True).click()
@@ -62,7 +62,7 @@ def test_result_columns_are_filtered_and_resized_and_json_opens(console: Console
 
 
 def test_connection_parameter_is_a_list(console: Console) -> None:
-    """A parameter that contains a connection offers the connections of the surface."""
+    """For a parameter that is a connection, the page lists the connections of the surface."""
     page = console.sign_in("viewer@plant-a.example").open("queries/latest-readings", "Latest readings").page
     choice = page.get_by_label("connection", exact=True)
     expect(choice.get_by_role("option", name="chiller-sim")).to_be_attached()

@@ -1,4 +1,4 @@
-"""Tests of queries in the console with few rights."""
+"""Tests of the pages for queries with a token that has few rights."""
 
 from playwright.sync_api import Page, expect
 
@@ -18,7 +18,7 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
 
 
 def test_token_without_the_list_runs_by_lookup(console: Console, service: Service) -> None:
-    """A token with only Execute runs a query by its lookup or API path and sees the missing right."""
+    """With only the right Execute, a user runs a query by its lookup or API path, and sees which right is missing."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("ID or API path").fill("cooling/pressure")
@@ -35,7 +35,7 @@ def test_token_without_the_list_runs_by_lookup(console: Console, service: Servic
 
 
 def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
-    """A token with only the catalog sees definitions and the rights for runs and history."""
+    """With only the right to read the catalog, a user sees definitions and the rights for runs and history."""
     page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])

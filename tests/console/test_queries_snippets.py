@@ -1,4 +1,4 @@
-"""Tests of snippets of calls for other programs, with any input."""
+"""Tests of the snippets with which other programs run a query."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def echo(service: Service) -> Iterator[str]:
 
 
 def copy_snippet(page: Page, program: str) -> str:
-    """Copy the snippet for a program from the page, and return its text."""
+    """Copy the snippet for a program from the page and return its text."""
     page.get_by_role("tab", name=program).click()
     block = page.get_by_role("region", name=re.compile("The call for"))
     text = block.inner_text()
@@ -54,7 +54,7 @@ def run_program(command: list[str], token: str, **more: str) -> str:
 
 
 def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
-    """The snippets for curl, Python and TypeScript run and pass a hostile value unchanged."""
+    """The snippets for curl, Python and TypeScript run, and a value with special characters arrives unchanged."""
     token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
@@ -76,7 +76,7 @@ def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_pat
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
-    """Grafana's snippet is JSON with the whole address; Power BI's escapes the value."""
+    """The snippet for Grafana is JSON with the whole address; the one for Power BI escapes the value."""
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))
@@ -89,7 +89,7 @@ def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str)
 
 
 def test_copied_ad_hoc_call_runs(console: Console, service: Service) -> None:
-    """The snippet of an ad-hoc query contains its whole text, with quotes and lines."""
+    """The snippet of an ad-hoc query runs its whole text, including quotes and line breaks."""
     token = service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill("print a = \"it's\",\n  b = 'x\"y'")

@@ -31,7 +31,7 @@ def open_scopes(console: Console, query: str = "") -> Page:
 
 
 def test_every_chain_is_listed_and_leads_to_its_records(console: Console, editor: httpx.Client) -> None:
-    """A row has the counts of its chain, and opens the chain in the audit log."""
+    """Each row shows a chain's counts and opens the chain in the audit log."""
     append_events(editor, "listed scope", 3)
     page = open_scopes(console.sign_in(VIEWER))
     chains = page.get_by_role("grid", name="Chains of the audit log")
@@ -49,7 +49,7 @@ def test_every_chain_is_listed_and_leads_to_its_records(console: Console, editor
 
 
 def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> None:
-    """A list of over 100 chains has a next and a previous page."""
+    """A list of more than 100 chains has buttons for the next and the previous page."""
     for number in range(101):
         append_events(editor, f"paged {number:03d}", 1)
     page = open_scopes(console.sign_in(VIEWER), "?target=DomainEvents")
@@ -63,7 +63,7 @@ def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> N
 
 
 def mark_as_broken(page: Page, scope: str) -> None:
-    """Change replies of the list so that the last verification found a scope broken."""
+    """Change replies of the service so that the list shows a scope as broken at its last verification."""
 
     def change(route: Route) -> None:
         reply = route.fetch()
@@ -77,7 +77,7 @@ def mark_as_broken(page: Page, scope: str) -> None:
 
 
 def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """A red banner names each broken chain, whatever the filter, here and on its audit page."""
+    """A red banner names each broken chain, on the list with any filter and on the chain's audit page."""
     append_events(editor, "found broken", 2)
     append_events(editor, "sound", 1)
     page = console.sign_in(VIEWER).page
@@ -100,7 +100,7 @@ def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor:
 def test_a_verification_on_the_audit_page_shows_the_banner(
     console: Console, service: Service, editor: httpx.Client
 ) -> None:
-    """A chain that the user finds broken gets the banner at once."""
+    """If a verification on the audit page finds a chain broken, the banner appears at once."""
     append_events(editor, "altered meanwhile", 4)
     edit_record(service, "altered meanwhile", 2, '"setpoint":5.5', '"setpoint":5.0')
     console.sign_in(VIEWER).open("audit/DomainEvents/altered meanwhile", "Audit log")
@@ -116,7 +116,7 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
 
 
 def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """The chosen chains become one zip file with receipts; its progress is shown until it can be downloaded."""
+    """The user can download the selected chains as one zip file with receipts; the page shows the progress."""
     append_events(editor, "bundled", 3)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page
     expect(page.get_by_role("button", name="Start bundle")).to_be_disabled()
@@ -140,7 +140,7 @@ def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client,
 
 
 def test_a_bundle_with_a_wrong_range_is_not_started(console: Console, editor: httpx.Client) -> None:
-    """The service's message is shown at the field; nothing that was chosen is lost."""
+    """An error about the date range is shown at its field, and the form keeps the user's choices."""
     console.expected += ["400"]
     append_events(editor, "ranged", 1)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page
@@ -187,7 +187,7 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
 
 @pytest.mark.parametrize("width", [1024, 390])
 def test_the_list_fits_narrow_screens(service: Service, width: int) -> None:
-    """The page does not scroll sideways; only the table does."""
+    """On a narrow screen only the table scrolls sideways, not the page."""
     with open_console(service, width=width) as narrow:
         page = open_scopes(narrow.sign_in(VIEWER))
         narrow.save_screenshot(f"scopes-{width}")

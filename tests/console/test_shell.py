@@ -17,7 +17,7 @@ TITLES = [
 
 
 def test_sign_in_link_opens_all_pages(console: Console) -> None:
-    """The printed link signs in and removes its code; each page opens and is accessible."""
+    """The printed link signs in, its code is removed from the address, and each page opens and is accessible."""
     page = console.follow(console.service.sign_in_link).page
     assert "sign-in" not in page.url
     expect(page.get_by_role("banner")).to_contain_text("Plant A")
@@ -63,7 +63,7 @@ def test_rejected_credential_shows_an_error(console: Console) -> None:
 
 
 def test_used_link_shows_an_error(console: Console) -> None:
-    """A used link shows how to create another, also in an open tab."""
+    """A sign-in link that was used before shows an error that says how to create a new link."""
     console.expected.append("401")
     console.page.goto(f"{console.service.url}/console/")
     console.page.goto(f"{console.service.url}/console/#sign-in=used-code-used-code-used-code")
@@ -72,14 +72,14 @@ def test_used_link_shows_an_error(console: Console) -> None:
 
 
 def test_page_without_its_right(console: Console) -> None:
-    """A page without its rights shows the missing ones and sends no request."""
+    """A page whose access right the user lacks names the right and sends no request."""
     console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
     expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
     console.open("nothing", "Page not found")
 
 
 def test_keyboard_alone(console: Console) -> None:
-    """The skip link is the first tab stop and skips the navigation."""
+    """The first tab stop is the link that skips the navigation."""
     console.sign_in()
     page = console.page
     page.keyboard.press("Tab")
@@ -90,7 +90,7 @@ def test_keyboard_alone(console: Console) -> None:
 
 
 def test_narrow_screen(service: Service) -> None:
-    """On a narrow screen the navigation is folded, without horizontal scrolling."""
+    """On a narrow screen the navigation is folded, and the page does not scroll sideways."""
     with open_console(service, width=390) as console:
         page = console.sign_in().page
         menu = page.get_by_role("button", name="Menu")
@@ -140,7 +140,7 @@ def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
 
 
 def test_theme_is_chosen(console: Console) -> None:
-    """The toggle switches the theme, which survives a reload."""
+    """The toggle switches the theme, and the choice survives a reload."""
     console.sign_in().set_theme("light")
     console.page.get_by_role("button", name="Dark theme").click()
     console.page.locator("html[data-theme=dark]").wait_for()
@@ -151,7 +151,7 @@ def test_theme_is_chosen(console: Console) -> None:
 
 
 def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console) -> None:
-    """The header names the zone of the page; the audit log begins in UTC; each switch survives a reload."""
+    """The audit log shows UTC and other pages the local zone by default; the choice of each survives a reload."""
     page = console.sign_in().open("queries", "Queries").page
     zone = page.get_by_role("banner").get_by_role("button", name="Times in")
     expect(zone).to_have_text(re.compile(r"Europe/Berlin \(UTC\+\d\)"))
@@ -168,7 +168,7 @@ def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console)
 
 
 def test_colours_change_at_once_without_motion(console: Console) -> None:
-    """With reduced motion a change of the theme starts no transition."""
+    """If the user prefers reduced motion, a change of the theme has no transition."""
     page = console.sign_in().page
     console.set_theme("light")
     running = """() => {

@@ -1,4 +1,4 @@
-"""Tests of sign-in with Entra ID, with a stand-in of its OpenID endpoints."""
+"""Tests of the sign-in with Entra ID, for which a stand-in serves the OpenID endpoints."""
 
 import base64
 import hashlib
@@ -45,14 +45,14 @@ class StandInEntra:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def document(self, path: str) -> dict[str, Any]:
-        """Return the document of OpenID discovery, or the keys."""
+        """Return the OpenID discovery document, or the key set."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": f"{self.url}/{TENANT}/v2.0", "jwks_uri": f"{self.url}/keys"}
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**jwk, "kid": "first", "use": "sig"}]}
 
     def way_back(self, query: str) -> str:
-        """Return the redirect of a request for a code, with the code in the fragment."""
+        """Return the redirect with the authorization code in the fragment of the address."""
         asked = dict(parse_qsl(query))
         self.asked.append(asked)
         assert (asked["client_id"], asked["response_type"], asked["code_challenge_method"]) == (CLIENT, "code", "S256")
@@ -159,14 +159,14 @@ def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def at_sign_in(console: Console, hash_part: str = "") -> Page:
-    """Open the sign-in page at a hash route."""
+    """Open the sign-in page at the address of another page of the console."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
     return console.page
 
 
 def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
-    """Sign-in returns to the first page; neither the code nor Entra's token is stored."""
+    """After the sign-in the browser shows the first page, and stores neither the code nor the Entra ID token."""
     page = at_sign_in(visit, "#/keys")
     visit.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -202,7 +202,7 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ids=str,
 )
 def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
-    """A reply that does not match the request fails; errors of Entra ID or the service are shown."""
+    """A reply that does not match the request is rejected; errors of Entra ID or the service are shown."""
     visit.expected += ["400", "401"]
     entra.changed = changed
     page = at_sign_in(visit)
@@ -213,7 +213,7 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
 
 
 def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
-    """After the end of a session Entra ID opens in a new tab, so that this one keeps what was typed."""
+    """After the end of a session Entra ID opens in a new tab, so that a form keeps the typed values."""
     visit.expected.append("401")
     page = at_sign_in(visit, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -231,7 +231,7 @@ def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandIn
 
 
 def test_unrequested_code_is_rejected(visit: Console) -> None:
-    """A code of another sign-in is removed from the address and rejected."""
+    """A code that the console did not request is removed from the address and rejected."""
     page = visit.page
     page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
     expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in")
@@ -239,7 +239,7 @@ def test_unrequested_code_is_rejected(visit: Console) -> None:
 
 
 def test_policy_allows_only_the_login_host(entra_service: Service, entra: StandInEntra) -> None:
-    """With Entra ID the policy allows its origin; the public configuration has no secrets."""
+    """With Entra ID the page's policy allows its origin, and the public configuration contains no secrets."""
     caller = entra_service.anonymous()
     policy = caller.get("/console/").headers["content-security-policy"]
     [connect] = [part.split()[1:] for part in policy.split(";") if part.strip().startswith("connect-src")]

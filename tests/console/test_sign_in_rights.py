@@ -1,4 +1,4 @@
-"""Tests of each access right alone: a token with one right opens every page in its navigation."""
+"""Tests with tokens that have a single access right: the navigation contains only pages that work."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ OPEN_TO_ALL = ["Keys and tokens", "Developers"]
 
 @pytest.fixture(scope="module")
 def browser(service: Service) -> Iterator[Console]:
-    """Yield one browser for all rights."""
+    """Yield one browser for the tests of all rights."""
     with open_console(service) as made:
         yield made
 
 
 @pytest.mark.parametrize("right", AccessRight, ids=str)
 def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
-    """Every page in the navigation has content, no error and no 403 reply."""
+    """With any single right, every page in the navigation has content, no error and no 403 reply."""
     browser.forbidden.clear()
     browser.complaints.clear()
     page = browser.page

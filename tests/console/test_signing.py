@@ -1,4 +1,4 @@
-"""Tests of electronic signatures in the console: the dialog, the sign-in again, and what signed records show."""
+"""Tests of electronic signatures in the console: the dialog, the repeated sign-in, and the view of signed records."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def entra() -> Iterator[StandInEntra]:
 
 @pytest.fixture(scope="module")
 def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service that requires a signature, with a sign-in of its own, for each decision."""
+    """Yield a service whose policy requires a signature and a new sign-in for each decision."""
     folder = tmp_path_factory.mktemp("console-signing")
     (folder / "workspace.yaml").write_text(json.dumps(WORKSPACE))
     environment = {
@@ -74,7 +74,7 @@ def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def open_dialog(console: Console, scope: str, button: str) -> Locator:
-    """Open the dialog of a decision about the only amendment of a scope."""
+    """Open the dialog that decides the only amendment of a scope."""
     page = queue(console, scope)
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
@@ -83,14 +83,14 @@ def open_dialog(console: Console, scope: str, button: str) -> Locator:
 
 
 def open_entity(page: Page) -> Locator:
-    """Open the timeline of the decided amendment, and return its decision."""
+    """Open the timeline of the decided amendment's entity, and return the entry of the decision."""
     page.get_by_role("tab", name="All amendments").click()
     page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
     return page.get_by_role("article", name="Decision 000000000002")
 
 
 def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_path: Path) -> None:
-    """The dialog shows what is signed, and the key is typed again; page, audit log and report show the signature."""
+    """The user types the key again to sign; the page, the audit log and the report show the signature."""
     create_amendment(visit.service.caller(EDITOR), "typed again", ReasonText="Misread.")
     dialog = open_dialog(visit.sign_in(ANN), "typed again", "Approve")
     expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")
@@ -128,7 +128,7 @@ def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_pat
 
 
 def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
-    """After five refused signatures of a member, the dialog shows that its signatures are locked, and for how long."""
+    """After five refused attempts the dialog shows for how long the member cannot sign."""
     editor, token = visit.service.caller(EDITOR), visit.service.caller(BOB)
     for scope in ("lock first", "lock second"):
         create_amendment(editor, scope)
@@ -145,13 +145,13 @@ def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
 
 
 def sign(client: httpx.Client, scope: str) -> httpx.Response:
-    """Approve the first amendment of a scope with a signature."""
+    """Approve the first pending amendment of a scope with a signature."""
     path = f"{AMENDMENTS}/000000000001/approve"
     return client.post(path, params={"scopeKey": scope}, json={"signature": {"meaning": "approval"}})
 
 
 def test_a_draft_is_signed(visit: Console) -> None:
-    """A draft is rejected with a signature, which the page of the query shows."""
+    """A draft can be rejected with a signature, which the page of the query shows."""
     body = {"name": "Newest", "surface": "hall", "kql": "Telemetry | take 10"}
     assert visit.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
     page = visit.sign_in(ANN).open("queries/newest", "Newest").page
@@ -166,7 +166,7 @@ def test_a_draft_is_signed(visit: Console) -> None:
 
 
 def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: StandInEntra) -> None:
-    """Entra ID asks for the credential again; what was typed is there after the return, and the decision is signed."""
+    """After the repeated sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
     create_amendment(visit.service.caller(EDITOR), "by account")
     entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
     page = at_sign_in(visit)
@@ -190,7 +190,7 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: St
 
 
 def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
-    """If a signature becomes required while the dialog is open, the dialog asks for it, and nothing typed is lost."""
+    """If a signature becomes required while the dialog is open, the dialog requests it and keeps the typed text."""
     create_amendment(visit.service.caller(EDITOR), "switched")
     visit.expected.append("400")
     set_policy(visit.service.caller(BOB))
@@ -214,7 +214,7 @@ def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
 
 
 def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
-    """If Entra ID does not state the time of the sign-in, the console says so, and nothing typed is lost."""
+    """If the Entra ID token has no time of the sign-in, the console shows this reason and keeps the typed text."""
     create_amendment(visit.service.caller(EDITOR), "without time")
     page = at_sign_in(visit)
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -227,7 +227,7 @@ def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEnt
 
 
 def test_signatures_are_listed_and_filtered(visit: Console) -> None:
-    """The page lists all signatures; it filters them by member and time, and a row opens the record."""
+    """The page lists all signatures with filters for member and time; a row opens the signed record."""
     create_amendment(visit.service.caller(EDITOR), "listed", ReasonText="Misread.")
     approver = visit.service.caller(ANN)
     body = {"signature": {"meaning": "review", "statement": "Read twice."}}

@@ -1,4 +1,4 @@
-"""Tests of the shade at the side of a table, which shows that there are more columns."""
+"""Tests of the shade at the edge of a table, which shows that more columns are hidden there."""
 
 import base64
 
@@ -23,7 +23,7 @@ EDGE = """async ([picture, side]) => {
 
 
 def is_shaded(table: Locator, side: str) -> bool:
-    """Tell whether the background at a side of the table differs from the one in its middle."""
+    """Return whether the background at an edge of the table differs from that in the middle."""
     # Without rows only the background is visible, which is what the shade is a part of.
     hide = "element => { element.firstElementChild.style.opacity = 0; element.style.minHeight = '80px'; }"
     table.evaluate(hide)
@@ -33,7 +33,7 @@ def is_shaded(table: Locator, side: str) -> bool:
 
 
 def test_a_table_is_shaded_only_where_columns_are_hidden(service: Service) -> None:
-    """A table with more columns has a shade at the side of the hidden ones; one without has none."""
+    """A table has a shade only at an edge behind which columns are hidden."""
     with open_console(service, width=1024) as console:
         page = run_ad_hoc(console, "print one = 1")
         table = page.get_by_role("region", name="Rows of the result")

@@ -1,4 +1,4 @@
-"""Tests that typed text in the console survives Escape, a click outside, the end of the session, and navigation."""
+"""Tests that text typed in the console survives Escape, outside clicks, the end of the session, and navigation."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def answer_questions(page: Page, *answers: bool) -> list[str]:
-    """Answer the next questions of the page; return the list that collects their texts."""
+    """Answer the next confirmation dialogs of the page; return the list that collects their texts."""
     asked: list[str] = []
     left = list(answers)
 
@@ -43,7 +43,7 @@ def end_session(route: Route) -> None:
 
 
 def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Client) -> None:
-    """Escape, pressed twice, and a click outside ask before a dialog loses typed text; Cancel does not ask."""
+    """Escape or an outside click in a dialog with typed text asks for a confirmation; Cancel does not."""
     append_events(editor, "escape", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/escape", "Audit log").page
     asked = answer_questions(page, False, False, False, True)
@@ -67,7 +67,7 @@ def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Clie
 
 
 def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, editor: httpx.Client) -> None:
-    """The back button under a dialog with typed text asks, too."""
+    """The back button asks for a confirmation while a dialog has typed text."""
     append_events(editor, "back", 1)
     console.sign_in(EDITOR).open("keys", "Keys and tokens")
     page = console.open("audit/DomainEvents/back", "Audit log").page
@@ -80,7 +80,7 @@ def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, ed
 
 
 def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
-    """After a 401 the form waits, hidden, for a new sign-in of the same user; then it can be saved."""
+    """If the session ends, a form keeps its text until the same user has signed in again."""
     console.expected.append("401")
     page = console.sign_in(EDITOR).open("queries/-/new", "New query").page
     page.get_by_label("Name", exact=True).fill("Outlives its session")
@@ -106,7 +106,7 @@ def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
 
 
 def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: httpx.Client) -> None:
-    """A dialog that was open at the end of the session is open again after the sign-in, with its text."""
+    """If the session ends, an open dialog is open again with its text after the sign-in."""
     console.expected.append("401")
     append_events(editor, "ended", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/ended", "Audit log").page
@@ -126,7 +126,7 @@ def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: http
 
 
 def test_another_user_starts_anew(console: Console) -> None:
-    """A sign-in of another user after the end of a session shows nothing of the first one's form."""
+    """If another user signs in after the end of a session, the form of the first user is empty."""
     console.expected.append("401")
     page = console.sign_in(EDITOR).open("queries/-/new", "New query").page
     page.get_by_label("Name", exact=True).fill("The editor's")

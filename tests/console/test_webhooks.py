@@ -1,4 +1,4 @@
-"""Webhooks in the console: creation, secret, test event, log of deliveries, rotation; and an alert that arrives."""
+"""Tests of webhooks in the console: creation, secret, test event, deliveries, rotation, and a real alert."""
 
 import re
 import subprocess
@@ -52,14 +52,14 @@ def submit_webhook(page: Page, url: str) -> str:
 
 
 def confirm_copied(page: Page) -> None:
-    """Confirm that the secret is copied, which removes it from the page."""
+    """Confirm that the secret was copied; the page then removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
 
 def test_a_webhook_is_added_tested_and_rotated(
     service: Service, admin: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """The secret is shown once; a test arrives signed; a failed delivery is sent again; both secrets sign."""
+    """A new secret is shown once; after a rotation both secrets sign; a failed delivery can be sent again."""
     receiver.replies["/hook"] = (503, {}, b"maintenance until noon")
     with open_console(service) as console:
         page = console.sign_in(ADMIN).page
@@ -111,7 +111,7 @@ def test_a_webhook_is_added_tested_and_rotated(
 
 
 def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A change is stored and in the history of the webhook; a webhook that the service disabled says why."""
+    """A change is stored and audited; the page states why the service disabled a webhook."""
     receiver.replies["/gone"] = (410, {}, b"")
     body = {"url": receiver.get_url("/gone"), "eventTypes": ["download.completed"], "filter": {"surfaces": ["cooling"]}}
     made = admin.post(WEBHOOKS, json=body).json()
@@ -136,7 +136,7 @@ def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client,
 
 
 def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
-    """On a narrow screen each event of the form is as high as its text."""
+    """On a narrow screen the texts of the event types do not overlap."""
     with open_console(service, width=390) as console:
         page = console.sign_in().open("webhooks?view=new", "Add webhook").page
         labels = page.get_by_role("group", name=re.compile("^Events")).locator("label")
@@ -149,7 +149,7 @@ def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
 
 
 def test_editors_have_no_page_of_webhooks(console: Console) -> None:
-    """Without the right there is no entry in the navigation."""
+    """Without the right to manage webhooks the navigation has no entry for them."""
     page = console.sign_in(EDITOR).open("overview", "Overview").page
     expect(page.get_by_role("link", name="Webhooks")).to_have_count(0)
 
@@ -185,7 +185,7 @@ class PrintingReceiver:
 
 @pytest.fixture
 def printing(tmp_path: Path) -> Iterator[PrintingReceiver]:
-    """Return a running receiver for trials, whose file of the secret is ``secret.txt``."""
+    """Return a running receiver that reads the webhook's secret from ``secret.txt``."""
     started = PrintingReceiver(tmp_path / "secret.txt")
     yield started
     started.stop()
@@ -194,7 +194,7 @@ def printing(tmp_path: Path) -> Iterator[PrintingReceiver]:
 def test_an_alert_on_the_chiller_reaches_the_receiver(
     service: Service, admin: httpx.Client, printing: PrintingReceiver, tmp_path: Path
 ) -> None:
-    """A rule on the simulated temperature, added in the console, sends a message that the local receiver verifies."""
+    """An alert of a rule that was added in the console reaches a local receiver, which verifies the message."""
     rows = "/oi-api/warm-queries/chiller-temperature-5m?timeRange=PT15M"
     wait_until(lambda: admin.get(rows).json()["results"], bool, 60)
     with open_console(service) as console:

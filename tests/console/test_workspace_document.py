@@ -1,4 +1,4 @@
-"""Tests of the workspace document: the current one, errors at the text, the plan, and its application."""
+"""Tests of the page of the workspace document: display, errors, plan and application."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def read_current(admin: httpx.Client) -> str:
 
 
 def add_surface(document: str, lookup: str) -> str:
-    """Return a document with a further surface."""
+    """Return the document with one more surface."""
     assert SURFACE in document
     return document.replace(
         SURFACE, f"{SURFACE}- {{lookup: {lookup}, name: Surface of {lookup}, connections: []}}\n", 1
@@ -43,13 +43,13 @@ def open_editor(console: Console) -> Page:
 
 
 def plan(page: Page, text: str) -> None:
-    """Paste a workspace document into the editor, and press the button that plans it."""
+    """Paste a workspace document into the editor and press the button that creates the plan."""
     page.get_by_label("YAML or JSON").fill(text)
     page.get_by_role("button", name="Plan", exact=True).click()
 
 
 def confirm(page: Page) -> None:
-    """Apply the plan on the page."""
+    """Apply the plan that the page shows."""
     page.get_by_role("button", name="Apply", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Apply")).click()
 
@@ -62,7 +62,7 @@ def apply_document(admin: httpx.Client, text: str) -> None:
 
 
 def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Path, admin: httpx.Client) -> None:
-    """A viewer reads the workspace as YAML and downloads it; there is nothing to apply."""
+    """A viewer can read and download the current workspace as YAML, but not apply a document."""
     page = console.sign_in(VIEWER).open("document", "Workspace document").page
     expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
@@ -76,7 +76,7 @@ def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Pat
 
 
 def test_errors_are_shown_at_the_text(console: Console) -> None:
-    """Each error of the document is marked at its line and column, and focus can go there."""
+    """Each error of the document is marked at its line and column, and a link moves the focus there."""
     console.expected += ["400"]
     page = open_editor(console.sign_in(ADMIN))
     plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
@@ -92,7 +92,7 @@ def test_errors_are_shown_at_the_text(console: Console) -> None:
 
 
 def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client) -> None:
-    """The plan shows each change with before and after; applying stores exactly it."""
+    """The plan shows each change with the states before and after, and applying stores exactly these changes."""
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
     plan(page, before)
@@ -136,7 +136,7 @@ def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.
 
 
 def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Client) -> None:
-    """After a change by another person nothing is applied, and the text stays for a new plan."""
+    """If the workspace has changed since the plan, nothing is applied, and the text can be planned again."""
     console.expected += ["412"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
@@ -154,7 +154,7 @@ def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Cl
 
 
 def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
-    """A document of another workspace, or one that gives rights away, is rejected in plain words."""
+    """A document of another workspace, or with rights that the user lacks, is rejected with the reason."""
     console.expected += ["409", "403"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
@@ -167,7 +167,7 @@ def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
 
 
 def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_path: Path) -> None:
-    """A file fills the editor; a file that is no text is rejected, and typed text is not lost without a question."""
+    """A selected or dropped text file fills the editor; typed text is replaced only after a confirmation."""
     page = open_editor(console.sign_in(ADMIN))
     editor = page.get_by_label("YAML or JSON")
     chosen = tmp_path / "chosen.yaml"
@@ -207,7 +207,7 @@ def drop_file(page: Page, name: str, content: str) -> None:
 
 @pytest.mark.parametrize("width", [1024, 390])
 def test_the_page_fits_narrow_screens(service: Service, admin: httpx.Client, width: int) -> None:
-    """The page does not scroll sideways, also with a plan."""
+    """On a narrow screen the page does not scroll sideways, even with a plan."""
     with open_console(service, width=width) as narrow:
         page = open_editor(narrow.sign_in(ADMIN))
         plan(page, add_surface(read_current(admin), "narrow"))

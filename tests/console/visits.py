@@ -1,4 +1,4 @@
-"""The web console in Chromium: sign-in, navigation and checks."""
+"""Browser with the web console for tests: sign-in, navigation and checks."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ class Console:
     forbidden: list[str] = field(default_factory=list)
 
     def sign_in(self, member: str = "") -> "Console":
-        """Sign in with a new link as a member or the first administrator."""
+        """Sign in with a new link as the given member, or else as the first administrator."""
         codes = open_sign_in_codes(self.service.data_dir)
         # Another thread, because Playwright's event loop occupies this one.
         with ThreadPoolExecutor(1) as thread:
@@ -76,7 +76,7 @@ class Console:
             made.page.context.close()
 
     def open(self, path: str, heading: str) -> "Console":
-        """Go to a hash route and wait for the page's heading."""
+        """Go to a page by its hash route and wait for its heading."""
         self.page.goto(f"{self.service.url}/console/#/{path}")
         self.page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
         return self
@@ -87,7 +87,7 @@ class Console:
         self.page.locator(f"html[data-theme={wanted}]").wait_for()
 
     def find_barriers(self, rules: Sequence[str] | None = None) -> list[str]:
-        """Return axe's serious and critical findings on the current page, of some rules or all."""
+        """Return axe's serious and critical findings on the current page, of the given rules or all rules."""
         return find_barriers(self.page, rules)
 
     def save_screenshot(self, name: str) -> None:
@@ -112,7 +112,7 @@ class Console:
         assert page_width <= screen_width, f"{name} is {page_width} px wide on a screen of {screen_width} px"
 
     def check_fits_a_phone(self, name: str) -> None:
-        """Check on a narrow screen as ``check_fits`` does; the page returns to its size."""
+        """Check on a narrow screen that the page does not scroll sideways; then restore the screen's size."""
         size = self.page.viewport_size
         assert size is not None
         self.page.set_viewport_size({"width": 390, "height": 900})
@@ -120,7 +120,7 @@ class Console:
         self.page.set_viewport_size(size)
 
     def check_fits_in_both_themes(self, name: str) -> None:
-        """Check both themes as ``check_fits`` does; the page keeps its theme."""
+        """Check in both themes that the page does not scroll sideways; then restore the theme."""
         own: Theme = "dark" if self.page.locator("html[data-theme=dark]").count() else "light"
         other: Theme = "light" if own == "dark" else "dark"
         for theme in (other, own):
@@ -137,7 +137,7 @@ class Console:
 
 @contextmanager
 def open_console(service: Service, width: int = 1400, *, touch: bool = False) -> Iterator[Console]:
-    """Yield a new browser context, of a screen with or without touch, and close it."""
+    """Yield a new browser context with the given screen, and close it afterwards."""
     made = _open(BROWSER.get(), service, width, touch=touch)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Accessibility findings of axe-core in a browser page."""
+"""Accessibility check of a browser page with axe-core."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Chromium, controlled by tests of the browser pages."""
+"""Chromium for tests of browser pages."""
 
 import shutil
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class Visit:
 
 @contextmanager
 def visit(address: str) -> Iterator[Visit]:
-    """Open a page in a new browser context, and close the context afterwards."""
+    """Context manager: open a page in a new browser context."""
     context = BROWSER.get().new_context(viewport={"width": 1400, "height": 1000})
     if AXE.is_file():
         context.add_init_script(path=AXE)

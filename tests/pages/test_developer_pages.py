@@ -29,7 +29,7 @@ def _request_token(service: Service, scopes: str | None = None) -> str:
 
 
 def test_call_by_clicking_in_the_explorer(service: Service) -> None:
-    """A call by mouse succeeds without requests to other origins or errors, and the token is not shown."""
+    """A call by mouse succeeds without errors or requests to other origins, and the page does not show the token."""
     # Swagger UI needs CPU seconds for all operations of a viewer, so the token has one right.
     token = _request_token(service, "Workspace.Catalog.Read")
     with visit(f"{service.url}/oi-api/explorer") as visited:
@@ -75,7 +75,7 @@ def test_explorer_exchanges_an_api_key(service: Service) -> None:
 
 
 def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) -> None:
-    """Opened from the console, the explorer is signed in, has its theme, links back, and has no barriers."""
+    """The explorer uses the session and theme of the console, links back to it, and is accessible."""
     session = {"token": _request_token(service), "expiresAt": _LATER, "until": _LATER}
     with visit(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
@@ -98,7 +98,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
 
 
 def test_explorer_ignores_an_expired_session(service: Service) -> None:
-    """An expired session of the console is not sent; the page asks for a credential."""
+    """The explorer does not send an expired session of the console, but requests a credential."""
     with visit(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}
@@ -111,7 +111,7 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed: make assets needs npm")
 def test_graphiql_has_no_barriers(service: Service) -> None:
-    """The page of GraphiQL is accessible; the editor itself is third-party code, whose findings are named here."""
+    """The page of GraphiQL is accessible, except for known findings in the editor, which is third-party code."""
     with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.locator("#token").wait_for()
@@ -125,7 +125,7 @@ def test_graphiql_has_no_barriers(service: Service) -> None:
 
 
 def test_query_by_clicking_in_graphiql(service: Service) -> None:
-    """A query by mouse returns data without requests to other origins, errors or stored data."""
+    """A query by mouse returns data without errors or requests to other origins, and stores nothing in the browser."""
     with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.fill("#token", service.key("viewer@t"))

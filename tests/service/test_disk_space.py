@@ -17,7 +17,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 
 def test_a_nearly_full_disk_rejects_telemetry_and_loses_nothing(data_dir: Path) -> None:
-    """A service with less free space than its reserve stores what it accepted before, and rejects more with 507."""
+    """If free disk space is below the reserve, telemetry is rejected with 507; telemetry accepted before is stored."""
     service = Service(data_dir, WORKSPACE).start()
     editor = service.caller("editor@t")
     messages = [{"messageId": f"m-{number}", "n": number} for number in range(50)]

@@ -30,7 +30,7 @@ _NUMBERS = count()
 
 
 def create_message_id(prefix: str = "live-stream") -> str:
-    """Return a message id that no other test uses: the service sends an id of a connection only once in 10 minutes."""
+    """Return a new message id, because the service sends each id of a connection only once in 10 minutes."""
     return f"{prefix}-{next(_NUMBERS)}"
 
 
@@ -41,7 +41,7 @@ def send_telemetry(service: Service, connection: str, *messages: dict[str, Any])
 
 
 async def test_an_impulse_is_one_json_message(service: Service) -> None:
-    """A telemetry message is received as an impulse with all its members."""
+    """A client of the live stream receives a telemetry message as one impulse with all its members."""
     identifier = create_message_id()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:
@@ -91,7 +91,7 @@ async def test_filters_are_combined(service: Service, query: dict[str, str], hea
 
 @pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
 async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
-    """Header, query parameter, subprotocol (which is echoed) and a negotiated URL open the stream."""
+    """The token can be sent as header, query parameter or subprotocol, or a signed URL can replace it."""
     bearer = request_token(service, "viewer@t", minutes="5")
     url, given, subprotocols = build_stream_url(service, connection="press"), None, []
     if way == "header":
@@ -133,7 +133,7 @@ async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
 async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """An error has the same status, code and fields with an upgrade, without one and for a URL."""
+    """An invalid request gets the same error with an upgrade, without an upgrade, and as a request for a URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -148,7 +148,7 @@ async def test_invalid_requests_are_rejected_before_the_upgrade(
 
 
 async def test_missing_credentials_and_rights(service: Service) -> None:
-    """A missing, invalid or expired token and an API key are 401, a missing right 403, before lookups are checked."""
+    """Lookups are checked only for a valid token (else 401) with the right for the live stream (else 403)."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
     for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)
@@ -184,14 +184,14 @@ def test_a_request_without_upgrade_is_426(service: Service) -> None:
 
 
 def test_too_many_query_parameters_are_rejected(service: Service) -> None:
-    """A query string with too many parameters contains no token, and is rejected if there is another credential."""
+    """A token in a query string with too many parameters is ignored; with a token in the header the reply is 400."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
     check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
     check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
 async def test_other_routes_do_not_upgrade(service: Service) -> None:
-    """A handshake at another route is answered like a plain request."""
+    """A WebSocket handshake at a route without a live stream gets the reply to a plain request."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
     check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
@@ -199,7 +199,7 @@ async def test_other_routes_do_not_upgrade(service: Service) -> None:
 
 
 async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
-    """A URL without its signature, or whose token was revoked, opens no stream."""
+    """A URL opens no live stream if its signature is missing or its token was revoked."""
     caller = service.caller("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     assert (await read_rejection(link[:-3])).status_code == 401
@@ -210,7 +210,7 @@ async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
 
 
 def test_unsigned_events_are_rejected(service: Service) -> None:
-    """Only Web PubSub, which signs its events, can call the event handler."""
+    """The event handler rejects events that Web PubSub has not signed."""
     event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
         reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
@@ -316,7 +316,7 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
 
 
 def choose_day(ahead: int) -> str:
-    """Return a day in the future that starts after all messages of other tests."""
+    """Return a day in the future, after the timestamps of the messages of all other tests."""
     return f"{now() + timedelta(days=ahead):%Y-%m-%d}"
 
 
@@ -348,7 +348,7 @@ async def test_a_replay_precedes_live_impulses(service: Service) -> None:
 
 
 async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
-    """Impulses with the same time are replayed in the order of the numbers in their ids."""
+    """A replay sorts impulses with equal times by the numbers in their message ids."""
     mark, at = create_message_id("instant"), f"{choose_day(220)}T00:00:00Z"
     sent = [{"messageId": f"{mark}-{number}", "timestamp": at} for number in range(12)]
     send_telemetry(service, "lathe", *sent)
@@ -424,7 +424,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
 
 
 def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
-    """A host without WebSockets redirects an upgrade with 307, and a failing live path does not affect queries."""
+    """A host without WebSockets redirects upgrades to Web PubSub; a failure of Web PubSub does not affect queries."""
     elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:
@@ -444,7 +444,7 @@ def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
 
 
 async def test_streams_end_with_the_host(own_module_service: Service) -> None:
-    """A stopping host closes streams with 1001 in time; after the restart nothing is sent twice."""
+    """A stopping host closes live streams with 1001; after the restart no impulse is sent a second time."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     async with connect_stream(build_stream_url(service), bearer) as client:
@@ -462,7 +462,7 @@ async def test_streams_end_with_the_host(own_module_service: Service) -> None:
 
 
 async def test_a_disabled_members_streams_are_closed(own_module_service: Service, tmp_path: Path) -> None:
-    """Streams of a disabled member and of a revoked token are closed with 4401 in the same time, each with a reason."""
+    """Live streams of a disabled member and of a revoked token are closed with 4401 and a reason."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]

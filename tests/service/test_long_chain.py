@@ -1,4 +1,4 @@
-"""Test of a chain of a million records: verification, export and queries while the service serves others."""
+"""Test that a chain of a million records can be verified, exported and queried while other requests succeed."""
 
 import asyncio
 import threading
@@ -46,7 +46,7 @@ async def store_records(file: Path, workspace: str) -> None:
 
 @contextmanager
 def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
-    """Send requests to /healthz continuously, yield the count of replies, and fail on an error."""
+    """Send requests to /healthz continuously, yield the number of replies, and fail on an error."""
     ends, answers = threading.Event(), []
 
     def send() -> None:

@@ -90,7 +90,7 @@ def plant(own_module_service: Service) -> Service:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_every_tool_follows_its_output_schema(plant: Service, mode: Literal["auto", "legacy"]) -> None:
-    """In both modes every tool is listed and its structured content follows its output schema."""
+    """In both modes of the client, every tool is listed, and its structured content follows its output schema."""
     arguments: dict[str, dict[str, Any]] = {
         "run_warm_query": {"lookup": "asked-by", "parameters": {"n": 5}},
         "describe_connection": {"lookup": "pump-rig"},
@@ -111,7 +111,7 @@ async def test_every_tool_follows_its_output_schema(plant: Service, mode: Litera
 
 
 async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
-    """A query's tool has the declared parameters as arguments; a parameter named timeRange becomes p_timeRange."""
+    """The tool of a query has the query's parameters as arguments; a parameter `timeRange` is named p_timeRange."""
     async with connect_client(plant) as client:
         tool = (await list_tools(client))["warm_query_asked_by"]
         assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "from", "to", "limit"}
@@ -122,7 +122,7 @@ async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
 
 
 async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
-    """A query becomes a tool when it is approved and stops being one when it is edited."""
+    """A query is offered as a tool from its approval until its next edit."""
     body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}
     async with connect_client(plant) as client:
         assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
@@ -146,7 +146,7 @@ async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
     ],
 )
 async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
-    """A token gets the tools of its access rights and cannot call other tools."""
+    """A token can list and call only the tools that its access rights permit."""
     async with connect_client(plant, scopes=scopes) as client:
         found = await list_tools(client)
         assert {name for name in found if name in PLAIN or name == "warm_query_asked_by"} == expected
@@ -189,7 +189,7 @@ async def test_problem_documents_are_tool_errors(
 
 
 async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
-    """The error for an unknown lookup or tool names the most similar ones, and the call that lists all."""
+    """The error about an unknown lookup or tool suggests the most similar ones and the call that lists all."""
     calls = {
         "run_warm_query": ({"lookup": "askedby"}, "asked-by", "list_warm_queries"),
         "describe_connection": ({"lookup": "pump-rigg"}, "pump-rig", "list_data_connections"),
@@ -282,7 +282,7 @@ async def test_invalid_arguments_are_listed(
     ],
 )
 async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
-    """A null argument selects the default, and a whole number may have a decimal point, in both query tools."""
+    """In both query tools a null argument selects the default, and whole numbers may have a decimal point."""
     async with connect_client(plant) as client:
         content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
@@ -300,7 +300,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
 
 
 async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
-    """Scope and record are accepted under the tool's names and the route's names; other names are rejected."""
+    """The verify tool accepts scope and record under the names of the tool and of the REST route, and no others."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
     async with connect_client(plant) as client:
@@ -343,7 +343,7 @@ async def test_resources_and_prompts(plant: Service) -> None:
 
 
 def test_credentials_and_methods(service: Service) -> None:
-    """Without a token 401 links to the metadata, without the right 403, GET is 405, and API keys are rejected."""
+    """A missing token gets 401 with a link to the metadata, a missing right 403, an API key 401, and GET 405."""
     anonymous = service.anonymous()
     refused = anonymous.post(ADDRESS, json={})
     check_problem(refused, 401, "UNAUTHENTICATED")

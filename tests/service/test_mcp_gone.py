@@ -50,7 +50,7 @@ def test_a_slow_tool_returns_a_timeout_error(plant: Service) -> None:
 
 
 def leave_call_open(caller: httpx.Client) -> HTTPConnection | None:
-    """Send a slow call and return its connection; None if the call does not use the slot of the caller."""
+    """Send a slow call without waiting for the reply; return its connection, or None if it occupies no slot."""
     connection = HTTPConnection(caller.base_url.host, caller.base_url.port, timeout=0.5)
     connection.request("POST", ADDRESS, json.dumps(CALL), dict(caller.headers) | {"Content-Type": "application/json"})
     try:

@@ -53,7 +53,7 @@ def call(caller: httpx.Client, method: str, **params: Any) -> dict[str, Any]:
 
 
 def test_tools_are_paged(service_with_many_queries: Service) -> None:
-    """Every approved query is a tool; a page has 200 tools, and each tool is in one page."""
+    """Every approved query is listed as a tool exactly once, on pages of 200 tools."""
     caller = service_with_many_queries.caller("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
         first = call(caller, method)["result"]
@@ -92,7 +92,7 @@ async def test_concurrent_calls_get_their_own_results(service_with_many_queries:
 
 
 def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> None:
-    """A tool result over 4 MiB is an error with advice, although the route returns the whole result."""
+    """A tool rejects a result over 4 MiB with advice, although the REST route returns the whole result."""
     caller = service_with_many_queries.caller("admin@t")
     assert len(query_rows(caller, LARGE)) == 9000
     result = call(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})["result"]

@@ -104,12 +104,12 @@ def test_the_secret_may_be_in_the_header(service: Service) -> None:
     ],
 )
 def test_wrong_parameters_are_refused(service: Service, parameters: dict[str, str], error: str) -> None:
-    """Each wrong parameter has its error code."""
+    """A request with a wrong parameter is rejected with the error code for this parameter."""
     assert check_oauth_error(request_token(service, **parameters), 400, error)
 
 
 def test_wrong_credentials_are_refused(service: Service) -> None:
-    """A wrong key, the key of another client, a token and no credential are `invalid_client` with a challenge."""
+    """A missing or invalid credential, or another client's key, is rejected with `invalid_client` and a challenge."""
     key, other = service.key("editor@t"), service.key("viewer@t")
     token = request_token(service).json()["access_token"]
     for secret in (other, key[:-1] + ("A" if key[-1] != "A" else "B"), token, ""):
@@ -122,7 +122,7 @@ def test_wrong_credentials_are_refused(service: Service) -> None:
 
 
 def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
-    """The token of a key that is bound to connections is bound, too."""
+    """The token of an API key that is bound to connections is bound to the same connections."""
     body = {"name": "rig", "connections": ["press"], "expiresInDays": 1}
     key = service.caller("editor@t").post("/workspace/api/keys", json=body).json()
     form = {"grant_type": "client_credentials", "client_id": key["keyId"], "client_secret": key["apiKey"]}
@@ -134,7 +134,7 @@ def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
 
 
 def test_requests_oauthlib_gets_a_token(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client requests-oauthlib works without code for this service."""
+    """The client library requests-oauthlib gets a token without code that is specific to this service."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     key = service.key("viewer@t")
     session = OAuth2Session(client=BackendApplicationClient(client_id=key.split("_")[1]))

@@ -15,7 +15,7 @@ from tests.service.test_oauth_client_credentials import check_oauth_error
 
 @pytest.fixture
 def client(service: Service) -> OAuthClient:
-    """Return a declared OAuth client through which a viewer signs in."""
+    """Return an OAuth client that the workspace declares; a viewer signs in through it."""
     return OAuthClient(service)
 
 
@@ -75,7 +75,7 @@ def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, cha
     ],
 )
 def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
-    """Every other fault redirects with `error`, `state` and `iss`, before and after the sign-in."""
+    """Any other fault of a request redirects to the client with `error`, `state` and `iss`, even after the sign-in."""
     started = client.start(**changed)
     assert started.status_code == 302
     decided = client.decide(**changed)
@@ -105,7 +105,7 @@ def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
 
 
 def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `prompt=login` the person must sign in after the request; the page states the time of the request."""
+    """With `prompt=login` the person must sign in after the time of the request, which the consent page receives."""
     before = client.service.caller(client.member)
     location = client.start(prompt="login").headers["location"]
     page = {name: values[0] for name, values in parse_qs(location.partition("?")[2]).items()}
@@ -125,7 +125,7 @@ def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `max_age` the sign-in must be known and recent enough; the tokens of the code have this sign-in."""
+    """With `max_age` the person's sign-in must be recent enough, and the issued tokens record this sign-in."""
     caller = client.service.caller(client.member)
     sign_in = read_sign_in(caller.headers["Authorization"].removeprefix("Bearer "))
     body = {**client.build_request(max_age="3600"), "approve": True, "scopes": SCOPE.split()}
@@ -141,7 +141,7 @@ def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
-    """The redirect and the tokens follow RFC 6749, RFC 9207 and the API contract; audit events name the grant."""
+    """A redeemed code gives tokens with exactly the consented rights, and audit events name the grant."""
     redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
     query = read_query(redirect["redirectTo"])
     assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
@@ -172,7 +172,7 @@ def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> No
 
 
 def test_the_person_can_decline(client: OAuthClient) -> None:
-    """Declining, and delegating nothing, redirect with `access_denied`; rights cannot be added on the page."""
+    """Declining, or granting no rights, redirects with `access_denied`; the person cannot add rights to the request."""
     for reply in (client.decide(approve=False), client.decide([])):
         query = read_query(reply.json()["redirectTo"])
         assert (query["error"], query["state"]) == ("access_denied", "s1")
@@ -184,7 +184,7 @@ def test_the_person_can_decline(client: OAuthClient) -> None:
 
 
 def test_only_a_person_can_consent(client: OAuthClient) -> None:
-    """API keys, services and bound tokens cannot consent."""
+    """API keys, service tokens and bound tokens cannot consent to an OAuth client."""
     service, body = client.service, {**client.build_request(), "approve": True, "scopes": []}
     assert service.anonymous(bearer=service.key("viewer@t")).post("/oauth2/authorize", json=body).status_code == 401
     assert service.caller("historian").post("/oauth2/authorize", json=body).status_code == 401
@@ -204,7 +204,7 @@ def test_a_code_works_once(client: OAuthClient) -> None:
 
 
 def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
-    """Of simultaneous redemptions of a code exactly one succeeds."""
+    """Of simultaneous redemptions of one authorization code, exactly one succeeds."""
     code = client.consent()
     with ThreadPoolExecutor(6) as pool:
         replies = list(pool.map(lambda _: client.redeem(code), range(6)))
@@ -226,14 +226,14 @@ def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
     ],
 )
 def test_a_stolen_code_is_useless(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
-    """A code needs its verifier, client and redirect URI; a refused redemption does not use it up."""
+    """A code is redeemed only with its verifier, client and redirect URI; a rejected attempt does not use it up."""
     code = client.consent()
     check_oauth_error(client.redeem(code, **changed), 400, error)
     assert client.redeem(code).status_code == 200
 
 
 def test_public_clients_have_no_secret(client: OAuthClient) -> None:
-    """A secret is refused, an empty one in the header is accepted."""
+    """A public client that sends a secret is rejected; an empty secret in the header is accepted."""
     code = client.consent()
     check_oauth_error(client.redeem(code, client_secret="x"), 401, "invalid_client")
     check_oauth_error(client.redeem(code, client_id=None), 401, "invalid_client")
@@ -243,7 +243,7 @@ def test_public_clients_have_no_secret(client: OAuthClient) -> None:
 
 
 def test_refresh_tokens_rotate(client: OAuthClient) -> None:
-    """Each refresh returns a new pair; a narrower scope restricts only the access token; a wider one is refused."""
+    """Each refresh returns new tokens; a narrower scope limits only the access token, and a wider one is rejected."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"], scope="Workspace.Mcp.Use").json()
     assert second["scope"] == "Workspace.Mcp.Use"
@@ -257,7 +257,7 @@ def test_refresh_tokens_rotate(client: OAuthClient) -> None:
 
 
 def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
-    """The use of an old refresh token revokes the newest refresh token and all access tokens of the grant."""
+    """If an old refresh token is used again, the newest refresh token and all access tokens are revoked."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"]).json()
     check_oauth_error(client.refresh(first["refresh_token"]), 400, "invalid_grant")
@@ -268,7 +268,7 @@ def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
 
 
 def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
-    """Of simultaneous uses of a refresh token at most one succeeds, and the others end the grant."""
+    """Of simultaneous uses of one refresh token at most one succeeds, and the grant is revoked."""
     token = client.sign_in()["refresh_token"]
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: client.refresh(token), range(4)))
@@ -280,7 +280,7 @@ def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
 
 
 def test_delegated_tokens_make_no_credentials(client: OAuthClient) -> None:
-    """Tokens of the code flow and of a refresh create no keys, mint no tokens and consent to no client."""
+    """Tokens of the authorization code flow cannot create API keys, issue tokens, or consent to a client."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"]).json()
     for body in (first, second):
@@ -292,7 +292,7 @@ def test_delegated_tokens_make_no_credentials(client: OAuthClient) -> None:
 
 
 def test_a_client_revokes_its_tokens(client: OAuthClient) -> None:
-    """A revoked refresh token ends the grant; an unknown token is 200; another client's token is refused."""
+    """A client that revokes its refresh token ends the grant; another client's token is not revoked."""
     body = client.sign_in()
     other = {"token": body["access_token"], "client_id": "node-red"}
     check_oauth_error(client.post(other, "/oauth2/revoke"), 400, "invalid_grant")
@@ -308,7 +308,7 @@ def test_a_client_revokes_its_tokens(client: OAuthClient) -> None:
 
 
 def test_a_key_revokes_its_tokens(service: Service) -> None:
-    """A client with a key revokes the tokens of that key, and of no other."""
+    """A client that authenticates with an API key can revoke the tokens of this key only."""
     keys = [service.key(member) for member in ("editor@t", "viewer@t")]
     forms = [{"client_id": key.split("_")[1], "client_secret": key} for key in keys]
     client = OAuthClient(service)
@@ -320,7 +320,7 @@ def test_a_key_revokes_its_tokens(service: Service) -> None:
 
 
 def test_grants_are_listed_and_ended(client: OAuthClient) -> None:
-    """A member lists and ends its own grants; those of other members need the right to manage keys."""
+    """Members can list and end their own grants; other members' grants require the right to manage keys."""
     service, body = client.service, client.sign_in()
     mine, editor, admin = (service.caller(member) for member in ("viewer@t", "editor@t", "admin@t"))
     grant = mine.get("/oauth2/grants").json()["grants"][-1]
@@ -339,7 +339,7 @@ def test_grants_are_listed_and_ended(client: OAuthClient) -> None:
 
 
 def test_grants_end_with_the_credential_of_the_consent(service: Service) -> None:
-    """Revoking the API key, or the token, with which a member consented ends the grant."""
+    """A grant ends if the API key or token with which the member consented is revoked."""
     for is_key in (True, False):
         admin = service.caller("editor@t")
         key = admin.post("/workspace/api/keys", json={"name": "tmp"}).json()
@@ -355,7 +355,7 @@ def test_grants_end_with_the_credential_of_the_consent(service: Service) -> None
 
 
 def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None:
-    """The tokens of a disabled member end for good, also after the member is enabled again."""
+    """Grants of a disabled member end and stay ended after the member is enabled again."""
     client = OAuthClient(own_module_service, member="viewer@t")
     admin, body = own_module_service.caller("admin@t"), client.sign_in()
     member = {"name": "Viewer", "role": "Viewer"}
@@ -370,7 +370,7 @@ def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None
 
 
 def test_refusals_are_audited_once_an_hour(service: Service) -> None:
-    """Refused requests of a client have at most one event an hour, with their number."""
+    """Rejected requests of a client have at most one audit event an hour, which states their number."""
     client = OAuthClient(service, client_id="node-red", redirect_uri="https://node-red.example/cb")
     for _ in range(3):
         check_oauth_error(client.redeem("oic_x"), 400, "invalid_grant")

@@ -53,7 +53,7 @@ def test_authlib_signs_in_refreshes_and_revokes(service: Service) -> None:
 
 
 def test_authlib_uses_an_api_key(service: Service) -> None:
-    """Authlib gets a token for an API key, as a data source with client credentials does."""
+    """Authlib gets a token with an API key as client credentials."""
     key = service.key("historian")
     with OAuth2Client(client_id=key.split("_")[1], client_secret=key, trust_env=False) as client:
         client.fetch_token(f"{service.url}/oauth2/token", grant_type="client_credentials")

@@ -21,7 +21,7 @@ GUARDED = [one for group in GROUPS for one in group.operations if one.access is 
 
 
 def fetch_document(caller: httpx.Client) -> dict[str, Any]:
-    """Return the OpenAPI document of a caller."""
+    """Return the OpenAPI document that the service serves to a caller."""
     reply = caller.get("/oi-api/openapi")
     assert reply.status_code == 200, reply.text
     document: dict[str, Any] = reply.json()
@@ -98,7 +98,7 @@ def test_published_tables_are_operations(service: Service) -> None:
 
 
 def test_examples_of_tables_are_accepted(service: Service) -> None:
-    """The example of a table's POST can be stored, and the example of the reply equals the real reply."""
+    """The request example of a table's POST can be stored, and the reply equals the reply example."""
     caller = service.caller("admin@t")
     for (method, path), created in list_operations(fetch_document(caller)).items():
         if method == "POST" and "/tables/" in path:
@@ -159,7 +159,7 @@ def test_every_example_is_valid(service: Service) -> None:
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
-    """A token with one access right gets the operations of that right; it gets 403 from all others."""
+    """For a token with one access right the document lists its operations; all other operations return 403."""
     granted = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
@@ -180,7 +180,7 @@ def test_an_unchanged_document_is_304(service: Service) -> None:
 
 
 def test_explorer_is_public_and_loads_only_its_origin(service: Service) -> None:
-    """The page needs no token, and its policy allows only its own origin."""
+    """The API Explorer needs no token, and its policy allows only the origin of the service."""
     anonymous = service.anonymous()
     page = anonymous.get("/oi-api/explorer")
     assert page.status_code == 200

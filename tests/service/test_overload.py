@@ -32,7 +32,7 @@ def small_service() -> Iterator[RunningService]:
 
 
 def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
-    """Send a multiple of the service's capacity and probe /healthz meanwhile."""
+    """Send several times as many requests as the service can execute, and probe /healthz at the same time."""
     requests = build_mixed_requests(running)
     measure_capacity(running.url, requests, 2, connections=32)
     rate = times * measure_capacity(running.url, requests, 3, connections=32)
@@ -55,7 +55,7 @@ def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> 
 
 
 def is_recovered(running: RunningService) -> bool:
-    """Return whether the service accepts all requests of a low load."""
+    """Return whether the service accepts all of a small number of requests."""
     return all(outcome.accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
 
 
@@ -97,7 +97,7 @@ def sample_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
 def test_a_burst_within_the_limit_is_executed(
     sample_service: Service, path: str, body: Mapping[str, Any], status: int
 ) -> None:
-    """As many concurrent requests as a principal may send are all executed."""
+    """If a principal sends as many concurrent requests as the limit allows, all are executed."""
     token = sample_service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     request = build_raw_request("POST", path, token, json.dumps(body).encode(), JSON)
     outcomes = send_at_rate(sample_service.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
@@ -106,7 +106,7 @@ def test_a_burst_within_the_limit_is_executed(
 
 @pytest.mark.soak
 def test_five_minutes_at_twice_the_capacity() -> None:
-    """The same holds for five minutes at twice the capacity of a service with default settings."""
+    """At twice its capacity for five minutes, a service with default settings executes a request or returns 503."""
     with run_service() as running:
         outcomes = run_overload(running, SOAK_SECONDS, 2)
         assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)

@@ -37,7 +37,7 @@ def query_records(client: httpx.Client, **parameters: Any) -> Any:
 
 
 def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
-    """Check that records, oldest first, are a complete chain according to the published hash rule."""
+    """Check that records, oldest first, are a complete chain whose hashes follow the published rule."""
     previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
     # JSON has one number type, a double; Python parses large whole numbers as integers.
     parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
@@ -50,7 +50,7 @@ def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
 
 
 def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
-    """Client values of server-owned and unknown members are dropped; all other members are stored unchanged."""
+    """Values that a client sends for server-owned and unknown members are ignored; others are stored unchanged."""
     editor = service.caller("editor@t")
     forged: dict[str, Any] = {
         "UserID": "x",
@@ -97,7 +97,7 @@ def test_missing_required_members_are_listed(service: Service, missing: str, val
     ],
 )
 def test_values_without_canonical_form_are_rejected(service: Service, body: bytes) -> None:
-    """Values without a unique canonical form are rejected."""
+    """An event with a value that has no unique canonical form is rejected."""
     assert service.caller("editor@t").post(EVENTS, content=body).status_code == 400
 
 
@@ -129,7 +129,7 @@ def test_service_tokens_cannot_write(service: Service) -> None:
     ],
 )
 def test_target_and_scope_must_match(service: Service, target: str | None, scope: str | None, code: str) -> None:
-    """Each invalid pair of target and scope is a 400 with its code on write, query, verify and export."""
+    """Each invalid pair of target and scope is rejected with a code of its own on all routes of the audit log."""
     editor = service.caller("editor@t")
     named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
     in_query = {} if target is None else {"target": target}
@@ -144,12 +144,12 @@ def test_target_and_scope_must_match(service: Service, target: str | None, scope
 
 
 def test_events_cannot_be_written_to_amendments(service: Service) -> None:
-    """Target DomainAmendments rejects events."""
+    """Events with the target DomainAmendments are rejected."""
     check_problem(write_event(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
 
 
 def test_the_default_target_is_platform_config(service: Service) -> None:
-    """Without scope and target, PlatformConfig is used, which contains the events of `apply`."""
+    """Without scope and target, the chain PlatformConfig is used, which contains the events of `apply`."""
     admin = service.caller("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
@@ -173,7 +173,7 @@ def test_any_text_is_a_scope(service: Service, scope: str) -> None:
 
 @pytest.fixture(scope="module")
 def ten_records(service: Service) -> list[dict[str, Any]]:
-    """Return ten records of scope ten, oldest first."""
+    """Return the ten records of the scope `ten`, oldest first."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     return [
         write_event(
@@ -210,7 +210,7 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
 def test_filters_windows_and_pages(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Records are listed newest first, both ends of a date range are inclusive, and the has-more header is exact."""
+    """Records are listed newest first; date ranges include both ends; a header states whether more records follow."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]
@@ -221,7 +221,7 @@ def test_filters_windows_and_pages(
 
 
 def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """Both ends are inclusive, offsets are applied, and a date without a zone is UTC."""
+    """Date ranges include both ends, apply offsets, and read dates without a zone as UTC."""
     viewer = service.caller("viewer@t")
     third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
     inside = query_records(viewer, scopeKey="ten", startDate=third, endDate=fifth)
@@ -244,7 +244,7 @@ def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict
 def test_invalid_windows_are_ignored_and_listed(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
-    """Invalid limits, offsets and dates use their defaults, and a header lists them."""
+    """Invalid limits, offsets and dates are replaced by the defaults and listed in a reply header."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert (reply.status_code, len(reply.json())) == (200, len(ten_records))
     named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}
@@ -316,7 +316,7 @@ def test_export_formats(service: Service, ten_records: list[dict[str, Any]]) -> 
 
 
 def test_an_idempotency_key_appends_once(service: Service) -> None:
-    """A retry gets the first reply; another body with the same key is 422; keys of callers are separate."""
+    """A retry gets the first reply; with another body it is rejected; callers do not share Idempotency-Keys."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     body = {**EVENT, "ScopeKey": "once"}
     headers = {"Idempotency-Key": "k-1"}
@@ -366,7 +366,7 @@ def test_a_chain_survives_a_kill(signing_service: Service) -> None:
 
 
 def test_checkpoints_and_proofs(signing_service: Service) -> None:
-    """A signed checkpoint follows soon after growth, and a proof leads from a record to its root."""
+    """A signed checkpoint follows each growth of a chain, and a proof connects a record with the checkpoint."""
     editor = signing_service.caller("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
@@ -404,7 +404,7 @@ def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes
 
 
 def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
-    """Without a provenance policy every route returns 503, after the access right and before the body is checked."""
+    """Without a provenance policy every audit route returns 503 to callers with the access right, for any body."""
     document = tmp_path / "bare.yaml"
     document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
     own_service._environment["WORKSPACE_FILE"] = str(document)
@@ -429,14 +429,14 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
 
 
 def test_a_created_record_links_its_checkpoint(service: Service) -> None:
-    """The 201 reply links the checkpoint that will cover the record."""
+    """The reply to a new record links to the checkpoint that will cover it."""
     reply = write_event(service.caller("editor@t"), "receipt /ü")
     where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
     assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'
 
 
 def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
-    """A blank key is rejected, so that an unset variable in a script does not merge different events."""
+    """A blank Idempotency-Key is rejected, because an unset variable in a script would make all events equal."""
     editor = service.caller("editor@t")
     reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
     assert check_failing_fields(reply) == ["Idempotency-Key"]
@@ -444,7 +444,7 @@ def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
 
 
 def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
-    """After a 400 the fixed request succeeds with the same key."""
+    """After a reply 400, the corrected request may use the same Idempotency-Key."""
     editor, headers = service.caller("editor@t"), {"Idempotency-Key": "mended"}
     body = {**EVENT, "ScopeKey": "mended", "AfterState": {"x": 2**60}}
     assert editor.post(EVENTS, json=body, headers=headers).status_code == 400
@@ -452,7 +452,7 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
 
 
 def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
-    """A scope that is too long for a query string is a 400 on write."""
+    """A scope that is too long for a query string is rejected when a record is written."""
     assert check_failing_fields(write_event(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
     reply = write_event(service.caller("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
@@ -460,7 +460,7 @@ def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
 
 
 def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """A huge sequence is valid, and a huge limit is reduced to the maximum."""
+    """A huge sequence number is accepted, and a huge limit is reduced to the maximum."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params=parameters)
@@ -468,7 +468,7 @@ def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, An
 
 
 def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:
-    """A copy of an old checkpoint under a later name makes the verification fail."""
+    """Verification fails if an old checkpoint was stored again under the name of a later checkpoint."""
     editor = signing_service.caller("editor@t")
     write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"

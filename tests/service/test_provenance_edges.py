@@ -1,4 +1,4 @@
-"""Tests of edge cases of the audit routes: unusual bodies, scopes, windows and texts."""
+"""Tests of unusual bodies, scopes, query parameters and texts on the audit routes."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 @pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
 def test_a_scope_must_be_text(service: Service, scope: object) -> None:
-    """A scope in a body that is not text is a 400 that lists the member."""
+    """A scope in a body that is not a text is rejected with 400 and the member's name."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for reply in (
         editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
@@ -28,7 +28,7 @@ def test_a_scope_must_be_text(service: Service, scope: object) -> None:
 
 
 def test_a_null_scope_counts_as_missing(service: Service) -> None:
-    """Null selects the workspace's own chain; in a rejection, the scope of the query string."""
+    """A null scope in a body counts as missing, so that the query string's scope or the workspace's chain is used."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
@@ -45,7 +45,7 @@ def test_a_null_scope_counts_as_missing(service: Service) -> None:
     "scope", ["a\x00b", "\t\r\n", "..", "e\u0301", "\u202e", "\ufeff", "%2e%2e%2f", "a+b", "\u20ac" * 300]
 )
 def test_similar_scopes_are_different(service: Service, scope: str) -> None:
-    """Control characters, paths and encodings are text that is not normalized, and file names are safe."""
+    """Scopes that differ only in control characters or normalization are separate chains with safe file names."""
     editor = service.caller("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
@@ -120,7 +120,7 @@ def test_an_invalid_json_body_is_400(service: Service, content: bytes) -> None:
 
 
 def test_export_lists_ignored_parameters(service: Service) -> None:
-    """Offset and sequences are ignored, invalid limits and dates use defaults, and all are listed."""
+    """An export ignores offset, sequences and invalid limits and dates, and lists all ignored parameters."""
     editor = service.caller("editor@t")
     for number in range(3):
         write_event(editor, "export edges", EntityID=f"e{number}")
@@ -146,7 +146,7 @@ def test_formulas_in_cells_are_escaped(service: Service) -> None:
 
 
 def test_an_unencoded_offset_is_accepted(service: Service) -> None:
-    """A plus sign that was decoded as a blank is accepted before an offset."""
+    """A time offset whose plus sign was decoded as a blank is accepted."""
     editor = service.caller("editor@t")
     write_event(editor, "plus")
     for text in ("2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00%2B02:00", "2020-01-01T00:00:00.5+0200"):

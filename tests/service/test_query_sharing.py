@@ -1,4 +1,4 @@
-"""Tests of the query engine's division between principals, and of queries whose clients have disconnected."""
+"""Tests that principals share the query engine, and that the queries of disconnected clients stop."""
 
 import json
 import socket
@@ -37,7 +37,7 @@ def count_running(service: Service) -> int:
 
 
 def send_post(service: Service, client: httpx.Client, path: str, document: Any) -> socket.socket:
-    """Send a POST request, and return its connection without waiting for the reply."""
+    """Send a POST request and return the connection without waiting for the reply."""
     body = json.dumps(document)
     parts = urlsplit(service.url)
     head = (
@@ -51,7 +51,7 @@ def send_post(service: Service, client: httpx.Client, path: str, document: Any) 
 
 
 def test_queries_of_a_principal_share_the_engine_and_end_with_their_clients(sharing_service: Service) -> None:
-    """The engine runs four of a principal's queries and every query of others; it stops when the clients leave."""
+    """A principal has at most four running queries, without effect on others; queries of disconnected clients stop."""
     editor, admin = sharing_service.caller("editor@t"), sharing_service.caller("admin@t")
     with ExitStack() as stack:
         for _ in range(LIMIT + 3):

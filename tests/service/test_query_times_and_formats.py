@@ -19,7 +19,7 @@ START, END = "2026-01-05T08:00:01Z", "2026-01-05T08:00:03Z"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return a client of an editor after five messages were stored, one for each second."""
+    """Store five messages, one for each second, and return a client of an editor."""
     client = service.caller("editor@t")
     headers = {"Content-Type": "application/x-ndjson"}
     assert client.post("/oi-api/telemetry/pump-rig", content=LINES, headers=headers).status_code == 202
@@ -35,7 +35,7 @@ def list_ids(reply: httpx.Response) -> list[str]:
 
 @pytest.mark.parametrize("members", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
 def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, members: dict[str, Any]) -> None:
-    """Both forms of times select the same rows; without an end, all later rows are selected."""
+    """A time range includes its start and excludes its end, in both forms; without an end it selects all later rows."""
     assert list_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **members})) == ["range-1", "range-2"]
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": members["from"]})
     assert list_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
@@ -52,7 +52,7 @@ def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, m
     ],
 )
 def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
-    """Each route names the members that contradict each other."""
+    """Each route rejects contradictory time members and names them."""
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
     reply = editor.get("/oi-api/warm-queries/per-minute", params=members)
@@ -83,7 +83,7 @@ def test_arrow(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  
 
 
 def test_graphql_takes_times_and_a_limit(service: Service) -> None:
-    """``executeQuery`` takes timeRange, from, to and limit, and names the argument that is wrong."""
+    """``executeQuery`` accepts timeRange, from, to and limit; the error about a wrong argument names it."""
     client = service.caller("editor@t")
 
     def run(arguments: str) -> Any:

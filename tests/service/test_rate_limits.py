@@ -43,7 +43,7 @@ def test_rate_limit_headers_and_429(free_service: Service) -> None:
 
 
 def test_limit_comes_after_the_credential_and_before_the_right(free_service: Service) -> None:
-    """Over the limit the reply is 429 even if the right is missing; without a credential it is 401 without headers."""
+    """Over the rate limit the reply is 429 even if the access right is missing; without a credential it is 401."""
     caller = free_service.caller("three@f")
     forbidden = caller.delete("/oi-api/warm-queries/none")
     check_problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
@@ -58,7 +58,7 @@ def test_limit_comes_after_the_credential_and_before_the_right(free_service: Ser
 
 
 def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
-    """401 replies to a service token count towards its rate limit and become 429."""
+    """Rejected requests of a service token count towards its rate limit, so that 401 becomes 429."""
     caller = free_service.caller("link")
     routes = [
         "/oi-api/provenance/events",

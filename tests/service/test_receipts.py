@@ -33,7 +33,7 @@ def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str,
 
 
 def sign(editor: httpx.Client, scope: str) -> None:
-    """Start a bundle, which creates a checkpoint of the chain now."""
+    """Start a bundle, because this creates a checkpoint of the chain at once."""
     body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
     reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
     assert reply.status_code == 200, reply.text
@@ -41,7 +41,7 @@ def sign(editor: httpx.Client, scope: str) -> None:
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service with a chain that has checkpoints of 3 and 5 records, and 6 records."""
+    """Return a service with a chain of 6 records and checkpoints of sizes 3 and 5."""
     # The background job would sign a checkpoint of 6 records within a minute.
     environment = {"CHECKPOINT_SCHEDULE": "0 0 0 1 1 *"}
     started = Service(tmp_path_factory.mktemp("receipts") / "data", WORKSPACE, environment).start()
@@ -55,7 +55,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def get(plant: Service, **parameters: Any) -> httpx.Response:
-    """Request a receipt of the test's chain."""
+    """Request a receipt of the chain that the tests share."""
     return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
 
@@ -85,7 +85,7 @@ def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
 
 
 def test_scitt_cose_verifies_growth(plant: Service) -> None:
-    """A receipt of growth proves that the newest checkpoint extends an earlier one."""
+    """A receipt of growth proves that the newest checkpoint extends an earlier checkpoint."""
     reply = get(plant, **{"from": 3})
     key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
     assert verify_growth(reply.content, read_hashes(plant), key_set) == (3, 5)
@@ -103,7 +103,7 @@ def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
 
 
 def test_the_sets_of_keys(plant: Service) -> None:
-    """Both sets contain the key of the checkpoints; without `format` the reply is its line, and others are rejected."""
+    """Both sets of keys contain the signing key of the checkpoints; without `format` the reply is the key's line."""
     anonymous = plant.anonymous()
     line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
     key_id = line.text.split("+")[1]
@@ -141,7 +141,7 @@ def test_the_sets_of_keys(plant: Service) -> None:
     ],
 )
 def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> None:
-    """A missing, malformed, contradicting or unknown parameter is rejected with its name."""
+    """A missing, malformed, contradictory or unknown parameter is rejected with its name."""
     reply = plant.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
     assert check_failing_fields(reply) == fields
 
@@ -158,12 +158,12 @@ def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> No
     ],
 )
 def test_missing_records_and_checkpoints(plant: Service, parameters: dict[str, str], code: str) -> None:
-    """An absent record, also one of another chain, and a size without a checkpoint are not found."""
+    """A record that is not in the chain and a size without a checkpoint are not found."""
     check_problem(get(plant, **parameters), 404, code)
 
 
 def test_targets_and_rights(plant: Service) -> None:
-    """Target and scope have the rules of the other routes, and the token needs the right to read."""
+    """Receipts follow the same rules for target and scope as other audit routes, and require the right to read."""
     viewer = plant.caller("viewer@t")
     wanted = {"recordId": "000000000001"}
     for parameters, code in (
@@ -186,7 +186,7 @@ def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
 
 
 def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
-    """A record with changed content gets no receipt, and no record does after a verification found the fault."""
+    """A changed record has no receipt; after a verification finds the change, no record of the chain has a receipt."""
     editor = plant.caller("editor@t")
     records = write_events(editor, "broken receipts", 4)
     sign(editor, "broken receipts")

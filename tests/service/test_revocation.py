@@ -1,4 +1,4 @@
-"""Tests that a credential revoked by one process is rejected by another within 15 seconds."""
+"""Tests that other processes reject a revoked credential within 15 seconds."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 class Instance:
-    """Another process over the same store that checks credentials."""
+    """Second process over the same store, which checks credentials."""
 
     def __init__(self, data_dir: Path) -> None:
         command = [sys.executable, "-c", OTHER, str(data_dir)]
@@ -84,7 +84,7 @@ class Instance:
 
 @pytest.fixture(scope="module")
 def other_process(plant: Service) -> Iterator[Instance]:
-    """Return the other process."""
+    """Return a second process over the store of the service."""
     running = Instance(plant.data_dir)
     yield running
     running.close()
@@ -115,7 +115,7 @@ def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -
 
 
 def test_a_revocation_is_applied_by_another_process(plant: Service, other_process: Instance) -> None:
-    """Another process that has cached a token's claims rejects it after the service revoked it."""
+    """Another process that has cached a token rejects it after the service has revoked it."""
     client = plant.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert other_process.check(token) == "LET_IN"
@@ -126,7 +126,7 @@ def test_a_revocation_is_applied_by_another_process(plant: Service, other_proces
 
 
 def test_revoking_a_key_revokes_its_tokens(plant: Service, other_process: Instance) -> None:
-    """The tokens of a revoked API key are rejected, also by the other process."""
+    """Both processes reject the tokens of a revoked API key."""
     owner = plant.anonymous(plant.key("editor@t"))
     created = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
     token = plant.anonymous(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]

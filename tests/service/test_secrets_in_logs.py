@@ -63,7 +63,7 @@ def _provoke_failures(plant: Service, secrets: list[str]) -> None:
 
 
 def test_no_secret_is_logged(plant: Service) -> None:
-    """Keys, tokens, signatures, secret settings and request contents are in no log line."""
+    """No log line contains a key, token, signature, secret setting or request content."""
     key = plant.key("admin@t")
     owner = plant.anonymous(key)
     token = owner.get("/workspace/api/keys/jwt").json()["Token"]
@@ -113,7 +113,7 @@ def test_error_replies_do_not_reveal_internals(plant: Service) -> None:
 
 
 def test_ids_of_credentials_are_logged(plant: Service) -> None:
-    """Ids of credentials are not secret; operators use them to find actions in the audit log."""
+    """The ids of credentials, which are not secret, are logged, so that operators can find actions in the audit log."""
     caller = plant.caller("admin@t")
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()

@@ -17,7 +17,7 @@ PATH = "/oi-api/connections/signal-rig"
 
 @pytest.fixture(scope="module")
 def admin(service: Service) -> Iterator[httpx.Client]:
-    """Return a client of the administrator; the workspace has a connection with signals during the test."""
+    """Return a client of the administrator; during the test the workspace has a connection with signals."""
     client = service.caller("admin@t")
     assert client.put(PATH, json=RIG).status_code == 201
     yield client
@@ -25,7 +25,7 @@ def admin(service: Service) -> Iterator[httpx.Client]:
 
 
 def test_signals_are_declared_and_listed(admin: httpx.Client) -> None:
-    """The signals of a connection are part of its definition, of their list and of the exported document."""
+    """A connection's signals are in its definition, in the list of signals and in the exported document."""
     declared = [{**DEFAULTS, **PRESSURE}, {**DEFAULTS, **RUNNING}]
     assert admin.get(PATH).json()["signals"] == declared
     assert admin.get(f"{PATH}/signals").json() == {"signals": declared}
@@ -47,7 +47,7 @@ def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
-    """A message that contradicts a type is accepted, stored as it is, and counted."""
+    """A message whose value has another type than its signal is accepted, stored unchanged, and counted."""
     messages = [{"p": 4.5, "motor": {"on": True}}, {"p": "high"}, {"p": None, "motor": {"on": 1}}, {"q": []}]
     assert admin.post("/oi-api/telemetry/signal-rig", json=messages).json() == {"accepted": 4}
     stats = wait_until(lambda: admin.get(PATH).json()["stats"], lambda found: found["messagesReceived"] >= 4)
@@ -60,7 +60,7 @@ def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
 
 
 def test_signals_are_inferred(admin: httpx.Client) -> None:
-    """Signals are proposed from messages of any time, and nothing is stored."""
+    """The service proposes signals from a connection's messages of any time and stores nothing."""
     lookup = "/oi-api/connections/inferred-rig"
     assert admin.put(lookup, json={**RIG, "signals": []}).status_code == 201
     try:
@@ -81,7 +81,7 @@ def test_signals_are_inferred(admin: httpx.Client) -> None:
 
 
 def test_refusals(service: Service, admin: httpx.Client) -> None:
-    """Unknown connections are 404; inference requires the right to manage the catalog."""
+    """Requests for unknown connections get 404; inference requires the right to manage the catalog."""
     check_problem(admin.get("/oi-api/connections/none/signals"), 404, "CONNECTION_NOT_FOUND")
     check_problem(admin.post("/oi-api/connections/none/signals/infer"), 404, "CONNECTION_NOT_FOUND")
     viewer = service.caller("viewer@t")

@@ -1,4 +1,4 @@
-"""Tests of electronic signatures over HTTP: decisions about amendments and warm queries."""
+"""Tests of electronic signatures for decisions about amendments and warm queries, over HTTP."""
 
 import base64
 import hashlib
@@ -62,13 +62,13 @@ def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def required(signing: Service) -> Iterator[Service]:
-    """Return the service; the policy is the default one with both kinds of signatures required."""
+    """Return the service; after the test the policy requires both kinds of signatures again."""
     yield signing
     set_policy(signing.caller("admin@t"), amendments="required", queries="required")
 
 
 def set_policy(admin: httpx.Client, **members: Any) -> None:
-    """Replace the policy for signatures."""
+    """Replace the signature policy of the workspace."""
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "signatures": members}
     assert admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies}).status_code == 200
@@ -82,7 +82,7 @@ def make_key(admin: httpx.Client, member: str) -> str:
 
 
 def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
-    """Return a client with a new token of an API key, or of a token."""
+    """Return a client with a new token that is issued with the given API key or token."""
     with service.anonymous(bearer=key) as client:
         reply = client.get("/workspace/api/keys/jwt", params=parameters)
         assert reply.status_code == 200, reply.text
@@ -118,7 +118,7 @@ def parse_time(text: str) -> datetime:
 
 
 def test_signed_approval(required: Service) -> None:
-    """An approval holds its signature with name, meaning, times and the Hash of the amendment."""
+    """A signed approval contains a signature with name, meaning, times and the Hash of the amendment."""
     created = create(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
     statement = "Checked against the logbook, é."
     reply = decide(required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement})
@@ -146,7 +146,7 @@ def test_signed_approval(required: Service) -> None:
 
 
 def test_signed_rejection(required: Service) -> None:
-    """A rejection is signed with the meaning `rejection`; without a statement, it is null."""
+    """A signed rejection has the meaning `rejection`; a missing statement is stored as null."""
     reply = decide(required.caller("admin@t"), propose(required), REJECTION, "reject")
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
@@ -155,7 +155,7 @@ def test_signed_rejection(required: Service) -> None:
 
 
 def test_amendments_are_pending_where_signatures_are_required(required: Service) -> None:
-    """With required signatures, every amendment is created as pending, also without `requireApproval`."""
+    """If signatures are required, every amendment is created as pending, even without `requireApproval`."""
     admin = required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
@@ -183,7 +183,7 @@ def test_amendments_are_pending_where_signatures_are_required(required: Service)
     ],
 )
 def test_invalid_signatures(required: Service, signature: Any, verb: str, code: str, fields: list[str]) -> None:
-    """An invalid signature is rejected with its fields; the amendment stays pending."""
+    """An invalid signature is rejected with the names of its fields, and the amendment stays pending."""
     amendment, admin = propose(required), required.caller("admin@t")
     reply = decide(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
@@ -199,7 +199,7 @@ def test_a_long_statement(required: Service) -> None:
 
 
 def test_other_refusals_have_priority(required: Service) -> None:
-    """Reasons to reject a decision that do not concern its signature are reported first."""
+    """If a decision is impossible for another reason than its signature, this reason is reported first."""
     amendment, admin = propose(required), required.caller("admin@t")
     check_problem(decide(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
     check_problem(decide(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
@@ -210,7 +210,7 @@ def test_other_refusals_have_priority(required: Service) -> None:
 
 
 def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
-    """A signature that the policy does not require is checked and stored all the same."""
+    """A signature that the policy does not require is checked and stored like a required one."""
     admin = required.caller("admin@t")
     amendments = [propose(required) for _ in range(2)]
     set_policy(admin, meanings=["release"])
@@ -220,7 +220,7 @@ def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
 
 
 def test_the_current_policy_applies(required: Service) -> None:
-    """A decision follows the policy at the time of the decision."""
+    """The policy at the time of a decision determines whether the decision needs a signature."""
     admin, amendment = required.caller("admin@t"), propose(required)
     set_policy(admin)
     set_policy(admin, amendments="required")
@@ -228,7 +228,7 @@ def test_the_current_policy_applies(required: Service) -> None:
 
 
 def test_renamed_members(required: Service) -> None:
-    """The printed name is the member's name at the time of the signature."""
+    """The printed name of a signature is the member's name at the time of the signature."""
     admin = required.caller("admin@t")
     signer = sign_in(required, required.key("admin@t"))
     amendments = [propose(required) for _ in range(2)]
@@ -245,7 +245,7 @@ def test_renamed_members(required: Service) -> None:
 
 
 def test_keys_of_another_person(required: Service) -> None:
-    """A token of a key that another person created cannot sign, and does not lock its member out."""
+    """A token of an API key that another person created cannot sign, and such attempts do not lock the member."""
     key = make_key(required.caller("admin@t"), "given@t")
     signer, amendment = sign_in(required, key), propose(required)
     for _ in range(6):
@@ -255,7 +255,7 @@ def test_keys_of_another_person(required: Service) -> None:
 
 
 def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
-    """A token from a token signs with the original sign-in; delegated tokens and client credentials never sign."""
+    """A token that was issued with a token has the first token's sign-in and can sign; OAuth tokens cannot sign."""
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, read_token(first))
@@ -274,7 +274,7 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
 
 
 def test_one_sign_in_signs_once(required: Service) -> None:
-    """With maxAgeSeconds 0 a sign-in signs one decision only, even with another token of the same sign-in."""
+    """With maxAgeSeconds 0, a member can sign one decision after each sign-in, with any of the sign-in's tokens."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("once@t"))
     heir = sign_in(required, read_token(signer))
@@ -285,7 +285,7 @@ def test_one_sign_in_signs_once(required: Service) -> None:
 
 
 def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
-    """Of simultaneous signatures with one sign-in, exactly one succeeds."""
+    """If several decisions are signed at the same time with one sign-in, exactly one succeeds."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("busy@t"))
     amendments = [propose(required) for _ in range(3)]
@@ -296,7 +296,7 @@ def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
 
 
 def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
-    """A sign-in whose decision was not appended may sign again."""
+    """If a decision is rejected, the member can use the same sign-in to sign again."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
     check_problem(decide(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
@@ -305,7 +305,7 @@ def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
 
 
 def test_repeats_get_the_first_reply(required: Service) -> None:
-    """A repeat with the same Idempotency-Key gets the first reply, and refusals are not stored under the key."""
+    """A repeat with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
     key = {"Idempotency-Key": f"signed-{amendment}"}
@@ -323,7 +323,7 @@ def test_repeats_get_the_first_reply(required: Service) -> None:
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> None:
-    """Refusals of a signature are not stored under the Idempotency-Key; a repeat gets the first reply."""
+    """A rejected signature is not stored under the Idempotency-Key; a repeat of a stored decision gets its reply."""
     set_policy(required.caller("admin@t"), queries="required", maxAgeSeconds=0)
     signer, lookup = sign_in(required, required.key("heir@t")), draft_query(required)
     used = draft_query(required)
@@ -341,7 +341,7 @@ def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> Non
 
 
 def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
-    """After a kill of the service, a repeat gets the first reply, and the sign-in is used up."""
+    """If the service is killed after a decision, a repeat gets the first reply, and the sign-in counts as used."""
     set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
     amendments, lookup = [propose(required) for _ in range(2)], draft_query(required)
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
@@ -359,7 +359,7 @@ def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
 
 
 def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
-    """Refusals with a key that another person created never count, whatever their reason."""
+    """Refused attempts with an API key that another person created never count towards the member's lock-out."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
     amendment = propose(required)
@@ -374,7 +374,7 @@ def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
 
 
 def test_the_fifth_refused_attempt_locks(required: Service) -> None:
-    """After five refused attempts the member's signatures are refused; an audit event and a webhook event say so."""
+    """After five refused attempts the member cannot sign; an audit event and a webhook event report the lock-out."""
     with run_receiver() as receiver:
         webhook = create_webhook(required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"])
         check_lock_out(required)
@@ -383,7 +383,7 @@ def test_the_fifth_refused_attempt_locks(required: Service) -> None:
 
 
 def check_lock_out(required: Service) -> None:
-    """Lock a member out, and check the refusal and the audit event."""
+    """Cause a lock-out of a member, and check the refusal and the audit event."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = required.caller("locked@t"), propose(required)
     assert decide(signer, propose(required)).status_code == 200
@@ -399,7 +399,7 @@ def check_lock_out(required: Service) -> None:
 
 
 def test_refused_keys_count_as_attempts(required: Service) -> None:
-    """A key made for oneself with an old sign-in is refused, which counts as an attempt from the second time on."""
+    """Creating an API key with an old sign-in is refused and, from the second time on, counts as a failed attempt."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     maker = required.caller("maker@t")
     wait_until(lambda: is_recent(maker), lambda recent: not recent)
@@ -427,7 +427,7 @@ def test_refused_keys_count_as_attempts(required: Service) -> None:
 def test_sign_ins_with_entra_id(
     required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
 ) -> None:
-    """An account signs with time and methods of its sign-in; an old, future or malformed time is challenged."""
+    """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
     auth_time = change(int(datetime.now(UTC).timestamp()))
     account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
     reply = decide(sign_in(required, account), propose(required))
@@ -440,7 +440,7 @@ def test_sign_ins_with_entra_id(
 
 
 def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
-    """With maxAgeSeconds 0, several tokens of one sign-in with Entra ID sign one decision together."""
+    """With maxAgeSeconds 0, all tokens of one Entra ID sign-in can together sign only one decision."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     at, amendments = int(datetime.now(UTC).timestamp()), [propose(required) for _ in range(2)]
     first, second, next_sign_in, old = (
@@ -465,7 +465,7 @@ def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
 
 
 def test_old_sign_ins(required: Service) -> None:
-    """A token without a recent sign-in is challenged as RFC 9470 says."""
+    """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     signer, amendment = required.caller("admin@t"), propose(required)
     reply = wait_until(
@@ -489,7 +489,7 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
 
 
 def test_a_member_who_lost_the_right(required: Service) -> None:
-    """A member who lost the right after the sign-in cannot sign."""
+    """A member who lost the right to decide after the sign-in cannot sign."""
     admin, amendment = required.caller("admin@t"), propose(required)
     signer = required.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
@@ -530,7 +530,7 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
 
 
 def test_signed_queries(required: Service) -> None:
-    """The approval of a query holds its signature over text and parameters, also in the audit event."""
+    """A query's approval contains a signature over text and parameters, which is also in the audit event."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
@@ -558,7 +558,7 @@ def test_signed_queries(required: Service) -> None:
 
 
 def test_signed_rejection_of_a_query(required: Service) -> None:
-    """The rejection of a draft holds its signature."""
+    """The rejection of a draft query contains its signature."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     body = {"comment": "Pressure must be in bar."}
     check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
@@ -570,7 +570,7 @@ def test_signed_rejection_of_a_query(required: Service) -> None:
 
 
 def test_refusals_of_queries_have_priority(required: Service) -> None:
-    """Reasons to reject a decision about a query that do not concern its signature are reported first."""
+    """If a decision about a query is impossible for another reason than its signature, this is reported first."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
@@ -595,7 +595,7 @@ def test_one_sign_in_signs_one_query(required: Service) -> None:
 
 
 def test_workspace_documents_with_signed_approvals(required: Service) -> None:
-    """An exported document with signed approvals plans empty; a new approval makes a draft, with a signature or not."""
+    """An exported document with signed approvals plans no change; an approval of a new query in it is ignored."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
@@ -613,7 +613,7 @@ SIGNATURES = "/oi-api/provenance/signatures"
 
 
 def test_list_of_signatures(required: Service) -> None:
-    """The list holds the signatures of both kinds of decisions, newest first, as their records have them."""
+    """The list contains the signatures of decisions about amendments and queries, as in their records, newest first."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     first = decide(admin, propose(required)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
@@ -637,7 +637,7 @@ def test_list_of_signatures(required: Service) -> None:
 
 
 def test_pages_of_signatures(required: Service) -> None:
-    """The list has pages, a start that is inclusive, and an end that is exclusive."""
+    """The list of signatures has pages; its time range includes the start and excludes the end."""
     admin = required.caller("admin@t")
     signed = [decide(admin, propose(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
     window = {"from": signed[0], "to": signed[2]}
@@ -669,7 +669,7 @@ def test_invalid_parameters_of_the_list(required: Service, parameters: dict[str,
 
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
 def test_forged_events_are_not_listed(required: Service, writer: str) -> None:
-    """An event that a member writes as if a query had been signed is not in the list, nor is one about oneself."""
+    """An audit event that a member writes in the form of a signed approval is not in the list of signatures."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)

@@ -1,4 +1,4 @@
-"""Tests of the size limits of requests: each limit has its own error, and requests within it succeed."""
+"""Tests of the size limits of requests: each limit has its own error, and smaller requests succeed."""
 
 import gzip
 import socket
@@ -56,7 +56,7 @@ def test_too_many_parameters_are_rejected(admin: httpx.Client, method: str, path
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity, gzip", "x", "br"])
 def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None:
-    """A body with a Content-Encoding is rejected, and the reply names what is accepted."""
+    """A body with a Content-Encoding is rejected, and the reply states what is accepted."""
     reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
     check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
     assert reply.headers["accept-encoding"] == "identity"
@@ -66,7 +66,7 @@ def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None
 
 
 def test_the_length_of_a_target_is_limited(service: Service) -> None:
-    """Path and query of 32,768 bytes are accepted; one more byte is 414."""
+    """A path with query of 32,768 bytes is accepted; one more byte is rejected with 414."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
     check_problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
@@ -75,7 +75,7 @@ def test_the_length_of_a_target_is_limited(service: Service) -> None:
 
 
 def test_the_number_of_headers_is_limited(service: Service) -> None:
-    """100 headers are accepted; more are 431, also under one name."""
+    """100 headers are accepted; more are rejected with 431, even if all have the same name."""
     client = service.anonymous()
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
@@ -86,7 +86,7 @@ def test_the_number_of_headers_is_limited(service: Service) -> None:
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
 def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
-    """A header below 128 KiB is accepted; a larger one is 431 before it is read to the end."""
+    """A header below 128 KiB is accepted; a larger one is rejected with 431 before it is completely received."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
@@ -174,7 +174,7 @@ def test_other_callers_are_served_during_a_flood(service: Service) -> None:
 
 
 def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
-    """200 parameters are accepted; more are a 400 that names the limit."""
+    """200 query parameters are accepted; more are rejected with 400 and the limit."""
     address = "/oi-api/openapi"
     assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
     reply = admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(201)))
@@ -183,7 +183,7 @@ def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
 
 
 def test_the_size_of_a_body_is_limited(admin: httpx.Client) -> None:
-    """Up to 1 MiB of JSON and 2 MiB of a document are accepted; more is 413, with or without Content-Length."""
+    """Up to 1 MiB of JSON and 2 MiB of a document are accepted; larger bodies are rejected with 413."""
     padding = b" " * (MIB - len(EVENT % b"1"))
     assert admin.post(EVENTS, content=EVENT % b"1" + padding).status_code == 201
     check_problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
@@ -212,14 +212,14 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
     ],
 )
 def test_json_errors_name_the_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
-    """Depth, digits, range, keys and characters have their own rules, and the 400 names the rule."""
+    """JSON that violates a rule on depth, digits, range, keys or characters is rejected with the name of the rule."""
     reply = admin.post(EVENTS, content=EVENT % value)
     assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
     assert rule in reply.json()["detail"]
 
 
 def test_json_within_the_limits_is_stored(admin: httpx.Client) -> None:
-    """An event with 98 further levels, or with a string that fills the body, is stored."""
+    """An event with 98 nested levels, or with a string as large as the body may be, is stored."""
     assert admin.post(EVENTS, content=EVENT % (b"[" * 98 + b"]" * 98)).status_code == 201
     assert admin.post(EVENTS, content=EVENT % (b'"' + b"a" * 1_000_000 + b'"')).status_code == 201
 
@@ -236,13 +236,13 @@ def test_json_within_the_limits_is_stored(admin: httpx.Client) -> None:
 def test_the_length_of_texts_is_limited(
     admin: httpx.Client, method: str, address: str, body: dict[str, str], field: str
 ) -> None:
-    """A string that is too long is a 400 that lists the field."""
+    """A string that is too long is rejected with 400 and the name of the field."""
     event = {"ActionType": "a", "EntityType": "b", "EntityID": "c"} if address == EVENTS else {}
     assert check_failing_fields(admin.request(method, address, json={**event, **body})) == [field]
 
 
 def test_a_document_must_be_an_object(admin: httpx.Client) -> None:
-    """An empty body or JSON that is not an object is 400 with the reason."""
+    """An empty body, or JSON that is not an object, is rejected with 400 and the reason."""
     for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
         reply = admin.post(TABLE, content=content)
         assert check_failing_fields(reply, 400, reply.json()["code"]) == ["body"]
@@ -264,7 +264,7 @@ def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> No
 
 @pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
 def test_an_upgrade_must_be_named_by_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
-    """Upgrade counts only if Connection names it; else the stream returns 426."""
+    """The header Upgrade has an effect only if the header Connection names it; else the stream returns 426."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
     check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"

@@ -23,13 +23,13 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def run_smoke_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run the script and return its output and exit code."""
+    """Run the smoke test script and return its output and exit code."""
     command = [str(ROOT / "scripts" / "smoke.sh"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_the_smoke_test_passes(plant: Service) -> None:
-    """On the sample plant every check passes and none is skipped."""
+    """On the sample plant every check of the smoke test passes, and none is skipped."""
     done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()

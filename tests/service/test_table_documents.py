@@ -20,7 +20,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def create_document(client: httpx.Client, table: str = "workorders", **document: Any) -> httpx.Response:
-    """Create a document and return the reply."""
+    """Create a document in a table and return the reply."""
     return client.post(f"{BASE}/{table}", json=document)
 
 
@@ -50,7 +50,7 @@ def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
 
 
 def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
-    """A document without an id gets one; a table partitioned by id needs no partition key."""
+    """A document without an id gets a generated id; a table that is partitioned by id needs no partition key."""
     created = create_document(editor, "notes", text="x")
     assert created.status_code == 201
     document_id = created.json()["id"]
@@ -60,7 +60,7 @@ def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
 
 
 def test_system_members_are_ignored(editor: httpx.Client) -> None:
-    """System members of Cosmos DB in a document are ignored when it is written."""
+    """A document may contain Cosmos DB's system members, which are ignored."""
     sent = {"id": "bare", "_own": 1, **dict.fromkeys(OWN, "x")}
     assert create_document(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
     assert editor.get(f"{BASE}/notes/bare").json() == {"id": "bare", "_own": 1}
@@ -68,7 +68,7 @@ def test_system_members_are_ignored(editor: httpx.Client) -> None:
 
 @pytest.mark.parametrize("value", ["a b/ü", "", "null", 7, -0.5, True, False, None])
 def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: Any) -> None:
-    """A text, a number, a boolean and null are distinct partition keys, which Location contains."""
+    """A text, number, boolean and null are different partition keys, and the header Location contains the key."""
     created = create_document(editor, "nested", id="typed", site={"line": value})
     assert created.status_code == 201, created.text
     assert editor.get(created.headers["location"]).json()["site"] == {"line": value}
@@ -82,7 +82,7 @@ def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: A
 
 
 def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
-    """1 and 1.0 are the same partition key; the text "1" is another one."""
+    """The numbers 1 and 1.0 are the same partition key; the text "1" is a different one."""
     assert create_document(editor, "nested", id="one", site={"line": 1}).status_code == 201
     for text, status in (("1.0", 200), ("1", 200), ('"1"', 404), ("true", 404)):
         params = {"partitionKey": text, "partitionKeyType": "json"}
@@ -121,7 +121,7 @@ def test_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
     ],
 )
 def test_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> None:
-    """An invalid id is a 400 that lists it, in the body and in the URL."""
+    """An invalid id in the body or the URL is rejected with 400 and the field's name."""
     assert check_failing_fields(create_document(editor, "notes", id=document_id)) == ["id"]
     if isinstance(document_id, str) and document_id.strip(".") and len(document_id) < 2000:
         path = httpx.URL(f"{BASE}/notes/").raw_path.decode() + "".join(f"%{byte:02X}" for byte in document_id.encode())
@@ -154,7 +154,7 @@ def test_bodies_must_match_the_url(editor: httpx.Client, query: str, body: dict[
 
 @pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a', "9" * 400, "9" * 5000])
 def test_a_json_partition_key_must_be_a_scalar(editor: httpx.Client, text: str) -> None:
-    """With partitionKeyType=json any value but a scalar is 400."""
+    """With partitionKeyType=json, a partition key that is not a scalar is rejected with 400."""
     params = {"partitionKey": text, "partitionKeyType": "json"}
     for path in ("workorders", "workorders/x"):
         assert check_failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
@@ -174,7 +174,7 @@ def test_invalid_json_is_rejected(editor: httpx.Client, content: bytes) -> None:
 
 
 def test_the_size_of_a_document_is_limited(editor: httpx.Client) -> None:
-    """A document of 2,000,000 bytes is stored; a larger document, or a body over 2 MiB, is 413."""
+    """A document of 2,000,000 bytes is stored; a larger one is rejected with 413."""
     frame = len(b'{"id":"big","line":"l","pad":""}')
     fits = {"id": "big", "line": "l", "pad": "x" * (2_000_000 - frame)}
     assert create_document(editor, **fits).status_code == 201
@@ -201,7 +201,7 @@ def test_a_new_document_needs_a_partition_key(editor: httpx.Client) -> None:
 
 
 def test_conditional_writes(editor: httpx.Client) -> None:
-    """An old or weak ETag is 412, an invalid one 400, a list or `*` is accepted; rejected writes change nothing."""
+    """A write with an old or weak ETag is rejected with 412, with a malformed one with 400, and changes nothing."""
     path = f"{BASE}/notes/conditional"
     stale = create_document(editor, "notes", id="conditional", n=0).headers["etag"]
     etag = editor.put(path, json={"n": 1}).headers["etag"]
@@ -225,7 +225,7 @@ def test_conditional_writes(editor: httpx.Client) -> None:
 
 
 def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
-    """If 16 writers replace a document in a loop with If-Match, each successful write counts once."""
+    """If 16 writers repeatedly replace a document with If-Match, no successful write is overwritten unseen."""
     path = f"{BASE}/notes/counter"
     create_document(editor, "notes", id="counter", n=0)
     clients = [service.caller("admin@t") for _ in range(16)]
@@ -263,7 +263,7 @@ def test_lists_are_paged(editor: httpx.Client) -> None:
 
 
 def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:
-    """A changed token, or a token of another table, database or partition, is a 400 that lists it."""
+    """A changed continuation token, or one of another list, is rejected with 400 and the parameter's name."""
     for n in range(3):
         create_document(editor, id=f"t{n}", line="tokens")
         create_document(editor, "notes", id=f"t{n}")
@@ -313,12 +313,12 @@ def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
     ],
 )
 def test_the_order_of_checks(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
-    """Database, store, table, exposure, verb, partition key and access are checked in this order."""
+    """A request is checked in the order: database, store, table, exposure, verb, partition key, access."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
 def test_reading_and_writing_are_two_rights(service: Service) -> None:
-    """GET needs Document.Read, other methods Document.Write; rights are checked before the table's rules."""
+    """GET needs Document.Read and all other methods need Document.Write, before the table's rules are checked."""
     caller = {
         "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
         "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),

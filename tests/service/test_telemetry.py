@@ -10,7 +10,7 @@ from tests.service.local_service import Service, check_failing_fields, check_pro
 
 
 def test_a_message_is_stored_unchanged(service: Service) -> None:
-    """Metadata members become columns, and all other members are the payload with unchanged numbers."""
+    """Metadata members become columns; all other members become the payload, with unchanged numbers."""
     editor = service.caller("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
     message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
@@ -29,7 +29,7 @@ def test_a_message_is_stored_unchanged(service: Service) -> None:
 
 
 def test_members_without_a_pointer_are_payload(service: Service) -> None:
-    """The connection's pointers select metadata; default names are payload if a pointer replaces them."""
+    """Only members that the connection's pointers select are metadata; a replaced default name is payload."""
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
@@ -52,7 +52,7 @@ def test_missing_metadata_has_defaults(service: Service) -> None:
 
 
 def test_duplicates_are_stored_once(service: Service) -> None:
-    """A message id is stored once per connection."""
+    """Messages of a connection with the same id are stored once."""
     editor = service.caller("editor@t")
     batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_duplicates_are_stored_once(service: Service) -> None:
 def test_invalid_telemetry_is_rejected_as_a_whole(
     service: Service, body: bytes, status: int, code: str, fields: list[str] | None
 ) -> None:
-    """Each rule has its status, code and fields, and no message of a rejected body is stored."""
+    """A request with an invalid message is rejected with status, code and fields, and stores none of its messages."""
     editor = service.caller("editor@t")
     reply = editor.post("/oi-api/telemetry/press", content=body)
     check_problem(reply, status, code)
@@ -100,7 +100,7 @@ def test_invalid_telemetry_is_rejected_as_a_whole(
 
 
 def test_unknown_and_disabled_connections(service: Service) -> None:
-    """An unknown connection is 404, a disabled one 409."""
+    """Telemetry for an unknown connection is rejected with 404, for a disabled connection with 409."""
     editor = service.caller("editor@t")
     check_problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
@@ -113,7 +113,7 @@ def test_sending_telemetry_requires_its_right(service: Service) -> None:
 
 
 def test_five_hundred_messages_are_accepted(service: Service) -> None:
-    """The largest allowed array is accepted."""
+    """An array of 500 messages, the largest allowed number, is accepted."""
     editor = service.caller("editor@t")
     before = count_rows(editor, "pump-rig")
     batch = [{"messageId": f"many-{number}"} for number in range(500)]
@@ -123,7 +123,7 @@ def test_five_hundred_messages_are_accepted(service: Service) -> None:
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
 def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) -> None:
-    """NDJSON lines become messages, with or without a Content-Encoding."""
+    """Each line of NDJSON becomes a message, with any supported Content-Encoding and without one."""
     editor = service.caller("editor@t")
     mark = f"lines-{encoding}"
     lines = "".join(f'{{"messageId":"{mark}-{number}","mark":"{mark}"}}\n' for number in range(600)).encode()
@@ -136,7 +136,7 @@ def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) 
 
 
 def test_one_invalid_line_rejects_the_request(service: Service) -> None:
-    """An error names its line, and no message of the request is stored."""
+    """The error names the invalid line, and no message of the request is stored."""
     editor = service.caller("editor@t")
     body = b'{"mark":"half"}\n{"mark":"half","ts":"yesterday"}\n'
     reply = editor.post("/oi-api/telemetry/pump-rig", content=body, headers={"Content-Type": "application/x-ndjson"})
@@ -147,7 +147,7 @@ def test_one_invalid_line_rejects_the_request(service: Service) -> None:
 
 
 def test_encoded_bodies_have_limits(service: Service) -> None:
-    """Limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; another encoding is 415."""
+    """Size limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; an unknown encoding is rejected with 415."""
     editor = service.caller("editor@t")
     bomb = gzip.compress(bytes(64 * 1024 * 1024))
     for headers in ({}, {"Content-Type": "application/x-ndjson"}):

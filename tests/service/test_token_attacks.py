@@ -1,4 +1,4 @@
-"""Tests of forged tokens: every kind of route returns the same 401 and the service is not affected."""
+"""Tests that every kind of route rejects forged tokens with the same 401 reply."""
 
 import hashlib
 import hmac
@@ -29,7 +29,7 @@ type Sign = Callable[[bytes], bytes]
 
 
 class Forger:
-    """Creator of forged tokens from a valid token and the service's key."""
+    """Helper that makes forged tokens from a valid token and the service's signing key."""
 
     def __init__(self, service: Service) -> None:
         self.good = service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
@@ -41,11 +41,11 @@ class Forger:
         self.claims: Json = jwt.decode(self.good, options={"verify_signature": False})
 
     def sign(self, message: bytes) -> bytes:
-        """Return a valid signature."""
+        """Return the valid signature of a message."""
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
-        """Return a token with changed members; ``...`` removes a member."""
+        """Return the valid token with changed members; ``...`` removes a member."""
         created = [
             encode_part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
@@ -168,6 +168,6 @@ async def test_only_space_and_tab_surround_a_token(service: Service, forger: For
 
 
 def test_the_valid_token_still_works(service: Service, forger: Forger) -> None:
-    """The valid token from which the forged ones are made is accepted before and after them."""
+    """The valid token on which the forged tokens are based is accepted."""
     assert service.anonymous(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
     assert service.anonymous(forger.create_token()).get("/workspace/api/keys/whoami").status_code == 200

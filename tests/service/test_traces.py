@@ -58,16 +58,16 @@ class Traces:
         self._collector = collector
 
     def wait_for_request(self, request_id: str) -> Span:
-        """Wait for the span of a request."""
+        """Wait for the span of a request and return it."""
         found = wait_until(lambda: self._find_request_spans(request_id), bool)
         return found[0]
 
     def wait_for_descendant(self, span: Span, name: str) -> Span:
-        """Wait for a descendant of a span with a name."""
+        """Wait for a span with a name below the given span, and return it."""
         return wait_until(lambda: [one for one in self._find_descendants(span) if one.name == name], bool)[0]
 
     def wait_for_links(self, span: Span) -> list[Span]:
-        """Wait for the spans that link to a span."""
+        """Wait for the spans that link to the given span, and return them."""
         return wait_until(
             lambda: [
                 one for one in self._collector.read_spans() if span.span_id in [link.span_id for link in one.links]
@@ -94,7 +94,7 @@ def traces(collector: Collector) -> Traces:
 
 
 def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> None:
-    """The span of an audit event contains its wait for the append; the batch's span links to it."""
+    """The span of an audit event contains the wait for its append, to which the span of the batch links."""
     caller = traced_service.caller("admin@t")
     reply = caller.post("/oi-api/provenance/events", json=EVENT, headers={"traceparent": TRACEPARENT})
     request = traces.wait_for_request(reply.headers["x-request-id"])
@@ -112,7 +112,7 @@ def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> Non
 
 
 def test_spans_of_a_document(traced_service: Service, traces: Traces) -> None:
-    """The span of a new document contains its wait for the commit; the commit's span links to it."""
+    """The span of a new document contains the wait for its commit, to which the span of the commit links."""
     reply = traced_service.caller("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
     assert reply.status_code == 201, reply.text
     request = traces.wait_for_request(reply.headers["x-request-id"])
@@ -123,14 +123,14 @@ def test_spans_of_a_document(traced_service: Service, traces: Traces) -> None:
 
 
 def test_spans_of_telemetry(traced_service: Service, traces: Traces) -> None:
-    """The span of sent telemetry contains the call of the hub with the number of messages."""
+    """The span of a telemetry request contains the send to the Event Hub with the number of messages."""
     reply = traced_service.caller("admin@t").post("/oi-api/telemetry/press", json=[{"value": 1}, {"value": 2}])
     sent = traces.wait_for_descendant(traces.wait_for_request(reply.headers["x-request-id"]), "send telemetry")
     assert read_attributes(sent)["messaging.batch.message_count"] == 2
 
 
 def test_spans_of_a_trigger(traced_service: Service, traces: Traces, collector: Collector) -> None:
-    """The span of a trigger's batch contains the sending of impulses."""
+    """The span of a trigger's batch contains the sending of impulses to clients."""
     assert traced_service.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
     batch = wait_until(lambda: [one for one in collector.read_spans() if one.name == "process telemetry"], bool)[0]
     assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
@@ -140,7 +140,7 @@ def test_spans_of_a_trigger(traced_service: Service, traces: Traces, collector: 
 
 
 def test_spans_of_rejected_requests(traced_service: Service, traces: Traces) -> None:
-    """A request that is rejected before its handler has a span with status and code, and no error status."""
+    """The span of a request that is rejected early has status and error code, and does not count as failed."""
     for method, path, status, code in (
         ("GET", "/oi-api/warm-queries", 401, "UNAUTHENTICATED"),
         ("GET", "/nowhere", 404, "ROUTE_NOT_FOUND"),
@@ -155,7 +155,7 @@ def test_spans_of_rejected_requests(traced_service: Service, traces: Traces) -> 
 
 
 def test_spans_of_requests_that_the_host_rejects(traced_service: Service, traces: Traces) -> None:
-    """A body over 100 MB never reaches the app, but its rejection has a span."""
+    """The host's rejection of a body over 100 MB has a span, although the app does not receive the request."""
     host, port = traced_service.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(
@@ -167,7 +167,7 @@ def test_spans_of_requests_that_the_host_rejects(traced_service: Service, traces
 
 
 async def _append_from_another_instance(folder: Path) -> None:
-    """Append to a chain from another instance."""
+    """Append a record to a chain from another instance of the service."""
 
     async def workspace() -> str:
         return "plant-t"
@@ -234,7 +234,7 @@ def _use_later_features(service: Service, caller: httpx.Client) -> None:
 
 
 def test_no_request_content_is_exported(traced_service: Service, collector: Collector) -> None:
-    """Request contents and credentials are not in traces and metrics."""
+    """Traces and metrics contain neither request contents nor credentials."""
     caller = traced_service.caller("admin@t")
     secrets = [
         caller.headers["Authorization"].removeprefix("Bearer "),

@@ -38,7 +38,7 @@ def test_rejecting_operations_list_unknown_names(service: Service, operation: Op
 
 
 def test_misspelt_rights_create_no_credential(service: Service) -> None:
-    """If the parameter for access rights is misspelt, no key or token is issued."""
+    """If the parameter with the access rights is misspelt, the request is rejected and no key or token is issued."""
     admin = service.caller("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
@@ -56,7 +56,7 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
 def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None:
-    """Parameters that begin with `p.` belong to the query; all others must be known."""
+    """Parameters with the prefix `p.` belong to the query; any other unknown parameter is rejected."""
     viewer = service.caller("viewer@t")
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
     assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
@@ -65,7 +65,7 @@ def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None
 
 
 def test_aliases_are_accepted(service: Service) -> None:
-    """`Query` of an ad-hoc body and `from` and `to` of a date range are accepted, but not twice."""
+    """The aliases `Query`, `from` and `to` are accepted in bodies, but not together with the names they stand for."""
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
@@ -90,7 +90,7 @@ def test_aliases_are_accepted(service: Service) -> None:
     ],
 )
 def test_many_unknown_members_are_rejected(service: Service, method: str, path: str) -> None:
-    """A body with more errors than a reply lists is rejected."""
+    """A body with more unknown members than an error reply can list is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
     reply = service.caller("admin@t").request(method, path, json=body)
     assert "body" in group_messages_by_field(reply) or len(group_messages_by_field(reply)) >= 1_000
@@ -98,7 +98,7 @@ def test_many_unknown_members_are_rejected(service: Service, method: str, path: 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
 def test_a_rejection_accepts_both_names_of_its_scope(service: Service, name: str) -> None:
-    """The scope of a rejection may be in the query string under either spelling."""
+    """To reject an amendment, the query string may contain the scope as `scopeKey` or `ScopeKey`."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
     reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
     check_problem(reply, 404, "AMENDMENT_NOT_FOUND")
@@ -116,7 +116,7 @@ async def test_misspelt_stream_filters_are_rejected(service: Service) -> None:
 
 
 def test_audit_lists_report_ignored_names(service: Service) -> None:
-    """Lists and exports of the audit log succeed and list the ignored names."""
+    """Lists and exports of the audit log ignore unknown parameters and list them in a header."""
     admin = service.caller("admin@t")
     for path in ("events/query", "events/export"):
         reply = admin.get(f"/oi-api/provenance/{path}", params={"actiontype": "x", "limit": "none"})
@@ -153,7 +153,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
 
 
 def test_other_routes_ignore_unknown_names(service: Service) -> None:
-    """Routes for events, telemetry, pages and descriptions ignore unknown names."""
+    """Routes for events, telemetry, pages and API descriptions ignore unknown names."""
     admin = service.caller("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
     assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201

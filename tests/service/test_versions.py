@@ -20,12 +20,12 @@ RANGES = [
 
 
 def build_path(endpoint: Endpoint) -> str:
-    """Return a path of an endpoint's route."""
+    """Return the path of an endpoint with values for its parameters."""
     return "/" + re.sub(r"\{[^}]*\}", "x", endpoint.route)
 
 
 def check_deprecation(reply: httpx.Response) -> None:
-    """Check the headers of a reply to deprecated usage."""
+    """Check that a reply to a deprecated name has the headers of a deprecation."""
     assert re.fullmatch(r"@\d+", reply.headers["deprecation"])
     assert reply.headers["sunset"] == "Sat, 01 Jan 2028 00:00:00 GMT"
     seconds = parsedate_to_datetime(reply.headers["sunset"]).timestamp() - int(reply.headers["deprecation"][1:])
@@ -60,13 +60,13 @@ def test_replies_without_an_operation_state_the_version(service: Service) -> Non
 
 
 def test_supported_version_is_accepted(service: Service) -> None:
-    """A request that names the current version is served."""
+    """A request with the current API version is accepted."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries", headers={"Oi-Version": VERSION})
     assert (reply.status_code, reply.headers["oi-version"]) == (200, VERSION)
 
 
 def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
-    """A reply to `Query` has the headers of a deprecation, and a reply to `query` has not."""
+    """The reply to an ad-hoc query with the former name `Query` has the headers of a deprecation."""
     client = service.caller("editor@t")
     reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.status_code == 200
@@ -76,7 +76,7 @@ def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
 
 @pytest.mark.parametrize("date_range", RANGES)
 def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
-    """A reply to `from` or `to` of `dateRange` has the headers of a deprecation, also if the request is rejected."""
+    """The reply to a date range with `from` or `to` has the headers of a deprecation, even if it is an error."""
     body = {"format": "csv", "dateRange": date_range}
     check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
 

@@ -58,7 +58,7 @@ def test_the_members_of_a_result(service_with_readings: Service) -> None:
 
 
 def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
-    """The reply to a query with ``render`` has its properties, and another ETag than without."""
+    """The reply to a query with ``render`` contains the properties of ``render``, which affect its ETag."""
     replies = [
         service_with_readings.caller("editor@t").post("/oi-api/warm-queries", json={"query": f"print t = 1{operator}"})
         for operator in ("", " | render anomalychart with (title='a', anomalycolumns=t)")
@@ -71,7 +71,7 @@ def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
 
 
 def test_the_three_routes_return_the_same_result(service_with_readings: Service) -> None:
-    """Lookup, API path and query id return the same result."""
+    """A query returns the same result by lookup, by API path and by query id."""
     client = service_with_readings.caller("viewer@t")
     replies = [
         client.get(path).json()
@@ -86,7 +86,7 @@ def test_the_three_routes_return_the_same_result(service_with_readings: Service)
 
 
 def test_declared_parameters_filter(service_with_readings: Service) -> None:
-    """A parameter is applied as a value, also if it contains KQL."""
+    """A parameter is used as a value, even if its text is valid KQL."""
     assert [
         row["MessageId"] for row in run_query(service_with_readings, connection="lathe", above="6.5").json()["results"]
     ] == [
@@ -99,13 +99,13 @@ def test_declared_parameters_filter(service_with_readings: Service) -> None:
 
 
 def test_the_limit_truncates(service_with_readings: Service) -> None:
-    """A result is marked as truncated only if rows are missing."""
+    """A result is marked as truncated only if the limit removed rows."""
     assert run_query(service_with_readings, connection="lathe", limit="10").json()["truncated"] is False
     assert run_query(service_with_readings, connection="lathe", limit="9").json()["truncated"] is True
 
 
 def test_a_time_range_is_applied_before_aggregation(service_with_readings: Service) -> None:
-    """Rows before the time range are excluded before the query counts rows."""
+    """An aggregation counts only the rows within the time range."""
     editor = service_with_readings.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
     wait_until(
@@ -122,7 +122,7 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
 
 @pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
 def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> None:
-    """Years, months, zero, too long and malformed durations are 400, as parameter and as member."""
+    """Durations with years or months, zero, too long or malformed are rejected with 400."""
     client = service.caller("editor@t")
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
@@ -145,7 +145,7 @@ def test_invalid_limits_in_a_body_are_listed(service: Service, limit: object) ->
 
 
 def test_unknown_and_draft_queries(service: Service) -> None:
-    """An unknown lookup is 404 and a draft 403, before parameters are checked."""
+    """An unknown lookup is rejected with 404 and a draft with 403, before parameters are checked."""
     check_problem(run_query(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
     check_problem(run_query(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
 
@@ -176,14 +176,14 @@ def test_invalid_parameters_are_listed(service: Service) -> None:
     ],
 )
 def test_invalid_kql_is_rejected(service: Service, kql: str, code: str) -> None:
-    """Commands, unknown names, external data and too large queries are 400 with the engine's reason."""
+    """Commands, unknown names, external data and too large queries are rejected with 400 and the engine's reason."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     check_problem(reply, 400, code)
     assert "root:" not in reply.text
 
 
 def test_syntax_errors_have_a_position(service: Service) -> None:
-    """The position refers to the caller's text, also if a timeRange adds a line before it."""
+    """The position of a syntax error refers to the caller's text, even if a timeRange adds a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
         details = check_problem(
             service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
@@ -208,12 +208,12 @@ def test_the_older_spelling_of_query_is_accepted(service: Service) -> None:
 
 
 def test_ad_hoc_queries_require_their_right(service: Service) -> None:
-    """A viewer can only run approved queries."""
+    """A viewer can run approved queries, but no ad-hoc queries."""
     check_problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_query_timeout_is_504(own_service: Service) -> None:
-    """A query that exceeds the timeout is 504 with its code, and the engine still works."""
+    """A query that exceeds the timeout is rejected with 504 and a code, and the engine still works."""
     own_service._environment["QUERY_TIMEOUT_SECONDS"] = "2"
     client = own_service.start().caller("editor@t")
     endless = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 "
@@ -225,7 +225,7 @@ def test_a_query_timeout_is_504(own_service: Service) -> None:
 
 
 def test_csv_and_parquet_by_accept(service_with_readings: Service) -> None:
-    """CSV and Parquet contain the same rows as JSON, with the governance in headers."""
+    """CSV and Parquet contain the same rows as JSON, and the headers contain the governance members."""
     client = service_with_readings.caller("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
     csv = client.get(address, headers={"Accept": "text/csv"})
@@ -241,7 +241,7 @@ def test_csv_and_parquet_by_accept(service_with_readings: Service) -> None:
 
 
 def test_csv_escapes_formulas(service_with_readings: Service) -> None:
-    """In CSV, texts that begin like a formula get an apostrophe; numbers do not."""
+    """In CSV, an apostrophe precedes a text that begins like a formula; numbers are unchanged."""
     body = {"query": "print ['=name'] = '=1+1', wide = dynamic('@sum'), n = -5, r = -0.5, t = -1h"}
     reply = service_with_readings.caller("editor@t").post(
         "/oi-api/warm-queries", json=body, headers={"Accept": "text/csv"}
@@ -253,7 +253,7 @@ def test_csv_escapes_formulas(service_with_readings: Service) -> None:
 
 
 def test_unchanged_rows_are_304(service_with_readings: Service) -> None:
-    """A request with the current ETag gets 304 until the rows change."""
+    """A request with the ETag of the last reply gets 304 until the rows change."""
     client = service_with_readings.caller("viewer@t")
     address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"
     first = client.get(address)
@@ -288,7 +288,7 @@ def test_cached_results_are_marked(service_with_readings: Service) -> None:
     ids=["parse-json", "less-deep", "objects", "dynamic", "parentheses", "calls"],
 )
 def test_deep_nesting_is_rejected(service: Service, kql: str) -> None:
-    """A too deeply nested value or expression is a 400."""
+    """A value or expression with too many nested levels is rejected with 400."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400, reply.text
     assert reply.json()["code"] in {"QUERY_INVALID", "QUERY_TOO_LARGE"}

@@ -60,7 +60,7 @@ def _list_queries(service: Service) -> list[dict[str, Any]]:
 
 
 def test_if_match_prevents_lost_updates(plant: Service) -> None:
-    """An old ETag in If-Match rejects a change; the current ETag accepts and records the change."""
+    """A change with an old ETag in If-Match is rejected; with the current ETag it is stored and audited."""
     created = send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
     assert created.status_code == 201
     check_problem(send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")
@@ -92,7 +92,7 @@ def list_actions(service: Service, lookup: str) -> list[str]:
 
 
 def test_conditions_are_checked_last(plant: Service) -> None:
-    """An invalid header is listed with other fields; 403 comes before 412, and a missing query has no version."""
+    """Conditions of a request are checked after all other fields, access rights and the existence of the query."""
     for path, method, who in (
         ("absent", "DELETE", "editor@t"),
         ("absent/approve", "POST", "admin@t"),
@@ -116,7 +116,7 @@ def test_conditions_are_checked_last(plant: Service) -> None:
 
 
 def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
-    """Of sixteen edits with the same ETag one is stored, and the others are 412."""
+    """Of sixteen concurrent edits with the same ETag, one is stored, and the others are rejected with 412."""
     start = put_query(plant, "crowd", name="Crowd").headers["etag"]
     callers = [plant.caller("editor@t") for _ in range(16)]
 
@@ -135,7 +135,7 @@ def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
 
 
 def test_a_retried_approval_ignores_the_new_etag(plant: Service) -> None:
-    """A retry with the same key and If-Match gets the first reply; another If-Match is another request."""
+    """A retry with the same Idempotency-Key and If-Match gets the first reply; with another If-Match it is rejected."""
     created = put_query(plant, "repeated", name="Repeated")
     named = {"If_Match": created.headers["etag"], "Idempotency_Key": "approve-on-condition"}
     first = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)

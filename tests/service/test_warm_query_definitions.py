@@ -22,7 +22,7 @@ def plant(own_module_service: Service) -> Service:
 
 
 def put_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
-    """Put the example definition with changed members (None removes a member) and return the reply."""
+    """Send the example definition by PUT with changed members (None removes a member) and return the reply."""
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 
@@ -62,7 +62,7 @@ def test_lifecycle_of_a_query(plant: Service) -> None:
 
 
 def test_the_last_editor_cannot_approve(plant: Service) -> None:
-    """The last editor cannot approve a query, also not as administrator."""
+    """The last editor of a query cannot approve it, even as an administrator."""
     assert put_query(plant, "own", "admin@t", name="Own").status_code == 201
     check_problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
 
@@ -110,13 +110,13 @@ def test_invalid_definitions_list_every_field(plant: Service, changes: dict[str,
 
 @pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
 def test_a_name_must_be_normalized(plant: Service, name: str) -> None:
-    """A name must not have outer spaces or hidden characters, and must be in NFC."""
+    """A name with outer spaces or hidden characters, or not in NFC, is rejected."""
     assert check_failing_fields(put_query(plant, "bad", name=name)) == ["name"]
 
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
 def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
-    """An invalid lookup is a 400 that lists it."""
+    """An invalid lookup is rejected with 400 and the field's name."""
     assert check_failing_fields(put_query(plant, lookup)) == ["lookup"]
 
 
@@ -131,7 +131,7 @@ def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
     ],
 )
 def test_invalid_kql_is_not_stored(plant: Service, kql: str, code: str) -> None:
-    """The engine validates the KQL before the query is stored."""
+    """A query whose KQL the engine rejects is not stored."""
     check_problem(put_query(plant, "bad", kql=kql), 400, code)
 
 
@@ -154,13 +154,13 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
     ],
 )
 def test_a_name_must_not_identify_another_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
-    """A name that equals another query's lookup or API path is rejected, and the reverse."""
+    """A query's name must differ from every other query's lookup and API path."""
     assert put_query(plant, "twin-name", name="Twin").status_code in (200, 201)
     check_problem(put_query(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 
 
 def test_managing_requires_rights(plant: Service) -> None:
-    """Listing, writing and approving are three access rights."""
+    """Listing, writing and approving queries need three separate access rights."""
     check_problem(put_query(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
     check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
@@ -168,7 +168,7 @@ def test_managing_requires_rights(plant: Service) -> None:
 
 
 def test_an_approximate_function_is_a_warning(plant: Service) -> None:
-    """The reply to PUT names functions that the local engine computes only approximately, and can be sent back."""
+    """The reply to PUT warns of functions that the local engine only approximates, and can be sent back."""
     kql = "print y = dynamic([1, 2, 3]) | project series_periods_detect(y, 0.0, 50.0, 2), series_abs(y)"
     stored = put_query(plant, "periods-noted", name="Periods noted", kql=kql, parameters=[])
     message = "On Data Explorer, other results are possible: series_periods_detect (approximate)."

@@ -67,19 +67,19 @@ def send_test(admin: httpx.Client, webhook: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_delivery(admin: httpx.Client, delivery: dict[str, Any]) -> dict[str, Any]:
-    """Return the newest state of a delivery."""
+    """Return the current state of a delivery."""
     listed = admin.get(f"{WEBHOOKS}/{delivery['webhookId']}/deliveries").json()["deliveries"]
     [found] = [each for each in listed if each["id"] == delivery["id"]]
     return dict(found)
 
 
 def wait_for_attempts(admin: httpx.Client, delivery: dict[str, Any], number: int = 1) -> dict[str, Any]:
-    """Return a delivery once it has a number of attempts."""
+    """Wait until a delivery has a number of attempts, and return it."""
     return wait_until(lambda: read_delivery(admin, delivery), lambda found: len(found["attempts"]) >= number)
 
 
 def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, number: int = 1) -> ReceivedMessage:
-    """Return the newest message of an event type once a number of them has arrived."""
+    """Wait until a number of messages of an event type has arrived, and return the newest."""
     return wait_until(lambda: receiver.list_messages(path, kind), lambda found: len(found) >= number)[-1]
 
 
@@ -91,7 +91,7 @@ def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict
 
 
 def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Creation returns the secret, also to a repeated request; no list, audit event, file or log contains it."""
+    """Only the reply to the creation contains the secret; no list, audit event, file or log contains it."""
     body = {"url": receiver.get_url("/hidden-path"), "eventTypes": TYPES, "description": "Shift leader"}
     headers = {"Idempotency-Key": "create-webhook-1"}
     reply = admin.post(WEBHOOKS, json=body, headers=headers)
@@ -157,14 +157,14 @@ def test_every_operation_requires_the_right(plant: Service, member: str) -> None
 def test_invalid_members_are_named(
     admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
 ) -> None:
-    """Unknown members, types and lookups are rejected, each with the name of its field."""
+    """Unknown members, event types and lookups are rejected with the name of the field."""
     body = {"url": receiver.get_url("/invalid"), "eventTypes": TYPES, **changes}
     expected = fields or ["filter.connections[0]", "filter.surfaces[1]"]
     assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected
 
 
 def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Internal addresses in any form, other schemes and ports, credentials and the service itself are refused."""
+    """URLs with internal addresses, other schemes or ports, credentials, or the service itself are rejected."""
     port = receiver.server.server_port
     refused = (
         "http://2130706433:9000/",
@@ -194,7 +194,7 @@ def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receive
 
 
 def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Changes are conditional and audited; an equal definition records nothing, and `enabled` stays without a value."""
+    """Changes of a webhook need its ETag and are audited; an equal definition changes and records nothing."""
     made = create(admin, receiver, "/changed")
     path, body = f"{WEBHOOKS}/{made['id']}", {"url": made["url"], "eventTypes": ["alert.firing"], "enabled": False}
     check_problem(admin.put(path, json=body, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
@@ -216,7 +216,7 @@ def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: Webhook
 
 
 def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Each operation on an unknown webhook is 404; so is the retry of a delivery of another webhook."""
+    """Operations on an unknown webhook, or on a delivery of another webhook, return 404."""
     body = {"url": receiver.get_url("/unknown"), "eventTypes": TYPES}
     for method, path, content in (
         ("GET", "", None),
@@ -235,7 +235,7 @@ def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, rece
 
 
 def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The official library verifies the message with its secret only; the log has the attempt and the reply."""
+    """The official library verifies a test event with the webhook's secret; the log contains attempt and reply."""
     receiver.replies["/signed"] = (200, {}, "accepted \u00e9\x00".encode())
     made = create(admin, receiver, "/signed", eventTypes=["alert.firing"])
     delivery = send_test(admin, made)
@@ -257,7 +257,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
 
 
 def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The new and the previous secret verify; the one before them does not, and the rotation is audited."""
+    """After a rotation, messages verify with the new and the previous secret, but not with an older one."""
     made = create(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
     check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
@@ -279,7 +279,7 @@ def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: Webho
 
 
 def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A redirect is not followed; the delivery is due again in five seconds, and a retry sends the same id at once."""
+    """A failed delivery is repeated after five seconds, or at once by request, with the same id."""
     location = {"Location": receiver.get_url("/elsewhere")}
     receiver.replies["/failing"] = (307, location, b"go elsewhere")
     made = create(admin, receiver, "/failing")
@@ -299,7 +299,7 @@ def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, rec
 
 
 def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The newest delivery is first; a cursor continues the list, and invalid parameters are named."""
+    """Deliveries are listed newest first, in pages; invalid parameters are named."""
     made = create(admin, receiver, "/paged")
     path = f"{WEBHOOKS}/{made['id']}/deliveries"
     sent = [send_test(admin, made) for _ in range(3)]
@@ -319,7 +319,7 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
 
 @pytest.mark.parametrize("text", [b"[" * 3_000, b'["\\ud800", "x"]', b"[1, 2]", b"\xff"])
 def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookReceiver, text: bytes) -> None:
-    """A cursor with nested lists, lone surrogates or other values is an error of the request."""
+    """A cursor that the service did not issue is rejected as an invalid request."""
     path = f"{WEBHOOKS}/{create(admin, receiver, '/forged')['id']}"
     cursor = urlsafe_b64encode(text).decode().rstrip("=")
     assert check_failing_fields(admin.get(f"{path}/deliveries", params={"cursor": cursor})) == ["cursor"]
@@ -327,7 +327,7 @@ def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookRecei
 
 
 def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Status 410 ends the delivery and disables the webhook, which is audited; a PUT enables it again."""
+    """A reply 410 ends the delivery and disables the webhook, which is audited; a PUT enables the webhook again."""
     receiver.replies["/gone"] = (410, {}, b"")
     made = create(admin, receiver, "/gone")
     delivery = wait_for_attempts(admin, send_test(admin, made))
@@ -344,7 +344,7 @@ def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookRec
 
 @pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
 def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
-    """A message for a chat service has its form, a title, and the same signature as other messages."""
+    """A message for a chat service has this service's form, a title, and the usual signature."""
     made = create(admin, receiver, f"/{kind}", format=kind)
     send_test(admin, made)
     [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)
@@ -354,7 +354,7 @@ def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver,
 
 
 def test_event_types_are_described(admin: httpx.Client) -> None:
-    """Each type has a text and an example, and the OpenAPI document has a schema for each."""
+    """Each event type has a description, an example, and a schema in the OpenAPI document."""
     listed = admin.get(f"{WEBHOOKS}/event-types").json()["eventTypes"]
     assert all(each["description"] and each["example"] for each in listed)
     document = admin.get("/oi-api/openapi").json()
@@ -364,7 +364,7 @@ def test_event_types_are_described(admin: httpx.Client) -> None:
 def test_changes_of_queries_and_connections_arrive(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """A draft, its rejection, its approval and a new connection status are sent as events; a filter selects them."""
+    """Drafts, their decisions and changes of connection status are sent as events that match the webhook's filter."""
     kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
     made = create(admin, receiver, "/catalog", eventTypes=kinds)
     create(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
@@ -415,7 +415,7 @@ def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Clie
 
 
 def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The start and the end of an alert are one message each, with the values that a person needs."""
+    """The start and the end of an alert are sent as one signed message each, with the values of the alert."""
     kinds = ["alert.firing", "alert.resolved"]
     made = create(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
     create(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})
@@ -453,7 +453,7 @@ def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client
 
 
 def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """An evaluation that fails sends one warning with the reason, and its end is sent, too."""
+    """The start and the end of an alert rule's failure are sent as one message each."""
     made = create(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
     rule = {
         "name": "Over a draft",
@@ -481,7 +481,7 @@ def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Clie
 def test_events_for_a_disabled_webhook_are_dropped(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """A webhook receives no event of the time when it was disabled, also after it is enabled again."""
+    """Events that occur while a webhook is disabled are never sent to it."""
     kinds = ["warm-query.pending-approval"]
     made, other = (create(admin, receiver, path, eventTypes=kinds) for path in ("/paused", "/never-paused"))
     path, body = f"{WEBHOOKS}/{made['id']}", {"url": made["url"], "eventTypes": kinds}
@@ -498,7 +498,7 @@ def test_events_for_a_disabled_webhook_are_dropped(
 def test_a_broken_audit_chain_arrives(
     plant: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """The verification in the background reports a changed record once, with its place and the reason."""
+    """The background verification sends one event about a broken chain, with the position and the reason."""
     made = create(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
     for number in range(3):
         body = {"ActionType": "A", "EntityType": "B", "EntityID": f"{number}", "ScopeKey": "webhooks-broken"}

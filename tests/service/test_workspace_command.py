@@ -1,4 +1,4 @@
-"""Tests of the workspace command with ``--url``: a running service is changed over HTTPS."""
+"""Tests of the workspace command with ``--url``, which changes a running service over HTTPS."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def admin_key(plant: Service, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.usefixtures("admin_key")
 def test_export_diff_and_apply_over_https(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An export can be edited, compared and applied with the key of the environment."""
+    """An exported document can be edited, compared and applied with the API key from the environment."""
     assert main(["export", "--url", plant.url]) == DONE
     document = yaml.safe_load(capsys.readouterr().out)
     file = tmp_path / "w.yaml"
@@ -61,7 +61,7 @@ def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsy
 
 
 def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key comes from --key-file, else from OI_KEY_FILE, else from OI_KEY; without one the command is refused."""
+    """The API key is read from --key-file, else OI_KEY_FILE, else OI_KEY; without a key the command is rejected."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert main(["export", "--url", plant.url]) == REFUSED
@@ -86,7 +86,7 @@ def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str) -> None:
-    """A URL without https is refused unless it is local; an unreachable service gives exit code 2."""
+    """The command rejects a URL without https unless it is local; an unreachable service gives exit code 2."""
     assert main(["export", "--url", url]) == code
     output = capsys.readouterr()
     assert output.err
@@ -94,7 +94,7 @@ def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.Captu
 
 
 def test_members_of_the_stores_are_not_options_of_a_service(plant: Service, tmp_path: Path) -> None:
-    """With --url the options --as and --issue-key are wrong usage, because the key's owner makes the changes."""
+    """With --url, the option --as is rejected, because changes are made by the owner of the API key."""
     with pytest.raises(SystemExit) as ended:
         main(["apply", str(tmp_path / "w.yaml"), "--url", plant.url, "--as", "admin@t"])
     assert ended.value.code == FAILED

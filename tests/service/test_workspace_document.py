@@ -68,7 +68,7 @@ def apply(caller: httpx.Client, document: Any) -> dict[str, Any]:
 
 
 def find_item(items: list[dict[str, Any]], key: str, field: str = "lookup") -> dict[str, Any]:
-    """Return the item of a list with this key."""
+    """Return the item with this key from a list."""
     return next(item for item in items if item[field] == key)
 
 
@@ -86,7 +86,7 @@ def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig
 
 
 def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
-    """The exported document, as JSON and as YAML, changes nothing."""
+    """Planning an exported document, as JSON or YAML, gives no changes."""
     document = export(admin)
     assert document["workspace"]["id"] == "plant-t"
     assert plan(admin, document)["changes"] == []
@@ -98,7 +98,7 @@ def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
 
 
 def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx.Client) -> None:
-    """A query that the API created is part of the export, and applying a document without it does not remove it."""
+    """A query created over the API is exported, and applying a document without it does not remove it."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
     document = export(admin)
@@ -111,7 +111,7 @@ def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx
 
 
 def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
-    """A plan lists additions, changes and removals with both states; PUT applies it and records audit events."""
+    """A plan lists each change with the states before and after and stores nothing; PUT applies exactly this plan."""
     document = export(admin)
     document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
     find_item(document["surfaces"], "hall")["description"] = "The first hall"
@@ -138,7 +138,7 @@ def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client
 
 
 def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -> None:
-    """A member of a document is audited in AccessControl."""
+    """A member that a document adds is audited in the chain AccessControl."""
     document = export(admin)
     document["team"].append({"id": "new@t", "name": "New", "role": "Viewer"})
     assert list_changes(apply(admin, document)) == [("added", "member", "new@t")]
@@ -146,7 +146,7 @@ def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -
 
 
 def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
-    """PUT without a tag is a 428; a tag of another document or of an earlier state of the workspace is a 412."""
+    """PUT without a plan's tag is rejected with 428, with a tag of another document or an old plan with 412."""
     document = export(admin)
     document["workspace"]["description"] = "Described"
     check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
@@ -163,7 +163,7 @@ def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Cli
 
 
 def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin: httpx.Client) -> None:
-    """The same document has the same tag for another token, in another format and with another order of items."""
+    """The tag of a plan does not depend on the caller's token, the format, or the order of items."""
     document = export(admin)
     document["workspace"]["description"] = "Same for all"
     tag = plan(admin, document)["planTag"]
@@ -174,7 +174,7 @@ def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin:
 
 
 def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service, admin: httpx.Client) -> None:
-    """The plan shows the change back to the declared definition, with author and time of the change."""
+    """For an item changed over the API, the plan shows the change back to the document, with author and time."""
     document = export(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
@@ -187,7 +187,7 @@ def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service,
 
 
 def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
-    """A new query is a draft in spite of a declared approval, and the plan says so under `kept`."""
+    """A new query is stored as a draft even if the document approves it, and the plan states this under `kept`."""
     document = export(admin)
     query = {"lookup": "claimed", "name": "Claimed", "surface": "hall", "kql": "Telemetry", "approval": APPROVED}
     document["warmQueries"].append(query)
@@ -225,7 +225,7 @@ def test_an_approval_counts_for_the_same_text_only(
 
 
 def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
-    """Another tier or other limits are rejected with their positions; a document may omit both."""
+    """A document that changes the tier or the limits is rejected with the positions; it may omit both."""
     document = export(admin)
     text = json.dumps({**document, "limits": {"requestsPerMinute": 7, "concurrent": 7}}, indent=1)
     reply = admin.post(PLAN, content=text)
@@ -238,7 +238,7 @@ def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
 
 
 def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
-    """A document without a provenance policy is a 409."""
+    """A document without a provenance policy is rejected with 409."""
     document = export(admin)
     del document["policies"]["provenance"]
     check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
@@ -253,7 +253,7 @@ def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Client) -> None:
-    """Another partition key path is a 409, and a new data class evidence is a 400 with its position."""
+    """A document cannot change a partition key path (409) or add the data class evidence (400)."""
     document = export(admin)
     find_container(document, "inbox")["partitionKeyPath"] = "/id"
     check_problem(admin.post(PLAN, json=document), 409, "PARTITION_KEY_IMMUTABLE")
@@ -271,7 +271,7 @@ def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Clien
 
 
 def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
-    """A document without a container that exists keeps its record and its data store; other records are removed."""
+    """A container's record is removed with a document only if the container does not exist."""
     document = export(admin)
     document["dataStores"] = []
     planned = plan(admin, document)
@@ -307,7 +307,7 @@ def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
 
 
 def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
-    """Export and plan have their own rights, and applying needs the right for each part that changes."""
+    """Export and plan need their own rights; applying needs the right for each part that changes."""
     document = export(admin)
     check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
     reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
@@ -381,7 +381,7 @@ def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
 
 
 def test_texts_that_multiply_are_rejected(admin: httpx.Client) -> None:
-    """Aliases that expand to billions of values, and deep nesting, are 400 with a position."""
+    """A document with exponentially growing YAML aliases or deep nesting is rejected with 400 and a position."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     for content, code in (("\n".join(layers), "INVALID_REQUEST"), ("a: " + "[" * 100_000, "BODY_NOT_YAML")):
@@ -390,7 +390,7 @@ def test_texts_that_multiply_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
-    """A larger body is a 413; a document over 1 MiB is accepted."""
+    """A document over 1 MiB is accepted; a body over 16 MiB is rejected with 413."""
     document = export(admin)
     document["workspace"]["description"] = "x" * (2 * 1024 * 1024)
     assert list_changes(plan(admin, document)) == [("changed", "workspace", "-")]
@@ -408,7 +408,7 @@ def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
-    """A plan warns of a changed query that the engine does not accept, and PUT rejects it, with its line."""
+    """The plan warns of a query that the engine rejects, and PUT rejects the document with the query's line."""
     document = export(admin)
     query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
     document["warmQueries"].append(query)
@@ -425,7 +425,7 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
 
 
 def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
-    """Applying a plan can be repeated with its Idempotency-Key; another document with this key is a 422."""
+    """Applying a plan again with the same Idempotency-Key succeeds; another document with this key is rejected."""
     document = export(admin)
     key = {"Idempotency-Key": "plan-once"}
     first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))
@@ -435,7 +435,7 @@ def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
 
 
 def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
-    """An applied document whose process is killed before its audit event is appended is audited after the restart."""
+    """If the process dies between a change and its audit event, the restarted service appends the event."""
     caller = plant.caller("admin@t")
     document = export(caller)
     document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})

@@ -19,7 +19,7 @@ INVALID = ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\
 
 @pytest.mark.parametrize("text", INVALID)
 def test_files_that_the_service_could_not_read(text: str) -> None:
-    """Text that is not JSON, or that JSON cannot express, is wrong usage before a request is sent."""
+    """Input that is not valid JSON is reported as wrong usage before a request is sent."""
     with pytest.raises(click.UsageError, match="is not JSON"):
         read_json(io.StringIO(text))
 
@@ -27,7 +27,7 @@ def test_files_that_the_service_could_not_read(text: str) -> None:
 @pytest.mark.parametrize("text", [*INVALID, "[]", "7"])
 @pytest.mark.parametrize("option", ["--original", "--amended"])
 def test_options_that_are_no_object(text: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An option for a JSON object refuses other values, and the error names the option."""
+    """An option for a JSON object rejects any other value, and the error names the option."""
     values = {"--original": "{}", "--amended": "{}", option: text}
     names = ["--scope", "s", "--entity-type", "t", "--entity-id", "i", "--reason-category", "other"]
     arguments = [*names, *(part for pair in values.items() for part in pair)]
@@ -36,13 +36,13 @@ def test_options_that_are_no_object(text: str, option: str, capsys: pytest.Captu
 
 
 def test_a_file_is_read_as_it_is() -> None:
-    """A valid file is read without changes."""
+    """The content of a valid file is used without changes."""
     value = {"a": [1, None, "\u00e9", 0.1], "b": {}}
     assert read_json(io.StringIO(json.dumps(value))) == value
 
 
 def test_printed_texts_do_not_control_the_terminal() -> None:
-    """JSON and multi-line texts are printed with escapes for control characters, and JSON keeps its value."""
+    """Control characters in printed texts are escaped; printed JSON keeps its value."""
     value = {"a\x9b": "b\u202e\x1b[2J\n\u00e9\ud800"}
     text = format_json(value)
     assert text == r'{"a\u009b": "b\u202e\u001b[2J\n' + "\u00e9" + r'\ud800"}'
@@ -51,7 +51,7 @@ def test_printed_texts_do_not_control_the_terminal() -> None:
 
 
 def test_an_output_that_is_not_unicode(tmp_path: Path) -> None:
-    """If standard output cannot encode a character, text has an escape, and JSON stays valid."""
+    """A character that standard output cannot encode is escaped, and JSON stays valid."""
     program = (
         "import sys; from oi.cli import main; from oi.cli.output import print_json, print_rows;"
         "main.execute = lambda _: print_json({'a': '\\u4e2d'}) or print_rows([{'a': '\\u4e2d'}], ['a']) or 0;"

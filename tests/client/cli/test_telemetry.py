@@ -1,4 +1,4 @@
-"""Tests of commands for telemetry, against a fake service at the wire."""
+"""Tests of the commands for telemetry, with a fake service behind the HTTP client."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ class FakeService:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeService:
-    """Return the service that commands use."""
+    """Return the fake service, to which all commands connect."""
     service = FakeService()
 
     def open_workspace(*_scopes: str) -> Workspace:
@@ -89,7 +89,7 @@ def write_lines(path: Path, *values: Any) -> None:
 def test_invalid_input_is_named(
     fake: FakeService, path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Input that the service would refuse or change is refused with its line number, and nothing is sent."""
+    """Invalid input is rejected with its line number before anything is sent."""
     path.write_text(text)
     assert execute(["send", "press", str(path)]) == 2
     assert told in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_invalid_input_is_named(
 
 
 def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the line of the file, although the service counts the lines of a request, and what was stored."""
+    """The error names the line of the file, not of the request, and states what was stored before."""
     fake.fault = "wrong"
     write_lines(path, *range(5_500), "wrong")
     path.write_text("\n" + path.read_text())
@@ -111,7 +111,7 @@ def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, path: Path) -> None:
-    """For a connection with `messageIdPointer`, the id is added at the pointer, so that the payload is unchanged."""
+    """For a connection with `messageIdPointer`, the command adds the message id at this pointer."""
     fake.source = {"messageIdPointer": "/h/id"}
     path.write_text('{"h": {"t": 1}, "value": 1}')
     assert execute(["send", "press", str(path)]) == 0
@@ -120,7 +120,7 @@ def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, pat
 
 
 def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
-    """A key that may not read the connection's definition sends the id under its default name."""
+    """If the key may not read the connection's definition, the command adds the message id under its default name."""
     fake.source = None
     write_lines(path, 1)
     assert execute(["send", "press", str(path)]) == 0
@@ -128,7 +128,7 @@ def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
 
 
 def test_texts_of_devices_do_not_control_the_terminal() -> None:
-    """Control characters in names and values are shown as escapes, on one line."""
+    """Control characters in names and values from devices are printed as escapes, on one line."""
     message = {
         "Timestamp": "2026-01-05T08:00:00.000000Z",
         "Subject": "d\u0007\u202e",

@@ -11,7 +11,7 @@ from oi.cli.main import execute
 
 
 class _Refusing(BaseHTTPRequestHandler):
-    """Service that refuses every request."""
+    """Fake service that rejects every request with 403."""
 
     def do_GET(self) -> None:
         body = json.dumps({"detail": "The right Workspace.Provenance.Read is missing."}).encode()
@@ -39,7 +39,7 @@ def address() -> Iterator[str]:
 def test_the_exit_code_names_the_kind_of_failure(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A refusal ends with 1 and its reason, a missing login with 2, and an unreachable service with 3."""
+    """The exit code is 1 for a rejected request, 2 for a missing login, and 3 for an unreachable service."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("OI_TOKEN", "jwt")
     for name in ("OI_URL", "OI_KEY"):

@@ -1,4 +1,4 @@
-"""Mosquitto as a process of the tests."""
+"""Mosquitto, an MQTT broker, as a separate process for tests."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ _START_SECONDS, _STOP_SECONDS = 20, 20
 
 
 class Broker:
-    """Mosquitto with a folder of its own; the session of a client survives a restart.
+    """Mosquitto with its own folder, so that the sessions of clients survive a restart.
 
     Args:
         folder: folder of the configuration and of the stored sessions.
@@ -58,13 +58,13 @@ class Broker:
         raise AssertionError((self._folder / "log").read_text(encoding="utf-8"))
 
     def stop(self) -> None:
-        """Stop the broker, as a service manager does."""
+        """Stop the broker orderly, as a service manager does."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_STOP_SECONDS)
             self._process = None
 
     def publish(self, *messages: tuple[str, bytes], retain: bool = False) -> None:
-        """Publish messages with quality of service 1; return when the broker has them."""
+        """Publish messages with quality of service 1, and wait until the broker has acknowledged them."""
         packets: Any = [(topic, payload, 1, retain) for topic, payload in messages]
         publish.multiple(packets, hostname="127.0.0.1", port=self.port)

@@ -1,4 +1,4 @@
-"""A gateway that runs in the event loop of a test, with a fake service."""
+"""Gateway in the event loop of a test, with a fake service."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ WAIT_SECONDS = 60
 
 
 class FakeService:
-    """Upstream that stores the messages of each connection by id, as the service does."""
+    """Fake of the service that stores the messages of each connection by id."""
 
     def __init__(self) -> None:
         self.error: ApiError | None = None
@@ -27,7 +27,7 @@ class FakeService:
         self._changed = asyncio.Condition()
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store messages, or raise the error that the test has set."""
+        """Store messages, or raise the error if the test has set one."""
         self.requests += 1
         if self.error is not None:
             raise self.error
@@ -39,11 +39,11 @@ class FakeService:
             self._changed.notify_all()
 
     def read(self, lookup: str) -> list[dict[str, Any]]:
-        """Return the stored messages of a connection in the order of their arrival."""
+        """Return the stored messages of a connection in the order in which they arrived."""
         return list(self.stored.get(lookup, {}).values())
 
     async def wait_for(self, lookup: str, count: int) -> list[dict[str, Any]]:
-        """Return the messages of a connection as soon as there are this many."""
+        """Wait until a connection has this number of messages, and return them."""
         async with asyncio.timeout(WAIT_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.read(lookup)) >= count)
         return self.read(lookup)
@@ -66,7 +66,7 @@ class Taker:
 
 
 class Marks:
-    """Store of delivery marks for a source that has not run before."""
+    """Fake store of delivery marks that is always empty."""
 
     async def read(self) -> list[bytes]:
         """Return no marks."""
@@ -77,7 +77,7 @@ class Marks:
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
-    """Build a configuration whose topics begin with a name, and whose client id is the name."""
+    """Return a configuration with topics below the given name and the name as client id."""
     return parse_settings(Section(describe_settings(folder, port, name, **source)))
 
 
@@ -107,7 +107,7 @@ async def run(settings: GatewaySettings, service: FakeService) -> AsyncIterator[
 
 
 async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
-    """Wait until a counter has a value, or until the gateway ends."""
+    """Wait until a metric has the given value, or until the gateway ends."""
     async with asyncio.timeout(WAIT_SECONDS):
         while sum_counts(metrics, name) < count:
             await asyncio.sleep(0.01)
@@ -122,7 +122,7 @@ def sum_counts(metrics: Metrics, name: str) -> float:
 
 
 def encode(**message: Any) -> bytes:
-    """Encode a message of the source as JSON bytes."""
+    """Return a message of the source as JSON bytes."""
     return json.dumps(message).encode()
 
 

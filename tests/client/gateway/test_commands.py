@@ -1,4 +1,4 @@
-"""Tests of the commands of the gateway: exit codes and messages."""
+"""Tests of the gateway's commands: exit codes and messages."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 @pytest.fixture
 def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what the fake service reports about the key; an entry ``status`` makes it an error."""
+    """Return the fake service's reply about the key; an entry ``status`` makes the reply an error."""
     known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
 
     def reply(request: httpx.Request) -> httpx.Response:
@@ -42,7 +42,7 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def write(folder: Path, port: int, name: str, **source: Any) -> str:
-    """Write a configuration and return its path."""
+    """Write a gateway configuration and return its path."""
     path = folder / "gateway.yaml"
     path.write_text(yaml.safe_dump(describe_settings(folder, port, name, **source)))
     return str(path)
@@ -51,7 +51,7 @@ def write(folder: Path, port: int, name: str, **source: Any) -> str:
 def test_check_without_messages_names_the_filters(
     tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without messages the check succeeds if the key and the broker are valid, and names the topic filters."""
+    """If no message arrives, `check` succeeds with a valid key and broker, and prints the topic filters."""
     path = write(tmp_path, shared_broker.port, "shown")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
     output = capsys.readouterr().out
@@ -62,7 +62,7 @@ def test_check_without_messages_names_the_filters(
 def test_check_names_connections_of_other_keys(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The check fails if a route or a message leads to a connection to which the key is not bound."""
+    """`check` fails if a route or message leads to a connection to which the key is not bound."""
     identity["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
@@ -80,7 +80,7 @@ def test_check_names_connections_of_other_keys(
 
 
 def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
-    """A message of a device to which the key is not bound is shown as rejected; its default is the connection."""
+    """`check` shows a message as rejected if the key is not bound to its device."""
     shown: list[str] = []
     settings = describe_settings(tmp_path, 1883, "x")
     settings["routes"] = [
@@ -101,7 +101,7 @@ def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
 
 
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
-    """A message that cannot be sent is shown with the reason; after the last one the check ends."""
+    """`check` shows each received message, or the reason why it cannot be sent, and ends after the given number."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
     display = _Display(settings, {}, 3, shown.append)
@@ -133,7 +133,7 @@ def test_check_explains_the_key(
     code: int,
     text: str,
 ) -> None:
-    """A key that cannot send telemetry fails the check; a key with more rights than needed is mentioned."""
+    """`check` fails if the key cannot send telemetry, and mentions unnecessary rights of the key."""
     identity.update(known)
     path = write(tmp_path, shared_broker.port, "key")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == code
@@ -144,7 +144,7 @@ def test_check_explains_the_key(
 def test_check_explains_an_unreachable_broker(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the broker is unreachable, the message of the check names its address."""
+    """If the broker is unreachable, the error of `check` names the broker's address."""
     assert execute(["gateway", "check", write(tmp_path, 1, "none")]) == 1
     assert "The broker 127.0.0.1:1 cannot be reached" in capsys.readouterr().err
 
@@ -153,7 +153,7 @@ def test_check_explains_an_unreachable_broker(
 def test_a_mistake_in_the_configuration_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    """The message about an invalid configuration names the file and the member."""
+    """The error about an invalid configuration names the file and the member."""
     (tmp_path / "gateway.yaml").write_text("service: {}")
     assert execute(["gateway", verb, str(tmp_path / "gateway.yaml")]) == 2
     assert "`service.url` is missing." in capsys.readouterr().err
@@ -163,13 +163,13 @@ def test_a_mistake_in_the_configuration_is_wrong_usage(
 def test_a_mistake_in_the_source_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], verb: str
 ) -> None:
-    """Mistakes in the configured source are found before the gateway connects to anything."""
+    """An invalid source in the configuration is rejected before the gateway connects."""
     assert execute(["gateway", verb, write(tmp_path, 1883, "x", qos=3)]) == 2
     assert "`source.qos` must be one of 0, 1." in capsys.readouterr().err
 
 
 def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second gateway on the same spool file ends with a message."""
+    """A second gateway that uses the same spool file ends with an error."""
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
     assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 1
     assert "in use by another gateway" in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_a_missing_optional_package_is_explained(
 
 
 def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output has a line for each rejected message: topic or connection, reason and message."""
+    """The command prints a line for each rejected message: topic or connection, reason and message."""
     path = write(tmp_path, 1, "x")
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err
@@ -203,7 +203,7 @@ def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters of a topic or message are escaped, in JSON as JSON does it."""
+    """Control characters of a rejected message are escaped, in JSON with the escapes of JSON."""
     path = write(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")

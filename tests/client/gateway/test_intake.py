@@ -1,4 +1,4 @@
-"""Tests of storing of received messages: acknowledged means on disk."""
+"""Tests of the storage of received messages: a message is acknowledged after it is on disk."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ class Bench:
 
 @asynccontextmanager
 async def run(bench: Bench) -> AsyncIterator[None]:
-    """Context manager: run the intake while the block runs."""
+    """Context manager: run the intake for the duration of the block."""
     task = asyncio.create_task(bench.intake.run())
     try:
         yield
@@ -65,7 +65,7 @@ def bench(tmp_path: Path) -> Any:
 
 
 async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message is acknowledged to its source only after it is stored in the file."""
+    """A message is acknowledged to its source only after it is stored on disk."""
     append, seen = bench.spool.append, []
 
     def check(*arguments: Any) -> int:
@@ -113,7 +113,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
 
 
 async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
-    """The source has to wait while many messages are not on disk yet, so that memory is limited."""
+    """The source must wait while many messages are not on disk yet, which limits the use of memory."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
         bench.put(number)
@@ -124,7 +124,7 @@ async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
 
 
 async def test_a_stop_stores_received_messages(bench: Bench) -> None:
-    """A stop stores the messages in memory, and acknowledges them if the connection is still open."""
+    """A stop stores the messages in memory, and acknowledges them if the source is still connected."""
     async with run(bench):
         await asyncio.sleep(0)
         bench.put(1)
@@ -132,7 +132,7 @@ async def test_a_stop_stores_received_messages(bench: Bench) -> None:
 
 
 async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """Rejected messages are logged at a limited rate, so that one device cannot fill the log."""
+    """The rate of log lines about rejected messages is limited, so that one device cannot fill the log."""
     for number in range(1500):
         bench.put(number, b"x")
     bench.put(0, address="b/c")
@@ -141,7 +141,7 @@ async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pyte
 
 
 async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
-    """Message ids are new after each start, even if the spool was restored from a copy."""
+    """Each start of the gateway creates different message ids, even with a spool that was restored from a copy."""
     ids = set()
     for _ in range(2):
         bench = Bench(tmp_path)

@@ -1,4 +1,4 @@
-"""Tests of conversion of messages to lines of telemetry."""
+"""Tests of the conversion of received messages to lines of telemetry."""
 
 import json
 from contextlib import suppress
@@ -15,7 +15,7 @@ PLAIN = Target("press", None, Fields())
 
 
 def build(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
-    """Return the line of a message, parsed."""
+    """Convert a message and return its line, parsed."""
     line = build_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -24,7 +24,7 @@ def build(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
 
 
 def test_missing_metadata_is_added() -> None:
-    """A message without id and time gets a new id and the time of receipt; the device comes from the topic."""
+    """A message without id and time gets a new id and the time of receipt; the topic determines the device."""
     added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert build(b'{"value": 1}') == {**added, "value": 1}
     assert build(b" { } ") == added
@@ -39,7 +39,7 @@ def test_existing_metadata_is_not_changed() -> None:
 
 
 def test_numbers_are_not_changed() -> None:
-    """The text of the payload is sent unchanged, including the digits of numbers."""
+    """The digits of numbers in the payload are sent unchanged."""
     line = build_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
     assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
 
@@ -55,7 +55,7 @@ def test_numbers_are_not_changed() -> None:
     ],
 )
 def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
-    """Selected values become metadata and are no longer payload."""
+    """Values that pointers select become metadata and are removed from the payload."""
     target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
     assert build(json.dumps(message).encode(), target) == {
@@ -68,7 +68,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
 
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
-    """A configured time format without a pointer applies to the member `timestamp`, which may be a number."""
+    """Without a pointer, the configured time format applies to the member `timestamp`."""
     target = Target("press", None, Fields(None, "epochSeconds"))
     assert build(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
@@ -99,7 +99,7 @@ def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str)
     [("rfc3339", 5), ("epochSeconds", "5e"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
 )
 def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
-    """Metadata with an invalid type, such as a time in another format than the route's, is rejected."""
+    """Metadata of an invalid type, or a time in another format than configured, is rejected."""
     target = Target("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
         build(json.dumps({"t": value}).encode(), target)
@@ -120,13 +120,13 @@ def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
 
 @given(st.binary(max_size=40))
 def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
-    """Any bytes are converted or rejected, without another exception."""
+    """Any received bytes are either converted or rejected, and cause no other exception."""
     with suppress(RejectedError):
         build(payload)
 
 
 def test_pointers_lead_through_arrays() -> None:
-    """A pointer selects an element of an array by its index, and the array keeps this element."""
+    """A pointer can select an element of an array by its index; the element stays in the payload."""
     target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
     line = build(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
     assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
@@ -134,7 +134,7 @@ def test_pointers_lead_through_arrays() -> None:
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
-    """A payload member with the name of metadata that no pointer selects is rejected, not overwritten."""
+    """A payload member that has the name of a metadata member is rejected instead of overwritten."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
         build(json.dumps({"h": {}, name: "payload"}).encode(), target)
@@ -143,6 +143,6 @@ def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
 def test_a_member_that_occurs_twice_is_rejected(payload: bytes) -> None:
-    """A payload with two members of the same name is rejected, on one line or on several."""
+    """A payload with two members of the same name is rejected."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         build(payload)

@@ -1,4 +1,4 @@
-"""Tests of the metrics of the gateway over HTTP."""
+"""Tests of the gateway's HTTP server for metrics."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ async def request(port: int, text: bytes) -> str:
     ("line", "status"), [("GET /metrics HTTP/1.1", 200), ("GET / HTTP/1.1", 404), ("POST /metrics HTTP/1.1", 405)]
 )
 async def test_metrics_are_served_on_this_machine(line: str, status: int) -> None:
-    """Prometheus reads /metrics; other paths and methods are errors."""
+    """GET /metrics returns the metrics; other paths and methods are rejected."""
     metrics = Metrics()
     metrics.count("rejected_messages_total", 2, 'reason="not_json"')
     metrics.set_gauge("spool_blocked", 0)

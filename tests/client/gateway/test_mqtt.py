@@ -1,4 +1,4 @@
-"""Tests of messages from a real broker, through the gateway, to a fake service."""
+"""Tests of the gateway between a real MQTT broker and a fake service."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 
 @VERSIONS
 async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_path: Path, version: str) -> None:
-    """Each message arrives once, in order, with the connection and the device of its topic."""
+    """Each message arrives once and in order, with the connection and device that its topic determines."""
     name, service = f"order-{version[0]}", FakeService()
     async with run(build_settings(tmp_path, shared_broker.port, name, version=version), service):
         messages = [(f"{name}/press/d-{n % 2}", encode(value=n)) for n in range(300)]
@@ -59,7 +59,7 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
 
 
 async def test_messages_published_without_a_running_gateway_arrive(shared_broker: Broker, tmp_path: Path) -> None:
-    """The broker stores the messages of the session while the gateway does not run."""
+    """Messages that the broker stored while the gateway was stopped arrive after its start."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
     async with run(settings, service):
         pass
@@ -72,7 +72,7 @@ async def test_messages_published_without_a_running_gateway_arrive(shared_broker
 async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     shared_broker: Broker, tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message that was stored but not acknowledged is delivered again, recognised, and stored once."""
+    """A message that the broker delivers again, because its acknowledgement was lost, is stored once."""
     name, service = f"lost-{version[0]}", FakeService()
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
 
 
 async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Broker, tmp_path: Path) -> None:
-    """Messages that are too large, not JSON or on an unknown topic are set aside and do not stop others."""
+    """Invalid messages are set aside and do not stop valid ones."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [
         ("bad/press/d-1", encode(text="x" * 300_000)),
@@ -110,7 +110,7 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
 
 
 async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Path) -> None:
-    """Retained messages are not stored, because a retained message is an old value without its time."""
+    """Retained messages are not stored, because their values are old and have no time."""
     await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=0)), retain=True)
     for version in ("3.1.1", "5"):
         service = FakeService()
@@ -139,7 +139,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
 async def test_two_gateways_with_one_client_id_are_reported(
     shared_broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway that repeatedly loses its connection logs that another one may use its client id."""
+    """If the connection is lost repeatedly, the log says that another client may use the same client id."""
     monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
     caplog.set_level(logging.ERROR)
     async with run(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
@@ -154,7 +154,7 @@ async def test_two_gateways_with_one_client_id_are_reported(
 
 
 async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broker, tmp_path: Path) -> None:
-    """The reason code 0x8E of MQTT 5 is reported as a client id that another client uses."""
+    """The MQTT reason code 0x8E is reported as a client id that another client uses."""
     settings = build_settings(tmp_path, shared_broker.port, "reason")
     context = SourceContext([], Taker(), Marks(), Metrics())
     connection = MqttConnection(parse_mqtt_settings(settings.source), context)
@@ -169,7 +169,7 @@ async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broke
 async def test_a_restart_of_the_broker_loses_nothing(
     tmp_path: Path, shared_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The gateway connects again; messages before and after the restart arrive once."""
+    """After a restart of the broker the gateway connects again, and all messages arrive once."""
     service, broker = FakeService(), Broker(tmp_path).start()
     try:
         async with run(build_settings(tmp_path, broker.port, "again"), service) as metrics:

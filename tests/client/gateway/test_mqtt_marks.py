@@ -1,10 +1,10 @@
-"""Tests of the recognition of messages that a broker delivers again."""
+"""Tests of the recognition of messages that the broker delivers again."""
 
 from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
 
 
 def test_a_stored_delivery_is_recognised_once() -> None:
-    """A repeated delivery with the same packet id, topic and text is recognised once, and then counts as new."""
+    """A repeated delivery with the same packet id, topic and text is recognised once."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
     assert not known.take(build_mark(7, "a/c", b"{}"))
@@ -14,7 +14,7 @@ def test_a_stored_delivery_is_recognised_once() -> None:
 
 
 def test_old_deliveries_are_not_recognised() -> None:
-    """Only deliveries that can still be unacknowledged are recognised; older packet ids mean other messages."""
+    """An old delivery is not recognised, because its packet id may belong to another message now."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
     assert [known.take(each) for each in marks] == [False, False, False, True, True]

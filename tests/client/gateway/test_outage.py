@@ -1,4 +1,4 @@
-"""Tests of a long outage: all messages wait on disk, and are sent afterwards once and in order."""
+"""Test of a long outage of the service."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ HOUR = 3_600_000
 
 
 class Ledger:
-    """Service that checks the order of each device as messages arrive, and stores only the last number of each."""
+    """Fake service that checks the order of each device's messages and stores only the last number of each device."""
 
     def __init__(self) -> None:
         self.is_down = True
@@ -59,7 +59,7 @@ def spool(tmp_path: Path) -> Iterator[SpoolThread]:
 async def test_an_hour_without_the_service_loses_nothing(
     spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Each message of the outage arrives once, in the order of its device."""
+    """Messages received during an hour without the service are sent afterwards, each once and in order."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.01)
     route = {"topic": "p/{device}", "connection": "press", "device": "{device}"}

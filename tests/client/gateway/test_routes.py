@@ -1,4 +1,4 @@
-"""Tests of rules that map topics to connections and devices."""
+"""Tests of the routes, which map topics to connections and devices."""
 
 import pytest
 from oi.gateway.routes import Routes, parse_route
@@ -30,12 +30,12 @@ def build(*routes: dict[str, str]) -> Routes:
     ],
 )
 def test_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
-    """The gateway matches topics and filters as the broker does."""
+    """A topic filter matches the same topics in the gateway as in an MQTT broker."""
     assert (build({"topic": topic, "connection": "press"}).find(address) is not None) is matches
 
 
 def test_names_of_levels_fill_connection_and_device() -> None:
-    """Named levels of a topic are inserted into connection and device; an invalid lookup maps to nothing."""
+    """Named levels of a topic form the connection's lookup and the device; an invalid lookup matches no route."""
     routes = build({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
     target = routes.find("hall/1/pump/raw")
     assert target is not None
@@ -46,7 +46,7 @@ def test_names_of_levels_fill_connection_and_device() -> None:
 
 
 def test_the_first_route_that_matches_is_used() -> None:
-    """The first matching route is used, so a special route precedes a general one; the broker gets one subscription."""
+    """The first matching route is used, and overlapping routes have one subscription at the broker."""
     routes = build({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
     found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
     assert [each and each.connection for each in found] == ["special", "general", "special"]

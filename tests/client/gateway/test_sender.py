@@ -1,4 +1,4 @@
-"""Tests of the sending of stored messages, and of the sender's reaction to each error."""
+"""Tests of the sender of stored messages and its reaction to errors."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ type Answer = Callable[[str, list[Any]], Exception | None]
 
 
 class Upstream:
-    """Fake service whose errors a test decides."""
+    """Fake service that raises the errors that a test sets."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -55,14 +55,14 @@ def spool(tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all pauses of the sender before it repeats a request."""
+    """Shorten all pauses that the sender makes before it repeats a request."""
     for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
 
 
 @asynccontextmanager
 async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
-    """Run a sender over the spool while the block runs."""
+    """Run a sender over the spool for the duration of the block."""
     metrics = Metrics()
     task = asyncio.create_task(Sender(upstream, spool, metrics).run())
     try:
@@ -74,18 +74,18 @@ async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
 
 
 def put(spool: SpoolThread, lookup: str, *values: int) -> None:
-    """Put messages with these values of a connection into the spool."""
+    """Store messages of a connection with these values in the spool."""
     spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
 
 
 def refuse(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
-    """Build the exception for an error reply of the service."""
+    """Build the exception that the client raises for an error reply of the service."""
     errors = [{"field": each, "message": "bad"} for each in fields]
     return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
 
 
 async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolThread) -> None:
-    """At most four requests run at the same time, and one for each connection."""
+    """At most four requests run at the same time, and only one for each connection."""
     upstream = Upstream(lambda *_: None)
     for number in range(12):
         put(spool, f"c{number % 6}", number, number + 100)
@@ -115,7 +115,7 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
 async def test_an_error_keeps_the_spool(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
 ) -> None:
-    """An error is logged once, and the messages stay in the spool until they can be sent."""
+    """An error is logged once, and the messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
     upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
     put(spool, "press", 1, 2)
@@ -128,7 +128,7 @@ async def test_an_error_keeps_the_spool(
 
 
 async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
-    """The messages of a connection that the service refuses wait; those of other connections are sent."""
+    """If the service rejects one connection, messages of other connections are still sent."""
     upstream = Upstream(lambda lookup, _: refuse(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     put(spool, "off", 1)
     put(spool, "on", 2)
@@ -145,7 +145,7 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
     ],
 )
 async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
-    """Messages that an error names are set aside with the reason; the others of the batch are sent in order."""
+    """A message that the service's error names is set aside with the reason; the rest of the batch is sent."""
     upstream = Upstream(lambda _, values: error if 2 in values else None)
     put(spool, "press", 1, 2, 3)
     put(spool, "press", 4)
@@ -159,7 +159,7 @@ async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, er
 
 
 async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
-    """If the service refuses a device, all messages of this device in the batch are set aside."""
+    """If the service rejects a device, all messages of this device in the batch are set aside."""
     error = refuse(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
@@ -172,7 +172,7 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
 
 
 async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) -> None:
-    """If an error names no existing line of the batch, the batch stays in the spool."""
+    """If the service's error names a line that does not exist, the batch stays in the spool."""
     upstream = Upstream(
         lambda *_: refuse(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
@@ -185,7 +185,7 @@ async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) 
 async def test_a_programming_error_keeps_the_gateway_running(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown error for one connection is logged, and the messages are sent later."""
+    """After an unexpected exception for one connection, the gateway continues and sends the messages later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
     upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
     put(spool, "press", 1)

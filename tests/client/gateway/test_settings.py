@@ -14,7 +14,7 @@ from tests.client.gateway.running import Marks, Taker, describe_settings
 
 
 def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return a function that sets a member of a configuration."""
+    """Return a function that changes one member of a configuration."""
 
     def apply(members: dict[str, Any]) -> None:
         *parents, last = path.split(".")
@@ -27,7 +27,7 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def parse(members: dict[str, Any]) -> None:
-    """Read a configuration and its source."""
+    """Parse a configuration with its source."""
     settings = parse_settings(Section(members))
     create_source(settings.source_kind, settings.source, SourceContext([], Taker(), Marks(), Metrics()))
 
@@ -97,7 +97,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    """A configuration file is read, with the documented defaults."""
+    """A configuration file is read, and missing members have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
         "service: {url: 'https://plant.example/', keyFile: key}\n"
@@ -113,14 +113,14 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "\tx"])
 def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: str) -> None:
-    """A file that is not YAML, or not an object, is an error of the configuration."""
+    """A file that is not YAML or not an object is rejected as an invalid configuration."""
     (tmp_path / "gateway.yaml").write_text(text)
     with pytest.raises(SettingsError):
         load_settings(tmp_path / "gateway.yaml")
 
 
 def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is read from the file, else from the environment variable; a missing key is an error."""
+    """The API key is read from the file, or else from the environment variable; a missing key raises an error."""
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"
@@ -134,7 +134,7 @@ def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
 def test_a_file_without_a_key_is_named(tmp_path: Path, key: str) -> None:
-    """A key file with something else is named, and its content is not part of the error, which the log shows."""
+    """The error about an invalid key file names the file, but not its content, because the error is logged."""
     (tmp_path / "key").write_text(key, encoding="utf-8")
     with pytest.raises(SettingsError, match="does not contain an API key") as refused:
         ServiceSettings("https://x", tmp_path / "key").read_key()

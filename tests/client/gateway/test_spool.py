@@ -9,7 +9,7 @@ from oi.gateway.spool import Batch, GatewaySpool, Rejected, SpoolFullError, Spoo
 
 
 def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -> GatewaySpool:
-    """Open the spool of a folder."""
+    """Open the spool in a folder."""
     return GatewaySpool(SpoolSettings(folder / "spool.db", max_bytes, when_full))
 
 
@@ -21,7 +21,7 @@ def read(spool: GatewaySpool, lookup: str) -> Batch:
 
 
 def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
-    """After a restart the messages of each connection are read in their order, without removed ones."""
+    """After a restart, each connection's messages that were not removed are read in order."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
     spool.append({"a": [b"4\n"]}, [], b"m2")
@@ -54,7 +54,7 @@ def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """A second process cannot open the spool, because two gateways would send messages out of order."""
+    """A second process cannot open the spool, because two senders would mix the order of messages."""
     spool = open_spool(tmp_path)
     with pytest.raises(SpoolInUseError, match="in use by another gateway"):
         open_spool(tmp_path)
@@ -94,7 +94,7 @@ def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """A commit that fails because the disk is full changes nothing, and the spool works again when space is free."""
+    """A commit that fails because of a full disk changes nothing, and later commits succeed."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     spool.append({"a": [b"1\n"]}, [], b"")
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
@@ -109,7 +109,7 @@ def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
 
 
 def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
-    """Lines that the service rejects are stored with the reason, apart from the other messages, which stay in order."""
+    """Messages that the service rejects are stored separately, with the reason."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
     spool.append({"a": [b"3\n"]}, [], b"")

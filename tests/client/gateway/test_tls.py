@@ -1,4 +1,4 @@
-"""Tests of certificates of the connection to the broker."""
+"""Tests of the certificates that secure the connection to the broker."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:Resource
 
 @dataclass
 class Secured:
-    """Brokers that require a client certificate, and the certificates."""
+    """Brokers that require a client certificate, with the certificates for the tests."""
 
     authority: Authority
     good: Broker
@@ -36,7 +36,7 @@ class Secured:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Yield a broker with a valid and one with an expired certificate."""
+    """Yield a broker with a valid certificate and a broker with an expired certificate."""
     if MOSQUITTO is None:
         pytest.skip(NO_MOSQUITTO)
     folder = tmp_path_factory.mktemp("tls")
@@ -56,7 +56,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
-    """Try to connect to the broker; return the message of the error."""
+    """Try to connect to the broker and return the error message."""
     settings = build_settings(folder, broker.port, "fails", tls=tls)
     context = SourceContext(["a"], Taker(), Marks(), Metrics(), is_check=True)
     with pytest.raises((BrokerError, SettingsError, ApiError)) as raised:
@@ -68,7 +68,7 @@ async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
 
 
 async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
-    """The gateway connects with TLS and a client certificate, and reports when the certificate expires."""
+    """The gateway connects with a client certificate, and its metrics contain the certificate's expiry."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
     async with run(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
@@ -82,14 +82,14 @@ async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, t
 
 
 async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
-    """A broker certificate of an unknown authority is refused; without `caFile` the system's ones are trusted."""
+    """A broker whose certificate has an unknown authority is rejected."""
     text = await fail(tmp_path, secured.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
 
 async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
-    """An expired client certificate is an error before the connection, because the broker would give no reason."""
+    """An expired client certificate is reported before the connection, because the broker would state no reason."""
     certificate, key = secured.authority.issue("old", -2)
     text = await fail(
         tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
@@ -98,14 +98,14 @@ async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path
 
 
 async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
-    """If the broker closes the connection without a reason, the error mentions the client certificate."""
+    """If the broker closes the connection without a reason, the error suggests a missing client certificate."""
     text = await fail(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
 async def test_a_file_that_cannot_be_read_is_named(secured: Secured, tmp_path: Path, name: str) -> None:
-    """An unreadable certificate file is an error of the configuration that names the file."""
+    """The error about an unreadable certificate file names the file."""
     text = await fail(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
     assert "cannot be read" in text
     assert "No such file" in text

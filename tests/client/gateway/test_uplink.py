@@ -16,14 +16,14 @@ TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 
 class Wire:
-    """Fake service that accepts one key."""
+    """Fake service that accepts exactly one API key."""
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.requests: list[httpx.Request] = []
 
     def reply(self, request: httpx.Request) -> httpx.Response:
-        """Issue a token for the key, and accept everything else."""
+        """Issue a token for the accepted key, and accept all other requests."""
         if request.url.path.endswith("/jwt"):
             if request.headers["Authorization"] != f"Bearer {self.key}":
                 return httpx.Response(401, json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
@@ -45,7 +45,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path: Path) -> None:
-    """Large batches are compressed, small ones are not; the service's time is read from each reply."""
+    """Large batches are compressed and small ones are not; each reply updates the service's time."""
     (tmp_path / "key").write_text("good")
     clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), clock)
@@ -62,7 +62,7 @@ async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path
 
 
 async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
-    """After a rejection the key file is read again, so a new key needs no restart."""
+    """After a rejection the gateway reads the key file again, so that a new key needs no restart."""
     (tmp_path / "key").write_text("old")
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Tests of CSV files that become telemetry messages, as the service reads them."""
+"""Tests of the conversion of CSV files to telemetry messages."""
 
 import json
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ TIME = "2026-01-05T08:00:00Z"
 
 
 def test_rows_become_messages(tmp_path: Path) -> None:
-    """Numbers are unchanged, empty cells omitted, and the time column becomes the timestamp."""
+    """A row becomes a message with unchanged numbers, without empty cells, and with the time column as timestamp."""
     text = (
         "ts;Pressure;State;Note;Big\n"
         "2026-01-05 08:00:00;1.50;on;;18446744073709551617\n"
@@ -41,7 +41,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
 
 
 def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
-    """A row has the same message id as in an import by the service, so that importing it, too, adds nothing."""
+    """A row has the same message id in a replay and in an import, so that doing both stores it once."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
@@ -60,7 +60,7 @@ def _build_number_rows(count: int) -> str:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.text(st.characters(codec="utf-8")))
 def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
-    """Any cell becomes a JSON number with its digits, or a string."""
+    """Any cell becomes a JSON number with unchanged digits, or else a string."""
     quoted = cell.replace('"', '""')
     path = _write_file(tmp_path_factory.getbasetemp(), "")
     path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
@@ -95,7 +95,7 @@ def test_ids_depend_on_the_content(tmp_path: Path) -> None:
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
-    """Repeated rows of all files are skipped and counted; a messageId identifies a row."""
+    """Rows that occur repeatedly in the files are skipped and counted; a messageId identifies a row."""
     one = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
     two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
@@ -150,13 +150,13 @@ def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, file: dict[str, Any], message: str) -> None:
-    """An invalid file is rejected with its column or row."""
+    """An invalid file is rejected with the column or row of the error."""
     with pytest.raises(FileError, match=message):
         list(CsvFile(_write_file(tmp_path, text), RIG, **file).read_rows())
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """Unreadable files are rejected by name."""
+    """An unreadable file is rejected with its name."""
     with pytest.raises(FileError, match="must be a regular file"):
         list(CsvFile(tmp_path, RIG).read_rows())
     with pytest.raises(FileError, match="No such file"):
@@ -167,7 +167,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_own_ids(tmp_path: Path) -> None:
-    """The CSV columns messageId and deviceId override the options of the command line."""
+    """The columns messageId and deviceId have priority over the options of the command line."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -180,7 +180,7 @@ def _build_target(**source: str) -> ReplayTarget:
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
 @given(moment=st.datetimes(timezones=st.just(UTC)))
 def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime) -> None:
-    """Messages have time, device and id at the connection's pointers."""
+    """A message has time, device and id at the places to which the connection's pointers lead."""
     source = {
         "timestampPointer": "/head/at",
         "messageIdPointer": "/head/id",

@@ -1,4 +1,4 @@
-"""Tests of sending of rows: batches, pace, errors."""
+"""Tests of the sending of rows: batches, pace and errors."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
-    """Yield a row for each time."""
+    """Yield a row for each of the given times."""
     for number, second in enumerate(seconds, 1):
         message = b"{}".ljust(size)
         yield CsvRow(f"rig.csv: row {number}", START + timedelta(seconds=second), message, str(number), "")
 
 
 async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Send rows in batches of 10 to a service with these replies; return the number of rows of each request."""
+    """Send rows in batches of 10 to a fake service with these replies; return the number of rows of each request."""
     sent: list[int] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -46,13 +46,13 @@ async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.Mo
 
 
 async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy or restarting service delays the replay, but every row is accepted in the end."""
+    """A busy or restarting service delays the replay, but finally accepts every row."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
     assert sorted(await send(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
 
 
 async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that the service refuses ends the replay with the reason and the numbers of the rows."""
+    """If the service rejects a batch, the replay ends with the reason and the numbers of the rows."""
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
         await send([refusal], 10, monkeypatch)
@@ -66,7 +66,7 @@ async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a speed, rows that are due together are one batch, and the pauses have the recorded length."""
+    """With a speed, rows that are due together form one batch, and pauses have their recorded length."""
     now = 0.0
 
     async def advance(seconds: float) -> None:

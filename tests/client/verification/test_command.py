@@ -1,4 +1,4 @@
-"""Tests of command line of the offline verifier."""
+"""Tests of the command line of the offline verifier."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be n
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide two chains, exported as ``export.json`` and ``batch.json``."""
+    """Create two chains, and export them as ``export.json`` and ``batch.json``."""
     async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
@@ -40,7 +40,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.mark.usefixtures("ledger")
 def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
-    """The command imports only cryptography and rfc8785 besides the standard library."""
+    """Besides the standard library, the command imports only cryptography and rfc8785."""
     program = (
         "import sys; from oi.verification.command import main; status = main(sys.argv[1:]); "
         "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
@@ -62,7 +62,7 @@ def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
 
 
 async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> None:
-    """A folder with only the two libraries and the provenance package verifies an export against its checkpoint."""
+    """The provenance package verifies an export with only two libraries installed."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -80,7 +80,7 @@ async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> N
 
 
 def _create_isolated_folder(folder: Path) -> Path:
-    """Create a folder with only the verifier and its two libraries."""
+    """Create a folder that contains only the verifier and its two libraries."""
     folder.mkdir()
     (folder / "oi").symlink_to(ROOT / "client" / "src" / "oi")
     packages = Path(next(path for path in sys.path if path.endswith("site-packages")))
@@ -91,7 +91,7 @@ def _create_isolated_folder(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("ledger")
 def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A chain is valid under its own scope only."""
+    """An exported chain is valid only if the given scope is its own."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
     assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
     assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
@@ -101,7 +101,7 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is not an export causes exit status 2 without a verdict."""
+    """For a file that is not an export, the exit status is 2, and no verdict is printed."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
@@ -109,7 +109,7 @@ def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: p
 
 @pytest.mark.usefixtures("ledger")
 def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
-    """A missing file, an invalid key and incomplete options cause exit status 2."""
+    """For a missing file, an invalid key or incomplete options, the exit status is 2."""
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
@@ -118,7 +118,7 @@ def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
 
 
 async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """A checkpoint that another key signed is rejected."""
+    """A checkpoint that was signed with another key is rejected."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -167,7 +167,7 @@ class _Service(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
-    """Provide a service that returns records of the first chain."""
+    """Start a fake service that returns records of the first chain, and return its address."""
     _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
@@ -181,7 +181,7 @@ def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
 def test_fetch_writes_a_chain_into_one_export(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A chain of several pages, some of them truncated, is downloaded into one valid export."""
+    """All pages of a chain, even truncated ones, are downloaded into one valid export."""
     out = str(tmp_path / "fetched.json")
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
@@ -190,7 +190,7 @@ def test_fetch_writes_a_chain_into_one_export(
 
 
 def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing token, a rejection, an unreachable service and an invalid address cause exit status 2, no file."""
+    """If the download is impossible, the exit status is 2, and no file is written."""
     out = tmp_path / "fetched.json"
     monkeypatch.delenv("OI_TOKEN", raising=False)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
@@ -205,7 +205,7 @@ def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.
 def test_fetch_ignores_record_ids(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
 ) -> None:
-    """The RecordIDs of records do not affect the download."""
+    """The download does not depend on the RecordIDs of the records."""
     _Service.records[place] |= {"RecordID": said}
     sound = said == format_record_id(place)
     out = tmp_path / "fetched.json"
@@ -216,7 +216,7 @@ def test_fetch_ignores_record_ids(
 
 
 def test_fetch_continues_after_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records after a long gap are fetched, so that the verifier can report the gap."""
+    """The download continues after a long gap, so that the verifier can report the gap."""
     _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
     out = tmp_path / "fetched.json"
     monkeypatch.setenv("OI_TOKEN", TOKEN)
@@ -228,14 +228,14 @@ def test_fetch_continues_after_a_gap(tmp_path: Path, address: str, monkeypatch: 
 def test_fetch_does_not_print_tokens(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A token with invalid characters is rejected without printing it."""
+    """The error about a token with invalid characters does not contain the token."""
     monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
     assert TOKEN not in capsys.readouterr().err
 
 
 async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A last record in the future is valid, with a warning that names its time."""
+    """A chain whose last record has a future time is valid, with a warning that contains the time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
@@ -251,7 +251,7 @@ async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys:
 
 @pytest.mark.usefixtures("ledger")
 def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unexpected errors cause exit status 2, since 1 means that the chain is broken."""
+    """After an unexpected error the exit status is 2, because 1 means a broken chain."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
@@ -260,7 +260,7 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 async def fetched(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
-    """Fetch a chain with its newest checkpoint; return the commands that fetch it and that verify it."""
+    """Download a chain with its newest checkpoint; return the commands for the download and the verification."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
@@ -274,7 +274,7 @@ async def fetched(
 def test_the_saved_checkpoint_is_used_by_default(
     tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The saved checkpoint is used by default: a truncated and a rewritten chain are found."""
+    """By default a chain is compared with the saved checkpoint, which reveals removed and changed records."""
     _, verify = fetched
     out = tmp_path / "fetched.json"
     assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
@@ -290,7 +290,7 @@ def test_the_saved_checkpoint_is_used_by_default(
 async def test_a_chain_rewritten_after_it_was_signed_is_found(
     fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A consistently rewritten chain is valid by itself but differs from its checkpoint."""
+    """A chain that was rewritten with valid hashes does not match its checkpoint."""
     _, verify = fetched
     async with open_ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
@@ -304,7 +304,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
 
 @pytest.mark.usefixtures("ledger")
 def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a checkpoint the error names its expected path."""
+    """If no checkpoint is saved, the error names the path at which it is expected."""
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
     error = capsys.readouterr().err
@@ -342,7 +342,7 @@ async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
 def test_an_invalid_checkpoint_is_not_saved(
     fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An invalid checkpoint is not saved, and neither is its chain."""
+    """If the downloaded checkpoint is invalid, neither it nor its chain is saved."""
     fetch, verify = fetched
     _Service.note = note
     assert main(fetch) == 2
@@ -353,7 +353,7 @@ def test_an_invalid_checkpoint_is_not_saved(
 async def test_notes_of_retired_keys_verify(
     ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
-    """A note of a retired key verifies with the key's published line."""
+    """A checkpoint signed with a retired key verifies with a key file that contains the retired key."""
     _, verify = fetched
     rotate_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())
@@ -364,7 +364,7 @@ async def test_notes_of_retired_keys_verify(
 
 @pytest.mark.usefixtures("ledger")
 def test_a_missing_key_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If the option --key is neither a file nor a key, the message says so and names it."""
+    """If the value of --key is neither a file nor a key, the error contains the value."""
     missing = str(tmp_path / "missing.key")
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", missing, "--checkpoint", "x"]) == 2
     assert f"--key {missing!r} is neither an existing file nor a verifier key" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Tests of verification of receipts and of sets of keys by the client."""
+"""Tests of the client's verification of receipts and reading of key sets."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ GOOD = bytes.fromhex(SECOND["receipt"])
 
 
 def test_all_receipts_of_the_vectors_are_valid() -> None:
-    """Each record has a valid receipt for each checkpoint, which states its chain, its place and its issuer."""
+    """Each receipt in the test vectors is valid for its record and states its record, size, issuer and chain."""
     for each in RECEIPTS["inclusion"]:
         receipt = parse_receipt(bytes.fromhex(each["receipt"]))
         verify_record(receipt, RECORDS[each["sequence"] - 1], KEYS)
@@ -35,14 +35,14 @@ def test_all_receipts_of_the_vectors_are_valid() -> None:
 
 @pytest.mark.parametrize("case", RECEIPTS["invalid"], ids=lambda case: str(case["reason"]))
 def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> None:
-    """Each malformed or forged receipt of the vectors is rejected with a reason."""
+    """Each malformed or forged receipt in the test vectors is rejected with a reason."""
     [record] = [each for each in RECORDS if each["Hash"] == case["hash"]]
     with pytest.raises(ReceiptError):
         verify_record(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
 
 
 def encode(proof: Any, *, proofs: int = 1) -> bytes:
-    """Return the encoded receipt with its proof replaced by another one."""
+    """Return the encoded receipt with the given proof instead of its own."""
     message = cbor2.loads(GOOD)
     protected, _, _, signature = message.value
     unprotected = {396: {-1: [cbor2.dumps(proof)] * proofs}}
@@ -68,13 +68,13 @@ def encode(proof: Any, *, proofs: int = 1) -> bytes:
     ],
 )
 def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
-    """The message about a malformed receipt says which rule it breaks."""
+    """The error about a malformed receipt states the broken rule."""
     with pytest.raises(ReceiptError, match=reason):
         verify_record(parse_receipt(content), RECORDS[1], KEYS)
 
 
 def test_a_changed_record_is_rejected() -> None:
-    """A record whose content or Hash was changed, and another record, do not match."""
+    """A receipt is rejected for another record, or for its own record with changed content or Hash."""
     receipt, record = parse_receipt(GOOD), RECORDS[1]
     for changed, reason in (
         ({**record, "EntityID": "other"}, "digest"),
@@ -87,7 +87,7 @@ def test_a_changed_record_is_rejected() -> None:
 
 
 def test_another_key_is_named() -> None:
-    """A key with another id is unknown; a key with the id of the signer but other numbers is rejected when parsed."""
+    """The error about an unknown signing key names its id; a key whose id does not match its numbers is rejected."""
     with pytest.raises(UnknownKeyError, match=KEYS[0].key_id.hex()):
         verify_record(parse_receipt(GOOD), RECORDS[1], [])
     [key] = cbor2.loads(KEY_SET)
@@ -98,7 +98,7 @@ def test_another_key_is_named() -> None:
 
 
 def test_the_three_forms_of_keys_are_equal() -> None:
-    """Lines, COSE_KeySet and JWK set give the same key; keys of a set verify checkpoints under any name."""
+    """A key line, a COSE_KeySet and a JWK set with the same key are read as equal keys."""
     for content in (LINE.encode(), f"{LINE}\n{LINE}\n".encode(), KEY_SET, json.dumps(JWKS).encode()):
         assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}
     newest = CHAIN["checkpoints"][-1]
@@ -129,7 +129,7 @@ def change_cose(changes: dict[int, Any]) -> bytes:
     ],
 )
 def test_invalid_keys_are_rejected(content: bytes) -> None:
-    """Keys of another curve, type or algorithm, and keys that are malformed or have another id, are rejected."""
+    """A key of another curve, type or algorithm, or with a wrong id, is rejected."""
     with pytest.raises(ValueError, match=r"\w"):
         parse_keys(content)
 
@@ -145,7 +145,7 @@ def run(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *o
 
 
 def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 0 for a record, alone or in an export, with keys in each form."""
+    """The exit status is 0 if the receipt matches the record, with keys in each form."""
     for record, key in ((RECORDS[1], KEY_SET), (RECORDS, LINE.encode()), ([RECORDS[1]], json.dumps(JWKS).encode())):
         assert run(tmp_path, GOOD, record, key) == 0
         assert "sound: 000000000002 of 5 records is in oi-provenance/plant-a/DomainEvents/" in capsys.readouterr().out
@@ -156,7 +156,7 @@ def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 1 for another record, receipt, key or chain, and the output names the difference."""
+    """The exit status is 1 if record, receipt, key or chain do not match, and the output states the difference."""
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
     numbers = other.public_numbers()
     spki = VerifierKey.parse(LINE).spki[:-64] + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
@@ -178,7 +178,7 @@ def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 2 if a file is missing or unreadable, or an option is missing or contradicts another."""
+    """The exit status is 2 if a file or option is missing, unreadable or contradictory."""
     for record, key in (([], KEY_SET), ("text", KEY_SET), (RECORDS[1], b"\x80")):
         assert run(tmp_path, GOOD, record, key) == 2
     options = ["--receipt", str(tmp_path / "receipt"), "--record", str(tmp_path / "record")]

@@ -1,4 +1,4 @@
-"""Server and SDK client for each test."""
+"""Cosmos DB server and SDK client for each test."""
 
 from collections.abc import AsyncIterator
 
@@ -18,7 +18,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def client(server: CosmosServer) -> AsyncIterator[CosmosClient]:
-    """Return a client with default options."""
+    """Return an SDK client with default options."""
     async with CosmosClient(server.endpoint, server.key) as opened:
         yield opened
 

@@ -1,4 +1,4 @@
-"""Tests of the account: discovery, keys, tokens, consistency."""
+"""Tests of the account of the Cosmos DB server: regions, keys, tokens and consistency."""
 
 import base64
 import time
@@ -35,7 +35,7 @@ class _Credential:
 
 
 async def _open(client: CosmosClient) -> None:
-    """Open a client and close it; `async with` would leak its connections after a failed start."""
+    """Return an SDK client and close it afterwards; `async with` would leak connections after a failed start."""
     try:
         await client.__aenter__()
     finally:
@@ -58,7 +58,7 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
 
 
 async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: CosmosClient) -> None:
-    """Every region in the account's properties has the URL of the server."""
+    """Every region that the account reports has the URL of the server."""
     account = await client._get_database_account()
     endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
     assert endpoints == {server.endpoint}
@@ -67,7 +67,7 @@ async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: 
 
 
 async def test_several_write_regions_are_shown() -> None:
-    """An account reports two write regions."""
+    """An account with two write regions reports both."""
     options = AccountOptions(write_regions=("North Europe", "West Europe"), multiple_write_locations=True)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
         account = await client._get_database_account()
@@ -76,7 +76,7 @@ async def test_several_write_regions_are_shown() -> None:
 
 
 async def test_wrong_key_is_refused(server: CosmosServer) -> None:
-    """A signature with another key is rejected with 401."""
+    """A request that was signed with another key is rejected with 401."""
     with pytest.raises(CosmosHttpResponseError) as caught:
         await _open(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
     assert caught.value.status_code == 401
@@ -89,7 +89,7 @@ async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
 
 
 async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
-    """The signature of one resource is invalid for another."""
+    """A signature for one resource is rejected for another resource."""
     await client.create_database("plant")
     headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
     async with httpx.AsyncClient() as plain:
@@ -101,7 +101,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
 
 
 async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
-    """A signature with a date more than 15 minutes ago is rejected."""
+    """A signature that is more than 15 minutes old is rejected."""
     await client.create_database("plant")
     headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
@@ -111,7 +111,7 @@ async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient)
 
 
 async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str]) -> None:
-    """An Entra token can read and write items, but not databases and containers (403/5300)."""
+    """With an Entra ID token, items can be read and written, but databases and containers cannot (403/5300)."""
     async with CosmosServer(certificate=certificate) as server:
         async with CosmosClient(server.endpoint, server.key) as owner:
             database = await owner.create_database("plant")
@@ -133,13 +133,13 @@ async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
 
 
 async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
-    """The SDK sends no token over plain HTTP, so tests of tokens need a certificate."""
+    """The SDK sends no token over plain HTTP, so that tests of tokens need a certificate."""
     with pytest.raises(ServiceRequestError, match="non-https"):
         await _open(CosmosClient(server.endpoint, _Credential()))
 
 
 async def test_stronger_consistency_is_refused() -> None:
-    """A request cannot use a stronger consistency level than the account."""
+    """A request for a stronger consistency level than that of the account is rejected."""
     options = AccountOptions(consistency=Consistency.EVENTUAL)
     async with CosmosServer(options=options) as server:
         with pytest.raises(CosmosHttpResponseError, match="is invalid when service is configured"):
@@ -158,7 +158,7 @@ async def test_session_tokens_are_returned() -> None:
 
 
 async def test_slow_reads_are_hedged() -> None:
-    """With two read regions the SDK also sends a slow read to the second region."""
+    """If a read is slow and the account has two read regions, the SDK sends the read to the second region, too."""
     options = AccountOptions(read_regions=("West Europe", "North Europe"))
     strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
     regions = list(options.read_regions)

@@ -12,7 +12,7 @@ def _create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
 
 
 async def test_all_operations_are_done(container: ContainerProxy) -> None:
-    """A batch executes all kinds of operations in order, each with the results of earlier ones."""
+    """A batch executes all kinds of operations in order, and each operation sees the results of earlier ones."""
     await container.create_item({"id": "old", "pk": "p"})
     results = await container.execute_item_batch(
         [
@@ -40,7 +40,7 @@ async def test_all_operations_are_done(container: ContainerProxy) -> None:
     ],
 )
 async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any, status: int) -> None:
-    """A failed operation undoes the batch: it has its own status, the others have 424."""
+    """If one operation fails, the whole batch is undone; the other operations have the status 424."""
     await container.create_item({"id": "head", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([_create("a"), operation, _create("b")], "p")
@@ -51,7 +51,7 @@ async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any,
 
 
 async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -> None:
-    """A batch has 1 to 100 operations; other numbers are rejected with 400."""
+    """A batch without operations, or with more than 100, is rejected with 400."""
     assert len(await container.execute_item_batch([_create(str(n)) for n in range(100)], "p")) == 100
     for count in (0, 101):
         with pytest.raises(CosmosHttpResponseError) as caught:

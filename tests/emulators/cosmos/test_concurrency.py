@@ -1,4 +1,4 @@
-"""Tests of concurrent writers, and several client processes on one server."""
+"""Tests of concurrent writers, and of several client processes on one server."""
 
 import asyncio
 import os
@@ -35,14 +35,14 @@ async def _increment(container: ContainerProxy) -> None:
 
 
 async def test_fifty_writers_lose_nothing(container: ContainerProxy) -> None:
-    """Fifty writers that replace one head with If-Match lose no update."""
+    """If fifty writers update one document with If-Match, no update is lost."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     await asyncio.gather(*(_increment(container) for _ in range(50)))
     assert (await container.read_item("head", "p"))["n"] == 50
 
 
 async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy) -> None:
-    """Writers that append batches with the ETag of a head write every number once, without gaps."""
+    """If many writers append batches with the ETag of a head document, every number is written once, without gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
 
     async def append() -> None:
@@ -64,7 +64,7 @@ async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy)
 
 
 async def _append(container: ContainerProxy, name: str) -> None:
-    """Append one record; after a failure, check whether the record exists."""
+    """Append one record; after a failure, check whether the record was stored."""
     query = "SELECT VALUE c.id FROM c WHERE c.name = @name"
     parameters: list[dict[str, object]] = [{"name": "@name", "value": name}]
     while True:
@@ -81,7 +81,7 @@ async def _append(container: ContainerProxy, name: str) -> None:
 
 
 async def test_chain_survives_every_fault(server: CosmosServer, container: ContainerProxy) -> None:
-    """With faults of every kind, each record is stored once and the numbers have no gaps."""
+    """While faults of every kind are injected, each record is stored once, and the numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     faults = build_random_faults(0.4, SEED, lambda request: request.operation == "batch")
     server.faults.add(*faults)
@@ -98,7 +98,7 @@ async def test_chain_survives_every_fault(server: CosmosServer, container: Conta
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """Start a server in a separate process, and provide its endpoint."""
+    """Start a server in a separate process and yield its URL."""
     command = [sys.executable, "-m", "emulators.cosmos", "--port", "0", "--latency-ms", "1"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -126,7 +126,7 @@ asyncio.run(main())
 
 
 async def test_processes_share_a_server(endpoint: str) -> None:
-    """Two client processes that replace one head with If-Match lose no update."""
+    """If two client processes update one document with If-Match, no update is lost."""
     async with CosmosClient(endpoint, DEFAULT_KEY) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))

@@ -18,7 +18,7 @@ POLICY: Any = {  # the SDK annotates policies as dict[str, str]
 
 
 async def test_databases_are_created_and_deleted(client: CosmosClient) -> None:
-    """A database can be created once, read, listed and deleted."""
+    """A database can be created, read, listed and deleted; creating it again is rejected."""
     await client.create_database_if_not_exists("plant")
     await client.create_database_if_not_exists("plant")
     with pytest.raises(CosmosResourceExistsError):
@@ -32,7 +32,7 @@ async def test_databases_are_created_and_deleted(client: CosmosClient) -> None:
 
 
 async def test_containers_are_created_and_deleted(database: DatabaseProxy) -> None:
-    """A container has its key and index policy, and can be listed and deleted."""
+    """A container can be created with partition key and index policy, listed and deleted."""
     container = await database.create_container("records", PartitionKey("/a/b"), indexing_policy=POLICY)
     again = await database.create_container_if_not_exists("records", PartitionKey("/a/b"))
     properties = await again.read()
@@ -64,7 +64,7 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
 
 
 async def test_throughput_is_stored(database: DatabaseProxy) -> None:
-    """A container reports its last throughput."""
+    """A container reports the throughput that was set last."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400
     assert (await container.replace_throughput(800)).offer_throughput == 800
@@ -79,7 +79,7 @@ async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> 
 
 
 async def test_items_expire() -> None:
-    """An item expires after its own time to live, else the container's; -1 means never."""
+    """An item expires after its own time to live, or else the container's; -1 means never."""
     ticks = [1_000_000.0]
     async with CosmosServer(clock=lambda: ticks[0]) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")

@@ -20,7 +20,7 @@ MEGABYTES_2 = 2 * 1024 * 1024
 
 
 async def test_items_are_created_changed_and_deleted(container: ContainerProxy) -> None:
-    """An item is created, read, replaced, upserted and deleted, with a new ETag at each write."""
+    """An item can be created, read, replaced, upserted and deleted, and gets a new ETag at each write."""
     created = await container.create_item({"id": "a", "pk": "p", "n": 1})
     assert await container.read_item("a", "p") == created
     replaced = await container.replace_item("a", {"id": "a", "pk": "p", "n": 2})
@@ -33,7 +33,7 @@ async def test_items_are_created_changed_and_deleted(container: ContainerProxy) 
 
 
 async def test_replies_have_headers(container: ContainerProxy) -> None:
-    """A reply has the ETag, the charge, the session token and the system properties."""
+    """A reply has the ETag, the request charge, the session token and the item's system properties."""
     created = await container.create_item({"id": "a", "pk": "p"})
     headers = created.get_response_headers()
     assert headers["etag"] == created["_etag"]
@@ -43,7 +43,7 @@ async def test_replies_have_headers(container: ContainerProxy) -> None:
 
 
 async def test_create_is_create_only(container: ContainerProxy) -> None:
-    """An id is unique in its logical partition."""
+    """Creating an item with an id that exists in the same logical partition is rejected."""
     await container.create_item({"id": "a", "pk": "p"})
     await container.create_item({"id": "a", "pk": "q"})
     await container.create_item({"id": "A", "pk": "p"})
@@ -75,7 +75,7 @@ WRITES: dict[str, Write] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -> None:
-    """A write with If-Match succeeds only if the item has not changed."""
+    """A write with If-Match is rejected if the item has changed."""
     old = await container.create_item({"id": "a", "pk": "p"})
     new = await container.upsert_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosAccessConditionFailedError) as caught:
@@ -85,7 +85,7 @@ async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -
 
 
 async def test_if_none_match_returns_304(server: CosmosServer, container: ContainerProxy) -> None:
-    """A read of an unchanged item returns 304, an empty document in the SDK."""
+    """A conditional read of an unchanged item returns 304, which the SDK shows as an empty document."""
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
@@ -95,7 +95,7 @@ async def test_if_none_match_returns_304(server: CosmosServer, container: Contai
 
 
 async def test_missing_items_are_404(container: ContainerProxy) -> None:
-    """A missing item cannot be read, replaced, patched or deleted."""
+    """Reading, replacing, patching or deleting a missing item returns 404."""
     for attempt in (
         container.read_item("a", "p"),
         container.replace_item("a", {"id": "a", "pk": "p"}),
@@ -109,7 +109,7 @@ async def test_missing_items_are_404(container: ContainerProxy) -> None:
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
 async def test_two_megabytes_are_the_limit(container: ContainerProxy) -> None:
-    """A document of 2 MB is accepted; one byte more is rejected with 413."""
+    """A document of 2 MB is stored; one more byte is rejected with 413."""
     item = await container.upsert_item({"id": "a", "pk": "p", "s": ""})
     container_text = (
         '{"id":"a","pk":"p","s":"","_rid":"","_self":"","_etag":"\\"\\"","_attachments":"","_ts":0000000000}'
@@ -125,7 +125,7 @@ async def test_two_megabytes_are_the_limit(container: ContainerProxy) -> None:
 
 @pytest.mark.parametrize("item_id", ["a/b", "a\\b", "a?b", "a#b", "x" * 1024, "é" * 512])
 async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerProxy, item_id: str) -> None:
-    r"""An id has none of / \ ? # and at most 1,023 bytes; what the SDK lets through the server refuses."""
+    r"""The server rejects ids with / \ ? # or over 1,023 bytes, even those that the SDK accepts."""
     with pytest.raises((ValueError, CosmosHttpResponseError)):
         await container.create_item({"id": item_id, "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
@@ -135,14 +135,14 @@ async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerPro
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
 async def test_unusual_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
-    """Ids with any other characters are stored and returned unchanged."""
+    """Ids with any other characters are stored unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id
 
 
 @pytest.mark.parametrize("item_id", [".", ".."])
 async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: str) -> None:
-    """The aio transport resolves `.` and `..` in the path, so such ids are stored but only queries find them."""
+    """The SDK cannot address the ids `.` and `..`, because its transport resolves them; queries find such items."""
     await container.create_item({"id": item_id, "pk": "p"})
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.read_item(item_id, "p")
@@ -152,7 +152,7 @@ async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: s
 
 
 async def test_partition_value_must_match_the_document(container: ContainerProxy) -> None:
-    """A document for another partition than the request is rejected with 400/1001."""
+    """A document is rejected with 400/1001 if the request names another partition."""
     await container.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([("create", ({"id": "b", "pk": "q"},))], "p")
@@ -167,7 +167,7 @@ async def test_whole_numbers_are_doubles(container: ContainerProxy) -> None:
 
 
 async def test_client_cannot_set_system_fields(container: ContainerProxy) -> None:
-    """Clients cannot set _etag, _ts, _rid and _self."""
+    """Values that a client sets for _etag, _ts, _rid and _self are ignored."""
     item = await container.create_item({"id": "a", "pk": "p", "_etag": "mine", "_ts": 1, "_rid": "r", "_self": "s"})
     assert (item["_etag"] != "mine", item["_ts"] != 1, item["_rid"] != "r", item["_self"] != "s") == (True,) * 4
 
@@ -180,7 +180,7 @@ async def test_writes_can_reply_without_a_document(container: ContainerProxy) ->
 
 
 async def test_patches_change_parts(container: ContainerProxy) -> None:
-    """Patch operations follow the REST reference, with an optional condition."""
+    """Patch operations, with or without a condition, follow the REST reference."""
     await container.create_item({"id": "a", "pk": "p", "n": 1, "list": [1, 3], "old": {"x": 1}, "gone": 1})
     operations: list[dict[str, Any]] = [
         {"op": "incr", "path": "/n", "value": 2},

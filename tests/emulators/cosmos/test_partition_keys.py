@@ -33,7 +33,7 @@ async def _read_ids(container: ContainerProxy, partition_key: Any) -> list[Any]:
 
 
 async def test_values_keep_their_types(container: ContainerProxy) -> None:
-    """1, true, "1", null and no value are five partitions; 1 and 1.0 are one."""
+    """1, true, "1", null and a missing value are different partitions; 1 and 1.0 are the same partition."""
     values: dict[str, Any] = {"number": 1, "float": 1.0, "true": True, "text": "1", "null": None}
     for name, value in values.items():
         await container.create_item({"id": name, "pk": value})
@@ -49,7 +49,7 @@ async def test_values_keep_their_types(container: ContainerProxy) -> None:
 
 
 async def test_nested_path(database: DatabaseProxy) -> None:
-    """A path such as /a/b refers to a nested field."""
+    """A path such as /a/b selects a nested member as partition key."""
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
     await container.create_item({"id": "y", "a": "p"})
@@ -58,7 +58,7 @@ async def test_nested_path(database: DatabaseProxy) -> None:
 
 
 async def test_levels_and_their_prefixes(server: CosmosServer, database: DatabaseProxy) -> None:
-    """A key of three levels is found by its full value and by its first levels."""
+    """Items with a key of three levels are found by the full key and by its first levels."""
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
         await container.create_item({"id": str(n), "a": f"a{n % 2}", "b": n % 3, "c": n % 4})
@@ -71,7 +71,7 @@ async def test_levels_and_their_prefixes(server: CosmosServer, database: Databas
 
 
 async def test_long_values_are_refused(container: ContainerProxy) -> None:
-    """A partition key value has at most 2 KB."""
+    """A partition key value over 2 KB is rejected."""
     await container.create_item({"id": "a", "pk": "x" * 2048})
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.create_item({"id": "a", "pk": "x" * 2049})
@@ -79,7 +79,7 @@ async def test_long_values_are_refused(container: ContainerProxy) -> None:
 
 
 async def test_feed_ranges_cover_everything_once(container: ContainerProxy) -> None:
-    """The feed ranges are the physical partitions and contain every item once."""
+    """The feed ranges are the physical partitions, and together contain every item once."""
     for n in range(30):
         await container.create_item({"id": str(n), "pk": f"p{n}"})
     found: list[Any] = []

@@ -50,7 +50,7 @@ FILTERS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
 async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> None:
-    """A filter selects matching items of one or all partitions."""
+    """A query returns the items that match its filter, in one partition or in all."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
     everywhere = await _read_all(filled, query, parameters=parameters)
@@ -89,7 +89,7 @@ async def test_top_and_offset_limit(filled: ContainerProxy, partition: dict[str,
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
 async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> None:
-    """COUNT, SUM, MIN, MAX and AVG are merged over partitions."""
+    """COUNT, SUM, MIN, MAX and AVG combine the values of all partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     expected = {
         "COUNT(1)": len(numbers),
@@ -103,14 +103,14 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A query for a list of fields returns the existing fields by name."""
+    """A query for a list of fields returns those fields that exist."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
 async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -> None:
-    """A continuation resumes after the last item, even if items were added or removed."""
+    """The next page starts after the last item, even if items were added or removed meanwhile."""
     seen: list[str] = []
     token = None
     while True:
@@ -125,7 +125,7 @@ async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -
 
 
 async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
-    """An invalid continuation, or one of another query, is rejected with 400."""
+    """An invalid continuation token, or a token of another query, is rejected with 400."""
     pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
     await anext(pages)
     for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):
@@ -177,7 +177,7 @@ async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> 
 
 
 async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> None:
-    """Partial and empty pages lose no items."""
+    """Partial and empty pages do not lose items."""
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
     )

@@ -1,4 +1,4 @@
-"""Tests of the index that pages of sorted queries use."""
+"""Tests of the index for pages of sorted queries."""
 
 from emulators.cosmos.sort_index import SortIndex, build_sort_entry
 
@@ -6,7 +6,7 @@ DOCUMENTS = {1: {"v": "b"}, 2: {"v": 3}, 3: {"v": "a"}, 4: {"v": 1}, 5: {}, 6: {
 
 
 def build_index() -> SortIndex:
-    """Return a sort index over these documents."""
+    """Return a sort index over the given documents."""
     index = SortIndex(("v",))
     for number, document in DOCUMENTS.items():
         index.add(number, document)
@@ -14,14 +14,14 @@ def build_index() -> SortIndex:
 
 
 def test_numbers_are_sorted_by_type_value_and_number() -> None:
-    """Items are sorted by type, then by value, then by creation; descending is the reverse."""
+    """Items are sorted by type, then value, then creation; descending order is the exact reverse."""
     index = build_index()
     assert list(index.iterate_after(None, descending=False)) == [5, 4, 2, 6, 3, 1]
     assert list(index.iterate_after(None, descending=True)) == [1, 3, 6, 2, 4, 5]
 
 
 def test_iteration_continues_after_a_removed_item() -> None:
-    """A page continues at the same place if the last item of the page before was removed."""
+    """A page continues at the right place even if the last item of the previous page was removed."""
     index = build_index()
     last = build_sort_entry(3, 2)
     index.remove(2, DOCUMENTS[2])

@@ -1,4 +1,4 @@
-"""Tests of the SQL subset, checked against rules in Python."""
+"""Tests of the supported SQL subset, compared with the same rules written in Python."""
 
 import contextlib
 from typing import Any
@@ -21,7 +21,7 @@ def _matches(condition: str, document: dict[str, Any], **parameters: Any) -> boo
 
 @given(SCALARS, SCALARS)
 def test_equality_is_false_between_types(left: Any, right: Any) -> None:
-    """Values of different types are unequal, although 1 equals true in Python."""
+    """Values of different types are unequal, even 1 and true, which are equal in Python."""
     expected = TYPES[type(left)] == TYPES[type(right)] and left == right
     assert _matches("c.x = @y", {"x": left}, y=right) is expected
     assert _matches("c.x != @y", {"x": left}, y=right) is not expected
@@ -29,7 +29,7 @@ def test_equality_is_false_between_types(left: Any, right: Any) -> None:
 
 @given(SCALARS, SCALARS)
 def test_order_is_undefined_between_types(left: Any, right: Any) -> None:
-    """Neither < nor >= holds between values of different types."""
+    """Values of different types are neither less than nor greater than each other."""
     comparable = TYPES[type(left)] == TYPES[type(right)]
     below = _matches("c.x < @y", {"x": left}, y=right)
     assert _matches("c.x >= @y", {"x": left}, y=right) is (comparable and not below)
@@ -43,14 +43,14 @@ def test_missing_fields_match_nothing(condition: str) -> None:
 
 
 def test_or_is_true_with_an_undefined_part() -> None:
-    """OR is true if one part is true and another undefined; AND is not."""
+    """OR is true if one part is true and the other undefined; AND is not."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
 
 
 @given(st.text())
 def test_strings_are_read_whole(text: str) -> None:
-    """A string literal equals a parameter with the same text, whatever the text contains."""
+    """A string literal equals a parameter with the same text, whatever characters the text contains."""
     assert _matches("c.x = @x", {"x": text}, x=text)
 
 
@@ -59,12 +59,12 @@ def test_strings_are_read_whole(text: str) -> None:
     [("'it\\'s'", "it's"), ('"a\\"b"', 'a"b'), ("'\"'", '"'), ("'\\u00e9'", "é"), ("-1.5e2", -150)],
 )
 def test_literals(literal: str, value: Any) -> None:
-    """Literals have JSON syntax; strings may have either quotes."""
+    """Literals have JSON syntax; strings may be in single or double quotes."""
     assert _matches(f"c.x = {literal}", {"x": value})
 
 
 @given(st.text(alphabet="SELECT*FROM cWHERE()[]{}'\"=<>!.,@1aANDORNOTIN\\ ", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Any text of a query is parsed or rejected."""
+    """Any query text is either parsed or rejected, and causes no other exception."""
     with contextlib.suppress(CosmosError):
         parse_statement(f"SELECT * FROM c WHERE {text}", {})

@@ -18,7 +18,7 @@ def test_types_have_an_order() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), ([{"a": 1}], [{"a": 1.0}]), ({}, {}), (None, None)])
 def test_equal_values(left: Any, right: Any) -> None:
-    """Values are equal if their types and all nested values are equal; there is one type of numbers."""
+    """Values are equal if their types and all nested values are equal; all numbers have one type."""
     assert are_equal(left, right)
 
 
@@ -26,12 +26,12 @@ def test_equal_values(left: Any, right: Any) -> None:
     ("left", "right"), [(1, True), (0, False), ([1], [True]), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ("1", 1), (None, 0)]
 )
 def test_different_values(left: Any, right: Any) -> None:
-    """Values of different types differ, also a boolean and a number, and nested ones."""
+    """Values of different types are unequal, even a boolean and a number, and nested in other values."""
     assert not are_equal(left, right)
 
 
 def test_a_comparison_with_undefined_is_undefined() -> None:
-    """The result is undefined if one side is undefined, and else a boolean."""
+    """A comparison with undefined is undefined; any other comparison is a boolean."""
     assert compare_equal(UNDEFINED, 1) is UNDEFINED
     assert compare_equal(1, UNDEFINED) is UNDEFINED
     assert compare_equal(1, "1") is False

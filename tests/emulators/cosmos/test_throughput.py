@@ -1,4 +1,4 @@
-"""Tests of the request units that a container accepts per second."""
+"""Tests of the limit on request units that a container may use per second."""
 
 import pytest
 from azure.cosmos import PartitionKey
@@ -11,7 +11,7 @@ from emulators.cosmos.wire import CosmosError
 
 
 def test_a_budget_rejects_requests_until_the_debt_is_paid() -> None:
-    """A budget accepts requests while units are left, then states the time until it accepts requests again."""
+    """A budget without units left rejects requests and states the time until it accepts requests again."""
     budget = ThroughputBudget(10)
     budget.check(100.0)
     budget.spend(25)
@@ -32,7 +32,7 @@ def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
 
 
 async def test_a_container_beyond_its_throughput_replies_429() -> None:
-    """A request beyond the throughput of its container is rejected with 429 and a time; other containers accept it."""
+    """A request beyond the container's throughput is rejected with 429 and a delay; other containers accept it."""
     now = [1_000_000.0]
     options = AccountOptions(request_units=5)
     async with (

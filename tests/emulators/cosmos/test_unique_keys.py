@@ -1,4 +1,4 @@
-"""Tests of unique keys of containers."""
+"""Tests of the unique keys of containers."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
 
 
 async def test_a_missing_value_counts_as_null(keyed: ContainerProxy) -> None:
-    """Only one item of a partition may lack the value."""
+    """Only one item of a partition may lack the unique value."""
     await keyed.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": None})
 
 
 async def test_a_released_value_can_be_reused(keyed: ContainerProxy) -> None:
-    """Replacement and removal release the value; an item can be written with its own value."""
+    """After an item is replaced or removed, another item may use its value."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     await keyed.replace_item("a", {"id": "a", "pk": "p", "n": 1, "more": True})
     await keyed.replace_item("a", {"id": "a", "pk": "p", "n": 2})
@@ -41,7 +41,7 @@ async def test_a_released_value_can_be_reused(keyed: ContainerProxy) -> None:
 
 
 async def test_a_batch_is_refused_whole(keyed: ContainerProxy) -> None:
-    """Two items with the same value undo a batch; a value released in a batch can be reused in it."""
+    """A batch with two equal values is undone; a value that the batch releases can be used again in it."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     same: list[Any] = [("create", ({"id": name, "pk": "p", "n": 2},)) for name in ("b", "c")]
     with pytest.raises(CosmosBatchOperationError) as caught:

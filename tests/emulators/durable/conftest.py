@@ -1,4 +1,4 @@
-"""Fixtures for Durable Functions on a host, and for the engine alone."""
+"""Fixtures: Durable Functions on a host, and the engine without a host."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

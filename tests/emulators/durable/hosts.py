@@ -1,4 +1,4 @@
-"""Sample app with Durable Functions on a host."""
+"""Host with a sample app that uses Durable Functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -116,7 +116,7 @@ app.register_functions(steps)
 
 
 class DurableHost:
-    """Running host with the sample app, and client requests to it."""
+    """Running host with the sample app, and requests to it."""
 
     def __init__(self, start_host: Callable[..., Any], http: httpx.Client) -> None:
         self._start_host = start_host
@@ -124,11 +124,11 @@ class DurableHost:
         self.begin()
 
     def begin(self) -> None:
-        """Start a host over the same data directory."""
+        """Start a host over the data directory of the previous one."""
         self.host = self._start_host(APP)
 
     def start(self, name: str, given: object = None, **query: str) -> dict[str, str]:
-        """Start an orchestration through the app and return its links."""
+        """Start an orchestration through the app and return the links to it."""
         answer = self.http.post(f"{self.host.url}/start/{name}", json=given, params=query)
         assert answer.status_code == 202, answer.text
         links: dict[str, str] = answer.json()
@@ -145,11 +145,11 @@ class DurableHost:
         )
 
     def rebase_link(self, link: str) -> str:
-        """Return a link of an earlier host with the address of this one."""
+        """Return a link of an earlier host with the address of the current host."""
         return str(httpx.URL(link).copy_with(port=httpx.URL(self.host.url).port))
 
     def wait_for_end(self, links: dict[str, str]) -> dict[str, Any]:
-        """Wait for the end of an orchestration and return its status."""
+        """Wait until an orchestration has ended and return its status."""
         answers: list[httpx.Response] = []
 
         def done() -> bool:

@@ -27,7 +27,7 @@ programs = st.lists(st.one_of(_leaves, _subs, _alls, _races), min_size=1, max_si
 
 
 def register(functions: SdkFunctions) -> None:
-    """Add the orchestrator and its activities."""
+    """Register the orchestrator and its activities."""
 
     @functions.activity
     def work(value: int) -> int:

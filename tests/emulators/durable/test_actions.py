@@ -1,4 +1,4 @@
-"""Tests of the actions of orchestrators."""
+"""Tests of the actions that orchestrators request."""
 
 import pytest
 
@@ -14,6 +14,6 @@ def test_single_actions_keep_their_order() -> None:
 
 
 def test_an_unknown_kind_is_an_error() -> None:
-    """A kind of action that a later SDK wrote is rejected."""
+    """An action of an unknown kind, for example from a later SDK, is rejected."""
     with pytest.raises(ValueError, match="99"):
         read_action_type({"actionType": 99})

@@ -7,7 +7,7 @@ from emulators.durable.clock import SystemClock
 
 
 async def test_an_event_ends_the_wait() -> None:
-    """A new message is processed at once, also if no time is due."""
+    """A wait without an end time ends when an event is set."""
     clock, wake = SystemClock(), asyncio.Event()
     waiting = asyncio.create_task(clock.wait(None, wake))
     await asyncio.sleep(0)
@@ -16,7 +16,7 @@ async def test_an_event_ends_the_wait() -> None:
 
 
 async def test_a_past_time_ends_the_wait() -> None:
-    """A timer that is already due fires at once."""
+    """A wait until a time in the past ends at once."""
     clock = SystemClock()
     before = clock.now()
     await clock.wait(before - timedelta(days=1), asyncio.Event())

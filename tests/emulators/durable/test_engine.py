@@ -1,4 +1,4 @@
-"""Tests of actions of orchestrators, with the replay of the SDK and a manual clock."""
+"""Tests of the engine with orchestrators that the SDK replays, and with a manual clock."""
 
 from collections.abc import Generator
 from datetime import timedelta
@@ -15,7 +15,7 @@ type Steps = Generator[Any, Any, Any]
 
 
 async def test_sequence_passes_results_on(world: World, functions: SdkFunctions) -> None:
-    """Each activity runs once, with input from the previous result."""
+    """Activities run in sequence, each once and with the previous result as input."""
 
     @functions.orchestrator
     def chain(context: Any) -> Steps:
@@ -30,7 +30,7 @@ async def test_sequence_passes_results_on(world: World, functions: SdkFunctions)
 
 
 async def test_failure_of_an_activity_can_be_caught(world: World, functions: SdkFunctions) -> None:
-    """The exception of an activity is raised in the orchestrator with its text."""
+    """An orchestrator can catch the exception of an activity, which has the original text."""
 
     @functions.orchestrator
     def catching(context: Any) -> Steps:
@@ -44,7 +44,7 @@ async def test_failure_of_an_activity_can_be_caught(world: World, functions: Sdk
 
 
 async def test_uncaught_failure_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """An uncaught exception fails the orchestration, and the status has its text."""
+    """An uncaught exception fails the orchestration, whose status contains the exception's text."""
 
     @functions.orchestrator
     def failing(context: Any) -> Steps:
@@ -57,7 +57,7 @@ async def test_uncaught_failure_fails_the_orchestration(world: World, functions:
 
 
 async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> None:
-    """A call with a retry policy is repeated until success or the last attempt."""
+    """A call with a retry policy is repeated until it succeeds or the attempts are used up."""
     failures = iter([True, True, False])
 
     @functions.activity
@@ -88,7 +88,7 @@ async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> N
 
 
 async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkFunctions) -> None:
-    """A durable timer fires at its time, and the orchestrator's clock is not earlier."""
+    """A durable timer fires when it is due, and the orchestrator's clock then has at least this time."""
 
     @functions.orchestrator
     def sleeper(context: Any) -> Steps:
@@ -105,7 +105,7 @@ async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkF
 
 
 async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctions) -> None:
-    """An event can win against a timer, and the cancelled timer does not fire."""
+    """If an event arrives before a timer is due, the cancelled timer does not fire."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -125,7 +125,7 @@ async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctio
 
 
 async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None:
-    """A timer that is due before an event wins."""
+    """If a timer is due before an event arrives, the orchestrator gets the timer."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -138,7 +138,7 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
 
 
 async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
-    """Events that arrive early are stored in order, and each ends one wait for its name."""
+    """Events that arrive early are stored in order, and each one ends one wait for its name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:
@@ -156,7 +156,7 @@ async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions)
 
 
 async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFunctions) -> None:
-    """A sub-orchestration returns its output or failure, which a retry policy repeats."""
+    """A sub-orchestration returns its output, or fails and is repeated if the call has a retry policy."""
 
     @functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -185,7 +185,7 @@ async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFu
 
 
 async def test_continue_as_new_keeps_events(world: World, functions: SdkFunctions) -> None:
-    """Continue-as-new starts with an empty history; undelivered events remain."""
+    """Continue-as-new starts with an empty history and keeps events that were not delivered."""
 
     @functions.orchestrator
     def counter(context: Any) -> Steps:
@@ -221,7 +221,7 @@ async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> 
 
 
 async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkFunctions) -> None:
-    """new_guid, new_uuid and the current time have the same values in every replay."""
+    """Generated ids and the current time have the same values in every replay."""
     seen: list[Any] = []
 
     @functions.orchestrator

@@ -13,7 +13,7 @@ def test_chain_of_activities_completes(durable: DurableHost) -> None:
 
 
 def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
-    """After kill -9 during 50 activities, the next host completes the fan-out in order."""
+    """If a host is killed during 50 parallel activities, the next host completes them, with results in order."""
     links = durable.start("fan_out", 50)
     durable.host.wait_until(lambda: len(durable.host.records()) >= 10)
     durable.host.kill()

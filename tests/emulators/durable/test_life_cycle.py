@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
-    """MaxConcurrentActivityFunctions limits concurrent activities, and all of them run."""
+    """At most MaxConcurrentActivityFunctions activities run at the same time, and finally all have run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
     running: list[int] = [0, 0]
 
@@ -46,7 +46,7 @@ async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
 
 
 async def test_waiting_completions_share_a_replay(world: World) -> None:
-    """Completed activities that wait are processed in one replay, because each replay reads the whole history."""
+    """Several completed activities are processed in one replay, because each replay reads the whole history."""
 
     @world.functions.activity
     def quick(value: int) -> int:
@@ -62,7 +62,7 @@ async def test_waiting_completions_share_a_replay(world: World) -> None:
 
 
 async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> None:
-    """Pending activities of a terminated orchestration are not run."""
+    """Activities of a terminated orchestration that have not started are not run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=1))
     begun = asyncio.Event()
     gate = asyncio.Event()
@@ -89,7 +89,7 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
 
 
 async def test_terminated_child_fails_its_parent(world: World) -> None:
-    """In its parent, a terminated sub-orchestration counts as failed."""
+    """A terminated sub-orchestration counts as failed in the orchestration that called it."""
 
     @world.functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -127,7 +127,7 @@ async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result that is not from the SDK fails the orchestration."""
+    """An orchestration fails if its orchestrator returns a result in another form than the SDK's."""
 
     @world.functions.orchestrator
     def strange(context: Any) -> None: ...
@@ -141,7 +141,7 @@ async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: 
 
 
 async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine retries while the file is locked, and loses no result."""
+    """While the database file is locked, the engine retries, and no result is lost."""
     monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
 
@@ -166,7 +166,7 @@ async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.M
 
 
 def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: DurableHost) -> None:
-    """SIGTERM during activities stops the host within five seconds; they run again at the next start."""
+    """After SIGTERM the host ends within five seconds; the next host runs its unfinished activities again."""
     links = durable.start("fan_out", 12)
     durable.host.wait_until(lambda: len(durable.host.records()) == 12)
     durable.host.process.terminate()
@@ -179,7 +179,7 @@ def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: Durabl
 
 
 def test_second_host_takes_over(durable: DurableHost) -> None:
-    """Of two hosts on one folder, the second runs orchestrations after the first has ended."""
+    """If two hosts use one folder, the second runs orchestrations only after the first has ended."""
     first = durable.host
     (first.data_dir / "open").touch()
     durable.begin()
@@ -191,7 +191,7 @@ def test_second_host_takes_over(durable: DurableHost) -> None:
 
 
 def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
-    """A key file that is empty after a crash is filled at the next start."""
+    """If a crash has left the key file empty, the next start writes a key into it."""
     path = tmp_path / "durable.key"
     path.touch()
     key = load_system_key(path)
@@ -200,7 +200,7 @@ def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
 
 
 async def test_old_ended_orchestrations_are_purged(world: World) -> None:
-    """Purging by age deletes ended orchestrations that were started before, and no running or recent ones."""
+    """A purge by age deletes only orchestrations that have ended and were started before the given time."""
 
     @world.functions.orchestrator
     def quick(_context: Any) -> str:

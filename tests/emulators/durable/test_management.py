@@ -1,10 +1,10 @@
-"""Tests of operations on orchestrations, through the SDK's client on a host."""
+"""Tests of the operations on orchestrations through the SDK's client."""
 
 from tests.emulators.durable.hosts import DurableHost
 
 
 def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
-    """The SDK's client encodes event data twice, so that the orchestrator receives JSON text, as on Azure."""
+    """Event data that the SDK's client sends reaches the orchestrator as JSON text, as on Azure."""
     links = durable.start("waiter")
     durable.wait_for_suspension(links)
     assert durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data={"a": 1}) is None
@@ -12,7 +12,7 @@ def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
 
 
 def test_status_has_input_output_and_history(durable: DurableHost) -> None:
-    """The client's status has name, input, output and an optional history."""
+    """The status of an orchestration has name, input, output and, on request, the history."""
     links = durable.start("chain", 5)
     durable.wait_for_end(links)
     status = durable.client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
@@ -30,7 +30,7 @@ def test_status_has_input_output_and_history(durable: DurableHost) -> None:
 
 
 def test_failure_is_shown(durable: DurableHost) -> None:
-    """The status of a failed orchestration is 200, or 500 on request, with the text of the exception."""
+    """The status of a failed orchestration contains the exception's text, with code 200 or, on request, 500."""
     links = durable.start("failing")
     assert "ValueError: no a test" in durable.wait_for_end(links)["output"]
     plain = durable.http.get(links["statusQueryGetUri"])
@@ -39,7 +39,7 @@ def test_failure_is_shown(durable: DurableHost) -> None:
 
 
 def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
-    """A running id cannot be started again; an ended one can."""
+    """An instance id can be started again only after its orchestration has ended."""
     links = durable.start("waiter", id="only")
     assert "already exists" in str(durable.client("start_new", orchestration_function_name="chain", instance_id="only"))
     durable.client("terminate", instance_id="only", reason="enough")
@@ -48,7 +48,7 @@ def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
 
 
 def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
-    """The start of an unknown orchestrator is rejected with its name."""
+    """Starting an unknown orchestrator is rejected with its name."""
     error = durable.client("start_new", orchestration_function_name="nobody")["error"]
     assert "The function 'nobody' doesn't exist" in error
 
@@ -77,7 +77,7 @@ def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
 
 
 def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
-    """A restart uses the original input, with a new id or the same id."""
+    """A restarted orchestration has the original input, under a new id or the same id."""
     links = durable.start("chain", 5)
     durable.wait_for_end(links)
     fresh = durable.client("restart", instance_id=links["id"])
@@ -106,7 +106,7 @@ def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
 
 
 def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
-    """Instances are listed by state and prefix, page by page."""
+    """Orchestrations are listed by status and id prefix, in pages."""
     for number in range(5):
         durable.start("waiter", id=f"batch-{number}")
     durable.wait_for_end(durable.start("no_generator", id="done"))
@@ -125,13 +125,13 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
 
 
 def test_token_of_another_host_is_refused(durable: DurableHost) -> None:
-    """An unknown continuation token is rejected with 400."""
+    """A continuation token that the host did not issue is rejected with 400."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400
 
 
 def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
-    """An orchestrator receives the version with which it was started."""
+    """An orchestrator can read the version with which it was started."""
     begun = durable.client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
     assert begun == "v"
     other = durable.start("no_generator")

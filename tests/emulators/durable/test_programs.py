@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 class Crashes:
-    """Crashes of the engine after given numbers of function calls."""
+    """Crashes of the engine after given numbers of calls to functions."""
 
     def __init__(self, world: World, gaps: list[int]) -> None:
         self.world = world
@@ -81,7 +81,7 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     most_at_once=st.sampled_from([1, 10]),
 )
 def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
-    """The result of a program does not depend on crashes."""
+    """An orchestration has the same result with and without crashes of the engine."""
     program = {"steps": steps, "rounds": rounds}
     status = asyncio.run(run(program, gaps, most_at_once))
     assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.compute_expected_results(program)), (

@@ -4,7 +4,7 @@ from emulators.durable.records import OrchestrationProgress, ScheduledAction, lo
 
 
 def test_progress_is_read_back() -> None:
-    """Progress is read back from its stored form, so that task ids continue after a restart."""
+    """Stored progress is loaded unchanged, so that task ids continue after a restart."""
     progress = OrchestrationProgress(waits={"go": 1}, cancelled=[4])
     progress.asked.append(ScheduledAction("activity a", progress.assign_task_id()))
     progress.asked.append(ScheduledAction("custom status", None))
@@ -14,5 +14,5 @@ def test_progress_is_read_back() -> None:
 
 
 def test_a_new_orchestration_has_no_progress() -> None:
-    """The progress of a new orchestration is an empty JSON object."""
+    """An empty JSON object is loaded as the progress of a new orchestration."""
     assert load_progress("{}") == OrchestrationProgress()

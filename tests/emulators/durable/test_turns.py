@@ -1,4 +1,4 @@
-"""Tests of failures of orchestrations and their messages."""
+"""Tests of orchestrations that fail, and of the messages in their status."""
 
 from collections.abc import Generator
 from typing import Any
@@ -40,7 +40,7 @@ async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkF
 
 @pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
 async def test_unsupported_features_are_named(world: World, functions: SdkFunctions, what: str) -> None:
-    """An unsupported feature fails the orchestration with the name of the feature."""
+    """An orchestration that uses an unsupported feature fails, and its status names the feature."""
     from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
 
     @functions.orchestrator
@@ -60,7 +60,7 @@ async def test_unsupported_features_are_named(world: World, functions: SdkFuncti
 
 @pytest.mark.parametrize("sub", [False, True])
 async def test_unknown_functions_are_named(world: World, functions: SdkFunctions, sub: bool) -> None:  # noqa: FBT001  a case
-    """A call of an unknown function fails the orchestration with its name."""
+    """An orchestration that calls an unknown function fails, and its status names the function."""
 
     @functions.orchestrator
     def lost(context: Any) -> Steps:

@@ -1,4 +1,4 @@
-"""The engine with the replay of the SDK and a manual clock."""
+"""Engine with the replay of the SDK and a manual clock, for tests."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class ManualClock:
-    """Clock that tests advance."""
+    """Clock that only the test advances."""
 
     def __init__(self) -> None:
         self._now = datetime(2030, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class ManualClock:
         return self._now
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  the clock wakes the engine
-        """Wait for the wake event or a change of the clock."""
+        """Wait until the event is set or the clock changes."""
         self._wakes.add(wake)
         await wake.wait()
 
@@ -90,7 +90,7 @@ class SdkFunctions:
 
 
 class World:
-    """Engine over a file that can be killed and restarted, with functions."""
+    """Durable Task engine that can be killed and restarted over the same database file."""
 
     def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
         self.functions = SdkFunctions()
@@ -101,7 +101,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Start a Durable Task engine over the world's database."""
+        """Start an engine over the database file."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
@@ -109,14 +109,14 @@ class World:
         self._engine = asyncio.create_task(engine.run())
 
     async def kill(self) -> None:
-        """Stop the engine immediately, like a crash between two transactions."""
+        """Stop the engine at once, as a crash between two transactions would."""
         assert self._engine is not None
         self._engine.cancel()
         await asyncio.wait([self._engine])
         await self.store.close()
 
     async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
-        """Start an orchestration as the SDK's client does: its input is JSON text within JSON."""
+        """Start an orchestration with JSON text inside JSON as input, as the SDK's client does."""
         text = None if given is None else json.dumps(json.dumps(given))
         return await self.management.start(NewInstance(instance, create_id(), name, None, text))
 
@@ -132,14 +132,14 @@ class World:
         return build_status_document(found, show_input=True, history=history)
 
     async def wait_until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
-        """Wait until a condition is true; advance the clock before each check."""
+        """Wait until a condition is true; advance the clock after each failed check."""
         async with asyncio.timeout(30):
             while not await condition():
                 self.clock.advance(tick)
                 await asyncio.sleep(0.001)
 
     async def wait_for_end(self, instance: str = "one", *, tick: float = 0.0) -> dict[str, Any]:
-        """Wait for the end of an orchestration and return its status."""
+        """Wait until an orchestration has ended and return its status."""
 
         async def done() -> bool:
             found = await self.management.find_instance(instance)
@@ -149,7 +149,7 @@ class World:
         return await self.status(instance)
 
     async def wait_for_replays(self, replays: int) -> None:
-        """Wait for a number of replays."""
+        """Wait until the SDK has replayed orchestrators this many times."""
 
         async def reached() -> bool:
             return self.functions.replays >= replays

@@ -1,4 +1,4 @@
-"""Running emulator and official clients of two hubs."""
+"""Fixtures: a running emulator, and official clients of two hubs."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from tests.plain_http import NO_TLS
 
 @pytest.fixture
 async def running() -> AsyncIterator[Running]:
-    """Run an emulator: hub ``live`` has all events and anonymous clients, other hubs have no handler."""
+    """Run an emulator whose hub ``live`` sends all events to a handler; other hubs have no handler."""
     handler = Handler()
     told = HubSettings(
         upstream=AsgiUpstream(handler, "/events/{event}"),

@@ -1,4 +1,4 @@
-"""Echo server over the sockets of the emulator.
+"""WebSocket echo server that uses the emulator's implementation of the protocol.
 
 ``python -m tests.emulators.web_pubsub.echo PORT`` is the target of the Autobahn test suite.
 """
@@ -14,7 +14,7 @@ from local.http_server.server import Server
 
 
 async def echo_messages(scope: Message, receive: Receive, send: Send) -> None:
-    """Accept a client and send back its messages (ASGI 3)."""
+    """Accept a client and send each of its messages back to it (ASGI 3)."""
     if scope["type"] != "websocket":
         return
     await receive()
@@ -27,7 +27,7 @@ async def echo_messages(scope: Message, receive: Receive, send: Send) -> None:
 
 
 def main() -> None:
-    """Serve until interrupted."""
+    """Run the server until it is interrupted."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Emulator on the event loop of the test, with an event handler."""
+"""Emulator with an event handler, on the event loop of a test."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ JSON = "json.webpubsub.azure.v1"
 
 @dataclass
 class Handler:
-    """Event handler that records events and replies as the test sets."""
+    """Event handler that records events and sends the replies that a test sets."""
 
     told: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     status: int = 204
@@ -34,7 +34,7 @@ class Handler:
     probes: int = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Record an event, and reply as the test has set (ASGI 3)."""
+        """Record an event and send the reply that the test has set (ASGI 3)."""
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         message = await receive()
         if scope["method"] == "OPTIONS":
@@ -48,11 +48,11 @@ class Handler:
             await _answer(send, self.status, self.headers, self.body)
 
     def answer(self, document: object, **headers: str) -> None:
-        """Let the handler accept clients with a JSON response."""
+        """Set the JSON response with which the handler accepts clients."""
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:
-        """Return the names of the events that the handler has recorded."""
+        """Return the names of the recorded events."""
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 
@@ -72,7 +72,7 @@ class Running:
     server: Server
 
     def client_url(self, hub: str = "live") -> str:
-        """Return the URL for clients without a token."""
+        """Return the URL at which clients connect, without a token."""
         return f"{self.url.replace('http', 'ws')}/client/hubs/{hub}"
 
 
@@ -81,7 +81,7 @@ type Connect = Callable[..., Awaitable[ClientConnection]]
 
 @asynccontextmanager
 async def run_server(server: Server) -> AsyncIterator[int]:
-    """Serve on a free port until the end of the block."""
+    """Context manager: run a server on a free port and yield the port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
@@ -96,7 +96,7 @@ async def run_server(server: Server) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
-    """Serve an emulator until the end of the block."""
+    """Context manager: run an emulator."""
     service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)
     try:
@@ -107,13 +107,13 @@ async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIt
 
 
 def build_authorization(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
-    """Return the authorization header for a URL."""
+    """Return the Authorization header for a request to the URL."""
     token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
     return {"Authorization": f"Bearer {token}"}
 
 
 async def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until a condition holds."""
+    """Wait until the condition is true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  conditions of any kind
             await asyncio.sleep(0.01)

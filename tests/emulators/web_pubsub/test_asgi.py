@@ -1,4 +1,4 @@
-"""Tests of reading requests."""
+"""Tests of the helpers that read parts of an ASGI request."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_repeated_headers_and_parameters_are_lists() -> None:
     ],
 )
 def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -> None:
-    """The token is read from a Bearer header, whose scheme name is case-insensitive."""
+    """The token is read from a Bearer header; the name of the scheme is case-insensitive."""
     assert read_bearer_token({"authorization": values}) == token
 
 

@@ -1,4 +1,4 @@
-"""Tests of messages of plain clients and requests of json.webpubsub.azure.v1."""
+"""Tests of plain clients and of clients of the subprotocol json.webpubsub.azure.v1."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ _ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]
 
 
 async def ask(client: ClientConnection, **request: Any) -> dict[str, Any]:
-    """Send a request and return the response."""
+    """Send a request over the WebSocket and return the response."""
     await client.send(json.dumps(request))
     answer: dict[str, Any] = json.loads(await asyncio.wait_for(client.recv(), 20))
     return answer
 
 
 async def test_clients_join_leave_and_send(join: Connect) -> None:
-    """A client with roles can join a group, send, receive and leave."""
+    """A client with the roles for a group can join it, send to it, receive from it, and leave it."""
     client = await join(json_client=True, roles=_ALL, user_id="anna")
     assert await ask(client, type="joinGroup", group="g", ackId=1) == {"type": "ack", "ackId": 1, "success": True}
     message = await ask(client, type="sendToGroup", group="g", dataType="json", data={"n": 1})
@@ -55,7 +55,7 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
 
 
 async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> None:
-    """Plain clients receive text and JSON as text messages, other data as binary ones; senders can be excluded."""
+    """Plain clients receive text and JSON as text messages, and other data as binary messages."""
     plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
         request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
@@ -75,7 +75,7 @@ async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
 async def test_permissions_can_be_granted_later(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A client can use permissions that are granted after its connection."""
+    """A permission that is granted to a connected client has an effect at once."""
     client = await join(json_client=True)
     assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
     (connection_id,) = running.service.get_or_create_hub("plain").connections
@@ -113,7 +113,7 @@ async def test_a_ping_is_answered(join: Connect) -> None:
     ],
 )
 async def test_an_invalid_request_closes_the_connection(join: Connect, text: str) -> None:
-    """An invalid message closes the connection with 1008 after a system message."""
+    """After an invalid request the client gets a system message and is closed with 1008."""
     client = await join(json_client=True, roles=_ALL)
     await client.send(text)
     assert json.loads(await client.recv())["event"] == "disconnected"
@@ -125,13 +125,13 @@ async def test_an_invalid_request_closes_the_connection(join: Connect, text: str
 
 @given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
 def test_reading_requests_never_breaks(message: str | bytes) -> None:
-    """Any message of a client is parsed to a request or raises a validation error."""
+    """Any message of a client is either parsed to a request or raises a validation error."""
     with contextlib.suppress(ValidationError):
         REQUESTS.validate_json(message)
 
 
 async def test_events_reach_the_handler_and_responses_the_client(running: Running) -> None:
-    """An event is sent with its name and type, and the response becomes a server message."""
+    """The handler receives a client's event with name and type; its response becomes a server message."""
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
         running.handler.answer({"done": True}, **{"content-type": "application/json"})
@@ -145,7 +145,7 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
 
 
 async def test_plain_messages_are_the_event_message(running: Running) -> None:
-    """Messages of plain clients are ``message`` events; a rejection closes the connection."""
+    """A message of a plain client is sent as the event ``message``; a rejection closes the connection."""
     async with connect(running.client_url()) as client:
         running.handler.status, running.handler.body = 200, b"\x01\x02"
         running.handler.headers = {"content-type": "application/octet-stream"}
@@ -163,7 +163,7 @@ async def test_plain_messages_are_the_event_message(running: Running) -> None:
 
 
 async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Messages of plain clients are dropped in a hub without an event handler."""
+    """In a hub without an event handler, messages of plain clients are dropped."""
     client = await join()
     await client.send("text")
     await client.send(b"binary")

@@ -1,4 +1,4 @@
-"""Tests of validation of data plane requests."""
+"""Tests of the validation of requests to the data plane."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, build_auth
 
 
 async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -> None:
-    """A generated token has the requested user, roles, groups and lifetime."""
+    """A generated token contains the requested user, roles, groups and lifetime."""
     url = f"{running.url}/api/hubs/plain/:generateToken?{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
     token = (await http.post(url, headers=build_authorization(url))).json()["token"]
     audience = f"{running.url}/client/hubs/plain"
@@ -34,7 +34,7 @@ async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -
 async def test_tokens_of_other_calls_are_refused(
     running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
-    """A token that is expired, signed with another key or for another URL is rejected."""
+    """A token that is expired, for another URL or signed with another key is rejected."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(audience.format(url=url, origin=running.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
@@ -69,7 +69,7 @@ async def test_the_audience_may_omit_the_query(running: Running, http: httpx.Asy
 async def test_calls_that_are_not_supported_are_refused(
     running: Running, http: httpx.AsyncClient, path: str, content_type: str, body: bytes, status: int, field: str
 ) -> None:
-    """Malformed and unsupported parameters are rejected by name."""
+    """A request with a malformed or unsupported parameter is rejected with its name."""
     url = f"{running.url}/api/hubs/plain/{path}"
     reply = await http.post(url, content=body, headers=build_authorization(url) | {"Content-Type": content_type})
     assert reply.status_code == status
@@ -77,7 +77,7 @@ async def test_calls_that_are_not_supported_are_refused(
 
 
 async def test_compressed_bodies_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """A compressed body is rejected, because clients would receive it compressed."""
+    """A compressed body is rejected, because clients would receive it in compressed form."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
@@ -85,7 +85,7 @@ async def test_compressed_bodies_are_refused(running: Running, http: httpx.Async
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
-    """A body over 1 MiB is rejected, also in chunks; one of 1 MiB is accepted."""
+    """A body of 1 MiB is accepted; a larger one is rejected, also if it is sent in chunks."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
@@ -108,7 +108,7 @@ async def test_unknown_addresses_and_methods_are_refused(running: Running, http:
 
 
 async def test_disconnected_clients_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
-    """Sends, joins and grants to an unknown connection return 404; removals succeed."""
+    """Sending, joining and granting to an unknown connection return 404; removing succeeds."""
     base = f"{running.url}/api/hubs/plain"
     calls = [
         ("POST", "connections/x/:send", 404),

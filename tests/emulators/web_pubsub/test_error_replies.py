@@ -19,7 +19,7 @@ from shared.errors import Kind, WorkspaceError
     [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
 )
 def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kept: bool) -> None:
-    """A valid request id of the caller is used; any other one is replaced, because it could forge log lines."""
+    """A valid request id is used in the reply; an invalid one is replaced, because it could forge log lines."""
     chosen = choose_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept
     assert chosen
@@ -36,7 +36,7 @@ def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kep
     ],
 )
 def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
-    """The status has its header, and an unexpected kind is an error of the emulator."""
+    """Each kind of error has its status and headers; an unknown kind is an internal error of the emulator."""
     error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
     reply = build_error_reply(error, "id-1", close=True)
     document = json.loads(reply.body)
@@ -45,7 +45,7 @@ def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[s
 
 
 def test_a_reply_is_written_as_http() -> None:
-    """A handshake that fails gets an HTTP reply before the application runs."""
+    """A handshake that fails before the application runs gets a complete HTTP reply."""
     reply = EmulatorReply(404, b"{}", {"X": "1"})
     assert serialize_reply(reply, [(b"server", b"e")]) == (
         b"HTTP/1.1 404 Not Found\r\nserver: e\r\nX: 1\r\ncontent-length: 2\r\n\r\n{}"

@@ -1,4 +1,4 @@
-"""Tests of authorization of clients: access tokens, event handler responses and rejections."""
+"""Tests of the authorization of clients: access tokens, responses of the event handler, and rejections."""
 
 import asyncio
 import base64
@@ -23,12 +23,12 @@ from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Runn
 
 
 def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
-    """Return an access token for a client URL."""
+    """Return an access token for the URL of a client."""
     return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
 
 
 async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
-    """Connect as a client that must be rejected; return the rejection."""
+    """Try to connect a client that must be rejected; return the rejection."""
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
     return error.value
@@ -38,7 +38,7 @@ async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
     "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
 )
 async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
-    """A token that is expired, signed with another key or for another URL is rejected with 401."""
+    """An access token that is expired, for another URL or signed with another key is rejected with 401."""
     url = running.client_url("plain")
     audience = changes.pop("aud", url)
     error = await expect_refusal(f"{url}?access_token={issue_token_for(audience, **changes)}")
@@ -48,7 +48,7 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
 
 
 async def test_a_missing_access_token_is_refused(running: Running) -> None:
-    """A hub without anonymous clients returns 401, an unknown route 404."""
+    """A client without a token is rejected with 401 unless the hub allows anonymous clients."""
     assert (await expect_refusal(running.client_url("plain"))).response.status_code == 401
     assert (await expect_refusal(running.client_url("plain") + "/more")).response.status_code == 404
 
@@ -128,7 +128,7 @@ async def test_a_rejection_of_the_handler_reaches_the_client(running: Running, s
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
 async def test_a_malformed_response_rejects_clients(running: Running, body: bytes) -> None:
-    """A malformed response of the event handler rejects the client, as if the handler were unavailable."""
+    """If the response of the event handler is malformed, the client is rejected."""
     running.handler.status, running.handler.body = 200, body
     error = await expect_refusal(running.client_url())
     assert error.response.status_code == 503
@@ -137,7 +137,7 @@ async def test_a_malformed_response_rejects_clients(running: Running, body: byte
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
 async def test_a_handler_must_allow_events(running: Running, allowed: str) -> None:
-    """Events are sent only after the handler has allowed this origin or all origins."""
+    """A handler gets no events before it has allowed the origin of the emulator or all origins."""
     running.handler.allowed = allowed
     assert (await expect_refusal(running.client_url())).response.status_code == 503
     assert running.handler.told == []
@@ -164,7 +164,7 @@ async def test_connects_and_disconnects_are_reported(running: Running) -> None:
 
 
 async def test_a_connection_ends_with_its_access_token(running: Running) -> None:
-    """A client is closed with 4401 at ``exp`` of its token, or at an earlier ``expires_at``."""
+    """A client is closed with 4401 at the ``exp`` of its token, or at its ``expires_at`` if this is earlier."""
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lives": 1.2}, {"expires_at": soon}):
@@ -189,7 +189,7 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
 
 
 async def test_the_handler_may_extend_a_connection(running: Running) -> None:
-    """The expiry of the handler has priority over the expiry of the access token."""
+    """The expiry that the handler sets has priority over the expiry of the access token."""
     url = running.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
@@ -201,7 +201,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
 
 
 async def test_only_selected_events_are_sent() -> None:
-    """A handler that receives only disconnected events does not authorize clients."""
+    """If a handler receives only disconnected events, clients connect without its authorization."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:
@@ -212,7 +212,7 @@ async def test_only_selected_events_are_sent() -> None:
 
 
 async def test_disconnected_clients_are_removed(running: Running, join: Connect) -> None:
-    """A client that closes leaves the hub and its groups."""
+    """A client that disconnects is removed from the hub and its groups."""
     client = await join("g", user_id="anna")
     hub = running.service.get_or_create_hub("plain")
     assert len(hub.find_group_connections("g")) == 1

@@ -1,4 +1,4 @@
-"""Tests of the data plane through the official service SDK."""
+"""Tests of the data plane with the official service SDK."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ def find_connection_id(running: Running, client: ClientConnection, number: int =
 
 
 async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Plain clients receive the bytes of JSON and text as text messages, and those of the rest as binary ones."""
+    """Plain clients receive JSON and text as text messages, and other data as binary messages."""
     client = await join("g")
     await plain_frame.send_to_group("g", {"n": 1.5})
     # The SDK counts the characters of a str for its length in bytes.
@@ -31,7 +31,7 @@ async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceCl
 
 
 async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Clients of the subprotocol receive the origin and data type of a message."""
+    """Clients of the subprotocol receive a message with its origin and data type."""
     client = await join("g", json_client=True)
     await plain_frame.send_to_group("g", {"n": 1})
     await plain_frame.send_to_all("t", content_type="text/plain")
@@ -50,7 +50,7 @@ async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClien
 async def test_users_and_connections_are_reached(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A message to a user reaches all its clients, a message to a connection only that client."""
+    """A message to a user reaches all connections of the user; one to a connection only this connection."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
     await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
     await plain_frame.send_to_connection(find_connection_id(running, second, 1), "to one", content_type="text/plain")
@@ -76,7 +76,7 @@ async def test_excluded_connections_are_left_out(
 async def test_groups_are_changed_by_the_server(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """Connections and users join groups, are listed and leave; a group ends with its last member."""
+    """The server adds, lists and removes connections and users of a group."""
     clients = [await join(user_id="anna") for _ in range(3)]
     one = find_connection_id(running, clients[0])
     await plain_frame.add_connection_to_group("a", one)
@@ -111,7 +111,7 @@ async def test_long_groups_are_listed_in_pages(
 
 
 async def test_existence_is_reported(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Connections, users and groups exist while a client is connected."""
+    """A connection, user or group exists while one of its clients is connected."""
     client = await join("g", user_id="anna")
     assert await plain_frame.connection_exists(find_connection_id(running, client))
     assert await plain_frame.user_exists("anna")
@@ -124,7 +124,7 @@ async def test_existence_is_reported(running: Running, plain_frame: WebPubSubSer
 async def test_the_server_closes_clients(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, close: str
 ) -> None:
-    """A closed client receives code 1000 and the reason, and leaves the hub."""
+    """A client that the server closes receives code 1000 and the reason, and is removed from the hub."""
     client = await join("g", user_id="anna")
     match close:
         case "connection":
@@ -148,7 +148,7 @@ async def test_the_server_closes_clients(
 async def test_close_reason_is_unchanged(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, *, reason: str
 ) -> None:
-    """A client receives the exact reason of a close."""
+    """A client receives the reason of a close unchanged."""
     client = await join()
     await plain_frame.close_connection(find_connection_id(running, client), reason=reason)
     with pytest.raises(ConnectionClosed) as closed:
@@ -158,7 +158,7 @@ async def test_close_reason_is_unchanged(
 
 
 async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Excluded clients stay connected."""
+    """Clients that a close request excludes stay connected."""
     stays, goes = await join(), await join()
     await plain_frame.close_all_connections(excluded=[find_connection_id(running, stays)])
     with pytest.raises(ConnectionClosed):
@@ -170,7 +170,7 @@ async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubS
 async def test_permissions_are_granted_and_revoked(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A permission is valid from its grant to its revocation, for one group or all."""
+    """A permission is valid from its grant to its revocation, for one group or for all groups."""
     one = find_connection_id(running, await join(json_client=True))
     await plain_frame.grant_permission("sendToGroup", one, target_name="g")
     assert await plain_frame.has_permission("sendToGroup", one, target_name="g")

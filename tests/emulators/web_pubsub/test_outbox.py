@@ -1,4 +1,4 @@
-"""Tests of outbox of one client: order, limits and pace."""
+"""Tests of the outbox of a client: order, limits and pace."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
 class Pipe:
-    """Fake of a client's socket, which accepts data only while it has room."""
+    """Fake socket of a client; it accepts data only while it has room."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -34,11 +34,11 @@ class Pipe:
         self._call = call
 
     def end(self, _code: int, _reason: str) -> None:
-        """Accept no more data."""
+        """Close the fake socket."""
         self.open = False
 
     def set_room(self, *, room: bool) -> None:
-        """Set whether there is room."""
+        """Set whether the fake socket has room."""
         self.open = room
         if room:
             self._call()
@@ -52,14 +52,14 @@ async def wait_for_bytes(pipe: Pipe, size: int) -> None:
 
 
 def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
-    """Return an outbox over a pipe, and a list of its overflows."""
+    """Return an outbox over a fake socket, and the list that records its overflows."""
     overflows: list[str] = []
     return Outbox(pipe, lambda: overflows.append("overflow")), overflows
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
 def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
-    """Frames arrive whole, once and in order, with any changes of the socket's room."""
+    """Frames arrive once and in order, however the room in the socket changes."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -79,7 +79,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
 
 
 async def test_frames_of_one_turn_are_written_together() -> None:
-    """Frames of one event loop turn are written together, up to 64 KiB per write."""
+    """Frames that are sent in one turn of the event loop are written together, at most 64 KiB at a time."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     for _ in range(100):
@@ -89,7 +89,7 @@ async def test_frames_of_one_turn_are_written_together() -> None:
 
 
 async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
-    """One message or byte above a limit closes the outbox once; later frames are dropped."""
+    """One message or byte above the limits closes the outbox, which then drops all frames."""
     for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = build_outbox(pipe)
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 
 
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
-    """A waiting sender is notified of a disconnect, and its frame is not written."""
+    """If the client disconnects, a sender that waits is notified, and its frame is not written."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)

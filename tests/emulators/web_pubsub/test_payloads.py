@@ -1,4 +1,4 @@
-"""Tests of the frames of messages to clients."""
+"""Tests of the frames in which clients receive messages."""
 
 import json
 
@@ -40,6 +40,6 @@ def test_a_client_of_the_subprotocol_gets_an_object(payload: Payload, expected: 
 
 
 def test_long_data_has_a_longer_length_field() -> None:
-    """RFC 6455 section 5.2: 126 announces two bytes of length, 127 eight."""
+    """The length of long data has two or eight bytes, as RFC 6455 section 5.2 specifies."""
     assert build_frame(b"x" * 126)[1:4] == b"\x7e\x00\x7e"
     assert build_frame(b"x" * 65_536)[1:10] == b"\x7f" + (65_536).to_bytes(8)

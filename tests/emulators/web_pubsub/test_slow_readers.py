@@ -1,4 +1,4 @@
-"""Tests of slow clients: limits, and paced messages."""
+"""Tests of clients that read slowly."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ _TEXT = DataType.TEXT
 
 
 class RawClient:
-    """Client with a small buffer that reads on request."""
+    """Client with a small receive buffer, which reads only on request."""
 
     def __init__(self, running: Running, token: str) -> None:
         port = int(running.url.rpartition(":")[2])
@@ -34,7 +34,7 @@ class RawClient:
         )
 
     def read(self, end: bytes) -> bytes:
-        """Return all data up to the given last bytes, and close."""
+        """Read all data up to the given last bytes, and close the connection."""
         received = bytearray()
         while not received.endswith(end):
             part = self.socket.recv(65536)
@@ -45,7 +45,7 @@ class RawClient:
 
 
 async def connect_slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
-    """Return a connected client that reads nothing."""
+    """Connect a client that reads nothing, and return it."""
     token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
     await wait_until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
@@ -87,7 +87,7 @@ async def _receive_numbers(client: ClientConnection, counts: list[int], index: i
 
 
 async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """A client with over ten thousand queued messages is closed."""
+    """A client with more than ten thousand queued messages is closed."""
     slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
@@ -105,7 +105,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
 
 
 async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """Paced messages of four times the limit arrive when the client reads."""
+    """Paced messages of four times the limit in total arrive as the client reads."""
     slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
@@ -143,7 +143,7 @@ async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_f
 async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A slow client does not delay the shutdown; others receive 1001."""
+    """A slow client does not delay the shutdown, and other clients receive 1001."""
     reader = await join("h")
     slow = await connect_slow_client(running, plain_frame, "g")
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Tests of the WebSocket protocol (RFC 6455), byte by byte, over real sockets."""
+"""Tests of the WebSocket protocol (RFC 6455) with raw bytes over real sockets."""
 
 import asyncio
 import base64
@@ -51,7 +51,7 @@ class Frame:
 
 
 class Peer:
-    """Client that sends valid and invalid frames."""
+    """WebSocket client that can send valid and invalid frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -75,7 +75,7 @@ class Peer:
         return Frame(first & 0x0F, data, bool(first >> 7), first >> 4 & 7, masked=bool(second >> 7))
 
     async def read_close_code(self) -> int:
-        """Return the code of the next close frame, before the end of the connection."""
+        """Return the code of the close frame, after which the connection must end."""
         frame = await self.receive()
         assert frame.opcode == CLOSE, frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
@@ -101,7 +101,7 @@ async def connect_peer(port: int) -> AsyncIterator[Peer]:
 
 @asynccontextmanager
 async def serve_echo() -> AsyncIterator[int]:
-    """Serve the echo on a free port."""
+    """Context manager: run the echo server on a free port and yield the port."""
     server = Server(echo_messages, 1, web_sockets=True)
     async with run_server(server) as port:
         yield port
@@ -116,14 +116,14 @@ async def port() -> AsyncIterator[int]:
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MAX_MESSAGE_BYTES])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
 async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: int) -> None:
-    """A message comes back whole, in one unmasked frame, whichever form its length has (section 5.2)."""
+    """A message of any length is returned in one unmasked frame (section 5.2)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(opcode, b"*" * size))
         assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
 
 
 async def test_bytes_may_come_one_by_one(port: int) -> None:
-    """Frames may arrive in single bytes."""
+    """A frame that arrives in single bytes is read like any other frame."""
     async with connect_peer(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
             peer.writer.write(bytes([byte]))
@@ -134,7 +134,7 @@ async def test_bytes_may_come_one_by_one(port: int) -> None:
 @given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool) -> None:  # noqa: FBT001
-    """A text that is cut anywhere, also within characters or around pings, arrives as one text (section 5.4)."""
+    """A text that is sent in fragments, with pings between them, arrives as one text (section 5.4)."""
     data = text.encode()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     parts = [data[start:end] for start, end in itertools.pairwise(places)]
@@ -156,7 +156,7 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
 
 
 async def test_pings_get_pongs(port: int) -> None:
-    """A pong has the data of its ping; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
+    """A ping gets a pong with the same data; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
         assert await peer.receive() == Frame(PONG, b"x" * 125, masked=False)
@@ -207,7 +207,7 @@ async def test_protocol_violations_close(port: int, frames: list[Frame], code: i
 
 
 async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
-    """A client that sends a too long message receives 1009 and no reset."""
+    """A client that sends a message over the limit receives the close code 1009 before the connection ends."""
     async with connect_peer(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
@@ -268,7 +268,7 @@ async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, st
 
 
 async def test_a_flood_of_pings_does_not_fill_the_memory(port: int) -> None:
-    """The server stops reading from a client that sends pings and does not read pongs."""
+    """If a client sends pings but does not read the pongs, the server stops reading from this client."""
     async with connect_peer(port) as peer:
         flood = b"".join(Frame(PING, b"x" * 125).encode() for _ in range(1000))
 

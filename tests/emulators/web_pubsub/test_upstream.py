@@ -1,4 +1,4 @@
-"""Tests of upstreams of event handlers."""
+"""Tests of the requests to event handlers (upstreams)."""
 
 import pytest
 from aiohttp import web
@@ -15,7 +15,7 @@ async def _serve(runner: web.ServerRunner) -> str:
 
 
 async def test_an_event_is_posted_to_its_address() -> None:
-    """The URL contains the event name; headers, body and response are passed, redirects are not followed."""
+    """An event is sent by POST to a URL that contains its name; redirects are not followed."""
     seen = []
 
     async def handle(request: web.BaseRequest) -> web.Response:
@@ -63,7 +63,7 @@ async def test_an_unreachable_url_raises() -> None:
 
 
 async def test_an_application_that_fails_raises() -> None:
-    """An exception of an application raises UpstreamError; a response of the application is returned."""
+    """An exception in an in-process event handler raises UpstreamError."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")

@@ -1,4 +1,4 @@
-"""Tests of emulator in a separate process."""
+"""Tests of the emulator as a separate process."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0"]
 
 
 def test_process_prints_its_url_and_exits_cleanly() -> None:
-    """The process prints a ready line, serves, and exits with 0 after SIGTERM."""
+    """The process prints a line with its URL when it is ready, and exits with 0 after SIGTERM."""
     command = [*COMMAND, "--access-key", "k" * 32]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -30,7 +30,7 @@ def test_process_prints_its_url_and_exits_cleanly() -> None:
 
 
 async def test_no_token_is_logged() -> None:
-    """Access tokens are not logged at any level."""
+    """The log contains no access token at any log level."""
     key = "k" * 32
     command = [*COMMAND, "--access-key", key]
     environment = os.environ | {"LOG_LEVEL": "DEBUG"}
@@ -54,7 +54,7 @@ async def test_no_token_is_logged() -> None:
 
 
 def test_a_short_access_key_is_refused() -> None:
-    """An access key below 32 bytes is rejected."""
+    """An access key of less than 32 bytes is rejected."""
     ended = subprocess.run([*COMMAND, "--access-key", "short"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "at least 32 bytes" in ended.stderr
